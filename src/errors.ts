@@ -1,0 +1,59 @@
+import { errorCatalogue, type ErrorCode } from './generated/errors.ts';
+
+export type { ErrorCode };
+
+interface ApiErrorDetail {
+  /** What went wrong inside; logged, never sent. */
+  cause?: unknown;
+  /** Sent to the caller as `data`. */
+  data?: Record<string, unknown>;
+  /** Extra response headers, e.g. `retry-after`. */
+  headers?: Record<string, string>;
+}
+
+/**
+ * The one error that leaves the domain. `code` chooses status and default text from the contract's
+ * error catalogue (`openapi/common.yaml`, `x-error-catalogue`); `message` is read by the caller.
+ */
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly data: Record<string, unknown> | undefined;
+  readonly headers: Record<string, string> | undefined;
+
+  constructor(code: ErrorCode, message?: string, detail: ApiErrorDetail = {}) {
+    const entry = errorCatalogue[code];
+    super(message ?? entry.message, { cause: detail.cause });
+    this.name = 'ApiError';
+    this.code = code;
+    this.status = entry.status;
+    this.data = detail.data;
+    this.headers = detail.headers;
+  }
+
+  /** The wire body `{error, code?, data?}`; some codes are internal names that the wire leaves out. */
+  toBody(): { error: string; code?: string; data?: Record<string, unknown> } {
+    return {
+      error: this.message,
+      ...(errorCatalogue[this.code].onWire ? { code: this.code } : {}),
+      ...(this.data === undefined ? {} : { data: this.data }),
+    };
+  }
+}
+
+/** The refusal of an operation whose handler is still the generated stub. */
+export function notImplemented(operationId: string): ApiError {
+  return new ApiError('not_implemented', `The operation ${operationId} is not built yet.`);
+}
+
+/** 404 for an absent resource and for one of another app alike. */
+export function notFound(thing: string): ApiError {
+  return new ApiError('not_found', `${thing} not found`);
+}
+
+/** 400 naming the field by JSON pointer into the request body. */
+export function invalidField(pointer: string, message: string): ApiError {
+  return new ApiError('invalid_data', `${pointer}: ${message}`, {
+    data: { issues: [{ in: 'body', pointer, message }] },
+  });
+}
