@@ -1,0 +1,164 @@
+import type { ActionUnit, PolicyFacts, SetCandidate } from './action.ts';
+import { conditionSources } from './conditions.ts';
+import { ruleMethodsOf } from './methods.ts';
+import { holds, type Operator, operatorsOf, setCandidate } from './operators.ts';
+import { PolicyFormatError } from './policy-format-error.ts';
+import type { ConditionInput, ResolvedField } from './source.ts';
+import { type Observation, requireValue, type ValueKind } from './values.ts';
+
+const MAX_IN_VALUES = 100;
+const CONDITION_SET_ID = /^[0-9a-z]{24}$/;
+
+/** A rule as the contract has it. */
+export interface RuleInput {
+  readonly id: string;
+  readonly name: string;
+  readonly method: string;
+  readonly action: 'ALLOW' | 'DENY';
+  readonly conditions: readonly ConditionInput[];
+}
+
+/** A condition with its meaning bound: nothing is parsed when it is evaluated. */
+export interface CompiledCondition {
+  readonly input: ConditionInput;
+  readonly kind: ValueKind;
+  /** The id when the operator is `in_condition_set`. */
+  readonly conditionSetId: string | undefined;
+  observe(unit: ActionUnit, facts: PolicyFacts): Observation;
+  /** Judges one observed value; undefined when the condition set is gone. */
+  judge(observed: string, facts: PolicyFacts): boolean | undefined;
+  candidate(observed: string): SetCandidate;
+}
+
+export interface CompiledRule {
+  readonly id: string;
+  readonly name: string;
+  readonly method: string;
+  readonly action: 'ALLOW' | 'DENY';
+  readonly conditions: readonly CompiledCondition[];
+}
+
+export interface CompiledPolicy {
+  readonly id: string;
+  readonly rules: readonly CompiledRule[];
+}
+
+function requireValues(condition: ConditionInput, kind: ValueKind): readonly string[] {
+  const { operator, value } = condition;
+  if (operator === 'in') {
+    if (typeof value === 'string')
+      throw new PolicyFormatError('/value', 'expected an array of strings for the operator in');
+    if (value.length === 0 || value.length > MAX_IN_VALUES) {
+      throw new PolicyFormatError('/value', `expected 1 to ${MAX_IN_VALUES} values, got ${value.length}`);
+    }
+    return value.map((item, index) => requireValue(kind, item, `/value/${index}`));
+  }
+  if (typeof value !== 'string')
+    throw new PolicyFormatError('/value', `expected one string for the operator ${operator}`);
+  return [requireValue(kind, value, '/value')];
+}
+
+function requireConditionSetId(value: ConditionInput['value']): string {
+  if (typeof value !== 'string' || !CONDITION_SET_ID.test(value)) {
+    throw new PolicyFormatError('/value', 'expected the id of a condition set');
+  }
+  return value;
+}
+
+function requireOperator(condition: ConditionInput, field: ResolvedField): Operator {
+  const allowed = field.operators ?? operatorsOf(field.kind);
+  if (!allowed.includes(condition.operator)) {
+    throw new PolicyFormatError(
+      '/operator',
+      `\`${condition.operator}\` does not fit the field \`${condition.field}\`; use one of ${allowed.join(', ')}`,
+    );
+  }
+  return condition.operator;
+}
+
+/** Gives a condition its meaning, or throws PolicyFormatError naming what has none. `method` is the rule's. */
+export function compileCondition(condition: ConditionInput, method: string): CompiledCondition {
+  const source = Object.hasOwn(conditionSources, condition.field_source)
+    ? conditionSources[condition.field_source]
+    : undefined;
+  if (source === undefined)
+    throw new PolicyFormatError('/field_source', `unknown field source \`${condition.field_source}\``);
+  if (method !== '*' && source.methods !== undefined && !source.methods.includes(method)) {
+    throw new PolicyFormatError(
+      '/field_source',
+      `\`${condition.field_source}\` does not fit the method \`${method}\``,
+    );
+  }
+  const field = source.resolve(condition);
+  if (field === undefined) {
+    throw new PolicyFormatError(
+      '/field',
+      `\`${condition.field}\` is not a field of \`${condition.field_source}\``,
+    );
+  }
+  const operator = requireOperator(condition, field);
+  const base = {
+    input: condition,
+    kind: field.kind,
+    observe: field.read,
+    candidate: (observed: string) => setCandidate(field.kind, observed),
+  };
+  if (operator === 'in_condition_set') {
+    const conditionSetId = requireConditionSetId(condition.value);
+    return {
+      ...base,
+      conditionSetId,
+      judge: (observed, facts) => facts.inConditionSet(conditionSetId, setCandidate(field.kind, observed)),
+    };
+  }
+  const expected = requireValues(condition, field.kind);
+  return {
+    ...base,
+    conditionSetId: undefined,
+    judge: (observed) => holds(operator, field.kind, observed, expected),
+  };
+}
+
+function at<T>(prefix: string, compile: () => T): T {
+  try {
+    return compile();
+  } catch (error) {
+    if (error instanceof PolicyFormatError)
+      throw new PolicyFormatError(prefix + error.pointer, error.message);
+    throw error;
+  }
+}
+
+/** Compiles one rule for a policy of `chainType`. Throws PolicyFormatError with a pointer into the rule. */
+export function compileRule(rule: RuleInput, chainType: string): CompiledRule {
+  const methods = ruleMethodsOf(chainType);
+  if (!methods.includes(rule.method)) {
+    throw new PolicyFormatError(
+      '/method',
+      `\`${rule.method}\` does not fit ${chainType}; use one of ${methods.join(', ')}`,
+    );
+  }
+  return {
+    id: rule.id,
+    name: rule.name,
+    method: rule.method,
+    action: rule.action,
+    conditions: rule.conditions.map((condition, index) =>
+      at(`/conditions/${index}`, () => compileCondition(condition, rule.method)),
+    ),
+  };
+}
+
+/** Compiles a whole policy. Throws PolicyFormatError with a pointer into the policy. */
+export function compilePolicy(policy: {
+  readonly id: string;
+  readonly chain_type: string;
+  readonly rules: readonly RuleInput[];
+}): CompiledPolicy {
+  return {
+    id: policy.id,
+    rules: policy.rules.map((rule, index) =>
+      at(`/rules/${index}`, () => compileRule(rule, policy.chain_type)),
+    ),
+  };
+}

@@ -1,0 +1,220 @@
+import * as AbiFunction from 'ox/AbiFunction';
+import * as Hex from 'ox/Hex';
+import { PolicyFormatError } from '../policy-format-error.ts';
+import type { ConditionInput, ResolvedField } from '../source.ts';
+import { absent, type Observation, present, unreadable, type ValueKind } from '../values.ts';
+
+/** At most 200 ABI items a condition. */
+const MAX_ABI_ITEMS = 200;
+const SELECTOR_BYTES = 4;
+
+interface AbiParameter {
+  readonly name?: string | undefined;
+  readonly type: string;
+  readonly components?: readonly AbiParameter[] | undefined;
+}
+
+interface NamedFunction {
+  readonly name: string;
+  readonly selector: Hex.Hex;
+  readonly item: AbiFunction.AbiFunction;
+  readonly inputs: readonly AbiParameter[];
+}
+
+/** A leaf of the decoded arguments: how to walk to it, and how it is compared. */
+interface Leaf {
+  readonly steps: readonly (number | 'each')[];
+  readonly type: string;
+}
+
+/** The calldata's function, found by selector, and its arguments; or why there are none. */
+type Decoded = { readonly fn: NamedFunction; readonly args: readonly unknown[] } | Observation;
+
+function readFunctions(abi: readonly unknown[]): readonly NamedFunction[] {
+  if (abi.length === 0 || abi.length > MAX_ABI_ITEMS) {
+    throw new PolicyFormatError('/abi', `expected 1 to ${MAX_ABI_ITEMS} items, got ${abi.length}`);
+  }
+  const functions: NamedFunction[] = [];
+  for (const [index, raw] of abi.entries()) {
+    const item = raw as { type?: string; name?: string; inputs?: readonly AbiParameter[] };
+    if (item.type !== 'function') continue;
+    try {
+      const parsed = AbiFunction.from({
+        type: 'function',
+        name: item.name ?? '',
+        inputs: item.inputs ?? [],
+        outputs: [],
+        stateMutability: 'nonpayable',
+      } as unknown as AbiFunction.AbiFunction);
+      if (!item.name) throw new Error('a function needs a name');
+      assertEncodable(item.inputs ?? []);
+      functions.push({
+        name: item.name,
+        selector: AbiFunction.getSelector(parsed),
+        item: parsed,
+        inputs: item.inputs ?? [],
+      });
+    } catch (cause) {
+      throw new PolicyFormatError(
+        `/abi/${index}`,
+        `not a valid function: ${(cause as Error).message.split('\n')[0]}`,
+      );
+    }
+  }
+  if (functions.length === 0)
+    throw new PolicyFormatError('/abi', 'expected at least one item of type function');
+  return functions;
+}
+
+const ELEMENTARY =
+  /^(?:address|bool|string|bytes(?:[1-9]|[12][0-9]|3[0-2])?|u?int(?:8|16|24|32|40|48|56|64|72|80|88|96|104|112|120|128|136|144|152|160|168|176|184|192|200|208|216|224|232|240|248|256)?|tuple)$/;
+
+function assertEncodable(parameters: readonly AbiParameter[]): void {
+  for (const { type, components } of parameters) {
+    const base = type.replace(/(?:\[[0-9]*\])+$/, '');
+    if (!ELEMENTARY.test(base)) throw new Error(`unknown type \`${type}\``);
+    if (base === 'tuple') {
+      if (!components) throw new Error('a tuple needs components');
+      assertEncodable(components);
+    }
+  }
+}
+
+function findLeaf(parameters: readonly AbiParameter[], path: readonly string[]): Leaf | undefined {
+  const [head, ...rest] = path;
+  const index = parameters.findIndex((parameter, i) =>
+    parameter.name ? parameter.name === head : String(i) === head,
+  );
+  const parameter = parameters[index];
+  if (parameter === undefined) return undefined;
+  return descend(parameter, parameter.type, rest, [index]);
+}
+
+function descend(
+  parameter: AbiParameter,
+  type: string,
+  path: readonly string[],
+  steps: readonly (number | 'each')[],
+): Leaf | undefined {
+  const array = /^(.*)\[[0-9]*\]$/.exec(type);
+  if (array) {
+    // A number picks one element; without it the condition speaks of every element (see README, "Several values").
+    const [head, ...rest] = path;
+    const element = array[1] ?? '';
+    return head !== undefined && /^[0-9]{1,6}$/.test(head)
+      ? descend(parameter, element, rest, [...steps, Number(head)])
+      : descend(parameter, element, path, [...steps, 'each']);
+  }
+  if (type === 'tuple') {
+    const inner = findLeaf(parameter.components ?? [], path);
+    return inner && { steps: [...steps, ...inner.steps], type: inner.type };
+  }
+  return path.length === 0 ? { steps, type } : undefined;
+}
+
+function kindOf(type: string): ValueKind {
+  if (/^u?int/.test(type)) return 'number';
+  if (type === 'address') return 'evm_address';
+  return type.startsWith('bytes') ? 'hex' : 'text';
+}
+
+function toText(value: unknown): string {
+  return typeof value === 'string' && /^0x/.test(value) ? value.toLowerCase() : String(value);
+}
+
+/** Decodes and re-encodes: bytes after the arguments, or any other second spelling of them, are not accepted. */
+function decodeCalldata(functions: readonly NamedFunction[], dataBytes: Uint8Array): Decoded {
+  if (dataBytes.length < SELECTOR_BYTES) return absent('calldata shorter than a selector');
+  const dataHex = Hex.fromBytes(dataBytes);
+  const selector = dataHex.slice(0, 2 + 2 * SELECTOR_BYTES);
+  const fn = functions.find((candidate) => candidate.selector === selector);
+  if (fn === undefined) return absent(`no function of the ABI has the selector ${selector}`);
+  if (fn.inputs.length === 0) {
+    return dataBytes.length === SELECTOR_BYTES ? { fn, args: [] } : unreadable('bytes after the calldata');
+  }
+  try {
+    // Arrays instead of objects: a name used twice, or by no parameter, must not hide an argument.
+    const unnamed = AbiFunction.from(stripNames(fn.item) as AbiFunction.AbiFunction);
+    const args = AbiFunction.decodeData(unnamed, dataHex as Hex.Hex) as readonly unknown[];
+    const list = Array.isArray(args) ? args : [args];
+    const again = AbiFunction.encodeData(unnamed, list as never);
+    return again === dataHex ? { fn, args: list } : unreadable('calldata is not in its canonical encoding');
+  } catch {
+    return unreadable(`calldata does not decode as ${fn.name}`);
+  }
+}
+
+function stripNames(item: unknown): unknown {
+  const strip = (parameters: readonly AbiParameter[]): unknown[] =>
+    parameters.map(({ type, components }) =>
+      components ? { type, components: strip(components) } : { type },
+    );
+  const { name, inputs } = item as { name: string; inputs: readonly AbiParameter[] };
+  return { type: 'function', name, inputs: strip(inputs), outputs: [], stateMutability: 'nonpayable' };
+}
+
+function walk(value: unknown, steps: readonly (number | 'each')[]): readonly unknown[] {
+  const [step, ...rest] = steps;
+  if (step === undefined) return [value];
+  const elements = value as readonly unknown[];
+  if (step === 'each') return elements.flatMap((element) => walk(element, rest));
+  return step < elements.length ? walk(elements[step], rest) : [];
+}
+
+/**
+ * The fields of a calldata condition: `function_name`, a function's own name (both read as the called function's
+ * name), or `<function>.<parameter>` with dots into tuples and numbers into arrays.
+ * Overloads are told apart by selector; `read` answers for whichever overload has the field.
+ */
+export function resolveCalldataField(
+  condition: ConditionInput,
+): { kind: ValueKind; read(dataBytes: Uint8Array): Observation } | undefined {
+  const functions = readFunctions(condition.abi ?? []);
+  const { field } = condition;
+  if (field === 'function_name' || functions.some(({ name }) => name === field)) {
+    return {
+      kind: 'text',
+      read: (dataBytes) => {
+        const decoded = decodeCalldata(functions, dataBytes);
+        return 'fn' in decoded ? present(decoded.fn.name) : decoded;
+      },
+    };
+  }
+  const [functionName, ...path] = field.split('.');
+  const leaves = new Map<Hex.Hex, Leaf>();
+  for (const fn of functions) {
+    const leaf = fn.name === functionName && path.length > 0 ? findLeaf(fn.inputs, path) : undefined;
+    if (leaf) leaves.set(fn.selector, leaf);
+  }
+  const kinds = new Set([...leaves.values()].map(({ type }) => kindOf(type)));
+  if (kinds.size > 1)
+    throw new PolicyFormatError(
+      '/field',
+      `\`${field}\` has different types in the overloads of ${functionName}`,
+    );
+  const [kind] = kinds;
+  if (kind === undefined) return undefined;
+  return {
+    kind,
+    read: (dataBytes) => {
+      const decoded = decodeCalldata(functions, dataBytes);
+      if (!('fn' in decoded)) return decoded;
+      const leaf = leaves.get(decoded.fn.selector);
+      if (leaf === undefined) return absent(`the call is to ${decoded.fn.name}`);
+      const values = walk(decoded.args, leaf.steps).map(toText);
+      return values.length === 0 ? absent('no such element') : present(...values);
+    },
+  };
+}
+
+/** The `ResolvedField` of calldata found in a unit by `dataOf`. */
+export function calldataField(
+  condition: ConditionInput,
+  readData: (
+    unit: Parameters<ResolvedField['read']>[0],
+    read: (dataBytes: Uint8Array) => Observation,
+  ) => Observation,
+): ResolvedField | undefined {
+  const resolved = resolveCalldataField(condition);
+  return resolved && { kind: resolved.kind, read: (unit) => readData(unit, resolved.read) };
+}

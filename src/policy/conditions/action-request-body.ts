@@ -1,0 +1,50 @@
+import { EQUALITY } from '../operators.ts';
+import type { ConditionSource } from '../source.ts';
+import { absent, parseDecimal, present, unreadable, type ValueKind } from '../values.ts';
+
+const FIELDS: Readonly<Record<string, ValueKind>> = {
+  'source.asset': 'text',
+  'source.asset_address': 'text',
+  'source.amount': 'decimal',
+  'source.chain': 'text',
+  'destination.address': 'text',
+  'destination.asset': 'text',
+  'destination.chain': 'text',
+  vault_id: 'text',
+  amount: 'decimal',
+  raw_amount: 'decimal',
+};
+
+function lookUp(body: Readonly<Record<string, unknown>>, path: readonly string[]): unknown {
+  let value: unknown = body;
+  for (const step of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined;
+    value = (value as Record<string, unknown>)[step];
+  }
+  return value;
+}
+
+/** The body of a wallet action. Text compares exactly here, EVM addresses included. */
+export const actionRequestBody: ConditionSource = {
+  methods: ['transfer', 'earn_deposit', 'earn_withdraw'],
+  resolve({ field }) {
+    const kind = Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined;
+    if (kind === undefined) return undefined;
+    const path = field.split('.');
+    return {
+      kind,
+      ...(kind === 'decimal'
+        ? { operators: ['eq', 'gt', 'gte', 'lt', 'lte'] as const }
+        : { operators: EQUALITY }),
+      read: ({ requestBody }) => {
+        if (requestBody === undefined) return absent('not a wallet action');
+        const value = lookUp(requestBody, path);
+        if (value === undefined || value === null) return absent(`the body has no ${field}`);
+        if (typeof value !== 'string') return unreadable(`${field} is not text`);
+        if (kind === 'decimal' && parseDecimal(value) === undefined)
+          return unreadable(`${field} is not a decimal`);
+        return present(value);
+      },
+    };
+  },
+};

@@ -1,0 +1,19 @@
+import type { ConditionSource } from '../source.ts';
+import { absent, present, unreadable } from '../values.ts';
+
+/** EIP-7702: the contract that the account delegates to. */
+export const ethereum7702Authorization: ConditionSource = {
+  methods: ['eth_sign7702Authorization'],
+  resolve({ field }) {
+    if (field !== 'contract') return undefined;
+    return {
+      kind: 'evm_address',
+      read: ({ undecodable, authorization7702 }) => {
+        if (undecodable !== undefined) return unreadable(undecodable);
+        return authorization7702 === undefined
+          ? absent('not a 7702 authorization')
+          : present(authorization7702.contract.toLowerCase());
+      },
+    };
+  },
+};

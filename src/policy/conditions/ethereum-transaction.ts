@@ -1,0 +1,45 @@
+import type { ActionUnit, EthereumCall } from '../action.ts';
+import type { ConditionSource } from '../source.ts';
+import { absent, type Observation, present, unreadable } from '../values.ts';
+
+/** Methods whose bytes hold Ethereum calls. */
+export const ETHEREUM_CALL_METHODS: readonly string[] = [
+  'eth_sendTransaction',
+  'eth_signTransaction',
+  'eth_signUserOperation',
+  'wallet_sendCalls',
+];
+
+/** Reads from the unit's call; no call means the condition cannot be true, undecodable bytes mean it cannot be judged. */
+export function readCall(unit: ActionUnit, read: (call: EthereumCall) => Observation): Observation {
+  if (unit.undecodable !== undefined) return unreadable(unit.undecodable);
+  return unit.ethereumCall === undefined ? absent('not an Ethereum call') : read(unit.ethereumCall);
+}
+
+export const ethereumTransaction: ConditionSource = {
+  methods: ETHEREUM_CALL_METHODS,
+  resolve({ field }) {
+    switch (field) {
+      case 'to':
+        return {
+          kind: 'evm_address',
+          read: (unit) =>
+            readCall(unit, ({ to }) =>
+              to === undefined ? absent('a contract creation') : present(to.toLowerCase()),
+            ),
+        };
+      case 'value':
+        return { kind: 'number', read: (unit) => readCall(unit, ({ value }) => present(value.toString())) };
+      case 'chain_id':
+        return {
+          kind: 'number',
+          read: (unit) =>
+            readCall(unit, ({ chainId }) =>
+              chainId === undefined ? absent('no chain id in the transaction') : present(chainId.toString()),
+            ),
+        };
+      default:
+        return undefined;
+    }
+  },
+};

@@ -1,0 +1,145 @@
+import type { ActionUnit } from '../action.ts';
+import { PolicyFormatError } from '../policy-format-error.ts';
+import type { ConditionInput, ConditionSource } from '../source.ts';
+import { absent, type Observation, parseInteger, present, unreadable, type ValueKind } from '../values.ts';
+
+type TypedData = NonNullable<ActionUnit['typedData']>;
+type TypeMap = TypedData['types'];
+
+const METHODS = ['eth_signTypedData_v4'];
+
+function readTypedData(unit: ActionUnit, read: (typedData: TypedData) => Observation): Observation {
+  if (unit.undecodable !== undefined) return unreadable(unit.undecodable);
+  return unit.typedData === undefined ? absent('not typed data') : read(unit.typedData);
+}
+
+/** A JSON value as the text its EIP-712 type is compared by; undefined when it is not of that type. */
+function asText(kind: ValueKind, value: unknown): string | undefined {
+  if (kind === 'number') {
+    if (typeof value === 'bigint') return value.toString();
+    if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value);
+    return typeof value === 'string' ? parseInteger(value)?.toString() : undefined;
+  }
+  if (kind === 'text')
+    return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined;
+  return typeof value === 'string' ? value.toLowerCase() : undefined;
+}
+
+function observe(kind: ValueKind, values: readonly unknown[]): Observation {
+  if (values.length === 0) return absent('no such element');
+  const texts = values.map((value) => asText(kind, value));
+  return texts.every((text) => text !== undefined)
+    ? present(...texts)
+    : unreadable('a value does not fit its declared type');
+}
+
+/** EIP-712 domain: the chain id as a number, the verifying contract as an address. */
+export const ethereumTypedDataDomain: ConditionSource = {
+  methods: METHODS,
+  resolve({ field }) {
+    const isChainId = field === 'chainId' || field === 'chain_id';
+    if (!isChainId && field !== 'verifyingContract' && field !== 'verifying_contract') return undefined;
+    const kind: ValueKind = isChainId ? 'number' : 'evm_address';
+    const name = isChainId ? 'chainId' : 'verifyingContract';
+    return {
+      kind,
+      read: (unit) =>
+        readTypedData(unit, ({ domain }) =>
+          domain[name] === undefined || domain[name] === null
+            ? absent(`the domain has no ${name}`)
+            : observe(kind, [domain[name]]),
+        ),
+    };
+  },
+};
+
+function kindOf(type: string): ValueKind {
+  if (/^u?int[0-9]*$/.test(type)) return 'number';
+  if (type === 'address') return 'evm_address';
+  return /^bytes[0-9]*$/.test(type) ? 'hex' : 'text';
+}
+
+const ELEMENTARY = /^(?:address|bool|string|bytes[0-9]*|u?int[0-9]*)$/;
+
+/** The elementary type at the path's end, walking structs by name and arrays by number (or every element). */
+function findType(types: TypeMap, type: string, path: readonly string[]): string | undefined {
+  const array = /^(.*)\[[0-9]*\]$/.exec(type);
+  if (array) {
+    const [head] = path;
+    const rest = head !== undefined && /^[0-9]{1,6}$/.test(head) ? path.slice(1) : path;
+    return findType(types, array[1] ?? '', rest);
+  }
+  const struct = Object.hasOwn(types, type) ? types[type] : undefined;
+  if (struct === undefined) return path.length === 0 && ELEMENTARY.test(type) ? type : undefined;
+  const [head, ...rest] = path;
+  const member = struct.find(({ name }) => name === head);
+  return member && findType(types, member.type, rest);
+}
+
+function walk(types: TypeMap, type: string, value: unknown, path: readonly string[]): readonly unknown[] {
+  const array = /^(.*)\[[0-9]*\]$/.exec(type);
+  if (array) {
+    const elements = Array.isArray(value) ? value : [];
+    const [head, ...rest] = path;
+    if (head !== undefined && /^[0-9]{1,6}$/.test(head)) {
+      const index = Number(head);
+      return index < elements.length ? walk(types, array[1] ?? '', elements[index], rest) : [];
+    }
+    return elements.flatMap((element) => walk(types, array[1] ?? '', element, path));
+  }
+  const struct = Object.hasOwn(types, type) ? types[type] : undefined;
+  if (struct === undefined) return [value];
+  const [head = '', ...rest] = path;
+  const member = struct.find(({ name }) => name === head);
+  const object = typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  return member && Object.hasOwn(object, head) ? walk(types, member.type, object[head], rest) : [];
+}
+
+/** Equal with every type, member and order the same: a type map that merely resembles is another contract. */
+function sameTypes(left: TypeMap, right: TypeMap): boolean {
+  const names = Object.keys(left);
+  return (
+    names.length === Object.keys(right).length &&
+    names.every((name) => {
+      const a = left[name] ?? [];
+      const b = Object.hasOwn(right, name) ? right[name] : undefined;
+      return (
+        b !== undefined &&
+        a.length === b.length &&
+        a.every((member, i) => member.name === b[i]?.name && member.type === b[i]?.type)
+      );
+    })
+  );
+}
+
+/** EIP-712 message: only where the request's types equal the declared ones exactly. */
+export const ethereumTypedDataMessage: ConditionSource = {
+  methods: METHODS,
+  resolve(condition: ConditionInput) {
+    const declared = condition.typed_data;
+    if (declared === undefined) throw new PolicyFormatError('/typed_data', 'is required');
+    if (!Object.hasOwn(declared.types, declared.primary_type)) {
+      throw new PolicyFormatError(
+        '/typed_data/primary_type',
+        `\`${declared.primary_type}\` is not among the types`,
+      );
+    }
+    const path = condition.field.split('.');
+    const type = findType(declared.types, declared.primary_type, path);
+    if (type === undefined) return undefined;
+    const kind = kindOf(type);
+    return {
+      kind,
+      read: (unit) =>
+        readTypedData(unit, (typedData) => {
+          if (
+            typedData.primaryType !== declared.primary_type ||
+            !sameTypes(declared.types, typedData.types)
+          ) {
+            return absent('the types differ from those of the condition');
+          }
+          return observe(kind, walk(typedData.types, typedData.primaryType, typedData.message, path));
+        }),
+    };
+  },
+};

@@ -1,0 +1,26 @@
+import type { ConditionSource } from '../source.ts';
+import { absent, present } from '../values.ts';
+
+const PREFIX = 'aggregation.';
+
+/** The id in a field `aggregation.<id>`, or undefined. */
+export function referencedAggregation(field: string): string | undefined {
+  const id = field.startsWith(PREFIX) ? field.slice(PREFIX.length) : '';
+  return /^[a-z0-9]{1,64}$/.test(id) ? id : undefined;
+}
+
+/** The running total of an aggregation, this request included. */
+export const reference: ConditionSource = {
+  methods: ['eth_signTransaction', 'eth_signUserOperation'],
+  resolve({ field }) {
+    const id = referencedAggregation(field);
+    if (id === undefined) return undefined;
+    return {
+      kind: 'number',
+      read: (_unit, { aggregation }) => {
+        const total = aggregation(id);
+        return total === undefined ? absent('the aggregation is gone') : present(total.toString());
+      },
+    };
+  },
+};

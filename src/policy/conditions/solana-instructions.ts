@@ -1,0 +1,84 @@
+import type { ActionUnit, SolanaAccount, SolanaInstruction } from '../action.ts';
+import type { ConditionSource, ResolvedField } from '../source.ts';
+import { absent, type Observation, present, unreadable } from '../values.ts';
+
+const METHODS = ['signTransaction', 'signAndSendTransaction'];
+
+const SYSTEM_FIELDS: readonly string[] = ['Transfer.from', 'Transfer.to', 'Transfer.lamports'];
+const TOKEN_FIELDS: readonly string[] = [
+  ...['source', 'destination', 'authority', 'amount'].map((name) => `Transfer.${name}`),
+  ...['source', 'destination', 'authority', 'amount', 'mint'].map((name) => `TransferChecked.${name}`),
+  ...['account', 'mint', 'authority', 'amount'].map((name) => `Burn.${name}`),
+  ...['mint', 'account', 'authority', 'amount'].map((name) => `MintTo.${name}`),
+  ...['account', 'destination', 'authority'].map((name) => `CloseAccount.${name}`),
+  ...['account', 'mint', 'owner'].map((name) => `InitializeAccount3.${name}`),
+];
+
+function readInstruction(
+  unit: ActionUnit,
+  read: (instruction: SolanaInstruction) => Observation,
+): Observation {
+  if (unit.undecodable !== undefined) return unreadable(unit.undecodable);
+  return unit.solanaInstruction === undefined
+    ? absent('not a Solana instruction')
+    : read(unit.solanaInstruction);
+}
+
+function readAccount(account: SolanaAccount): Observation {
+  return typeof account === 'string'
+    ? present(account)
+    : unreadable('the account is behind an address lookup table');
+}
+
+/** The program that an instruction calls. */
+export const solanaProgramInstruction: ConditionSource = {
+  methods: METHODS,
+  resolve({ field }) {
+    if (field !== 'programId') return undefined;
+    return { kind: 'text', read: (unit) => readInstruction(unit, ({ programId }) => readAccount(programId)) };
+  },
+};
+
+function programField(
+  program: 'system' | 'token',
+  fields: readonly string[],
+  field: string,
+): ResolvedField | undefined {
+  const readOwn = (unit: ActionUnit, read: (instruction: SolanaInstruction) => Observation): Observation =>
+    readInstruction(unit, (instruction) => {
+      if (typeof instruction.programId !== 'string') return readAccount(instruction.programId);
+      if (instruction.program !== program) return absent(`not an instruction of the ${program} program`);
+      return read(instruction);
+    });
+  if (field === 'instructionName') {
+    return {
+      kind: 'text',
+      read: (unit) =>
+        readOwn(unit, ({ name }) => (name === undefined ? unreadable('unknown instruction') : present(name))),
+    };
+  }
+  if (!fields.includes(field)) return undefined;
+  const [instructionName = '', member = ''] = field.split('.');
+  return {
+    kind: member === 'lamports' || member === 'amount' ? 'number' : 'text',
+    read: (unit) =>
+      readOwn(unit, ({ name, fields: values }) => {
+        if (name === undefined) return unreadable('unknown instruction');
+        if (name !== instructionName) return absent(`the instruction is ${name}`);
+        const value = values[member];
+        if (value === undefined) return unreadable(`the instruction has no ${member}`);
+        return typeof value === 'bigint' ? present(value.toString()) : readAccount(value);
+      }),
+  };
+}
+
+export const solanaSystemProgramInstruction: ConditionSource = {
+  methods: METHODS,
+  resolve: ({ field }) => programField('system', SYSTEM_FIELDS, field),
+};
+
+/** The token program and token-2022 alike. */
+export const solanaTokenProgramInstruction: ConditionSource = {
+  methods: METHODS,
+  resolve: ({ field }) => programField('token', TOKEN_FIELDS, field),
+};

@@ -1,0 +1,62 @@
+import type { ActionUnit, SuiCommand } from '../action.ts';
+import { EQUALITY, type Operator } from '../operators.ts';
+import type { ConditionSource } from '../source.ts';
+import { absent, type Observation, present, unreadable } from '../values.ts';
+
+const METHODS = ['signTransactionBytes'];
+const NAME_OPERATORS: readonly Operator[] = ['eq', 'in'];
+
+function readCommands(unit: ActionUnit, read: (commands: readonly SuiCommand[]) => Observation): Observation {
+  if (unit.undecodable !== undefined) return unreadable(unit.undecodable);
+  if (unit.suiCommands === undefined) return absent('not a Sui transaction');
+  return unit.suiCommands.length === 0 ? absent('a transaction without commands') : read(unit.suiCommands);
+}
+
+function readTransfers(unit: ActionUnit, read: (transfer: SuiCommand) => string | undefined): Observation {
+  return readCommands(unit, (commands) => {
+    // A command we do not know may move anything: nothing can be said of the transaction's transfers.
+    if (commands.some(({ name }) => name === undefined)) return unreadable('a command of another kind');
+    const transfers = commands.filter(({ name }) => name === 'TransferObjects').map(read);
+    if (transfers.length === 0) return absent('no TransferObjects command');
+    return transfers.every((value) => value !== undefined)
+      ? present(...transfers)
+      : unreadable('a transfer whose receiver or amount is not a plain input');
+  });
+}
+
+/** The names of all commands of the transaction: an ALLOW needs every one to fit. */
+export const suiTransactionCommand: ConditionSource = {
+  methods: METHODS,
+  resolve({ field }) {
+    if (field !== 'commandName') return undefined;
+    return {
+      kind: 'text',
+      operators: NAME_OPERATORS,
+      read: (unit) =>
+        readCommands(unit, (commands) => {
+          const names = commands.map(({ name }) => name);
+          return names.every((name) => name !== undefined)
+            ? present(...names)
+            : unreadable('a command of another kind');
+        }),
+    };
+  },
+};
+
+export const suiTransferObjectsCommand: ConditionSource = {
+  methods: METHODS,
+  resolve({ field }) {
+    switch (field) {
+      case 'recipient':
+        return {
+          kind: 'hex',
+          operators: EQUALITY,
+          read: (unit) => readTransfers(unit, ({ recipient }) => recipient?.toLowerCase()),
+        };
+      case 'amount':
+        return { kind: 'number', read: (unit) => readTransfers(unit, ({ amount }) => amount?.toString()) };
+      default:
+        return undefined;
+    }
+  },
+};

@@ -1,0 +1,69 @@
+import type { ActionUnit } from '../action.ts';
+import type { ConditionSource } from '../source.ts';
+import { absent, type Observation, present, unreadable, type ValueKind } from '../values.ts';
+
+const AMOUNT_FIELDS = [
+  'Payment.Amount',
+  'Payment.SendMax',
+  'Payment.DeliverMin',
+  'OfferCreate.TakerPays',
+  'OfferCreate.TakerGets',
+];
+
+const FIELDS: Readonly<Record<string, ValueKind>> = {
+  TransactionType: 'text',
+  'Payment.Destination': 'text',
+  'Payment.DestinationTag': 'number',
+  'OfferCreate.Expiration': 'number',
+  'TrustSet.QualityIn': 'number',
+  'TrustSet.QualityOut': 'number',
+  'TrustSet.LimitAmount.value': 'decimal',
+  'TrustSet.LimitAmount.currency': 'text',
+  'TrustSet.LimitAmount.issuer': 'text',
+  ...Object.fromEntries(
+    AMOUNT_FIELDS.flatMap((field): [string, ValueKind][] => [
+      [`${field}.drops`, 'number'],
+      [`${field}.value`, 'decimal'],
+      [`${field}.currency`, 'text'],
+      [`${field}.issuer`, 'text'],
+    ]),
+  ),
+};
+
+function readAmount(amount: unknown, part: string): Observation {
+  // A native amount is a string of drops; an issued one an object of value, currency and issuer.
+  if (typeof amount === 'string') return part === 'drops' ? present(amount) : absent('a native amount');
+  if (typeof amount !== 'object' || amount === null) return absent('no such amount');
+  if (part === 'drops') return absent('an issued amount');
+  const value = (amount as Record<string, unknown>)[part];
+  return typeof value === 'string' ? present(value) : unreadable(`the amount has no ${part}`);
+}
+
+function readTransaction(
+  unit: ActionUnit,
+  read: (transaction: Readonly<Record<string, unknown>>) => Observation,
+): Observation {
+  if (unit.undecodable !== undefined) return unreadable(unit.undecodable);
+  return unit.xrplTransaction === undefined ? absent('not an XRPL transaction') : read(unit.xrplTransaction);
+}
+
+export const xrplTransaction: ConditionSource = {
+  methods: ['xrpl_signTransaction'],
+  resolve({ field }) {
+    const kind = Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined;
+    if (kind === undefined) return undefined;
+    const [type = '', member = '', part] = field.split('.');
+    return {
+      kind,
+      read: (unit) =>
+        readTransaction(unit, (transaction) => {
+          const actual = String(transaction.TransactionType);
+          if (field === 'TransactionType') return present(actual);
+          if (actual !== type) return absent(`the transaction is ${actual}`);
+          const value = transaction[member];
+          if (value === undefined) return absent(`the transaction has no ${member}`);
+          return part === undefined ? present(String(value)) : readAmount(value, part);
+        }),
+    };
+  },
+};

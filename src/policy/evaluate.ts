@@ -1,0 +1,180 @@
+import type { ActionUnit, PolicyAction, PolicyFacts, SetCandidate } from './action.ts';
+import type { CompiledCondition, CompiledPolicy, CompiledRule } from './compile.ts';
+import { referencedAggregation } from './conditions/reference.ts';
+import type { Observation } from './values.ts';
+
+/** `unknown`: the condition could not be judged; see README, "Absence and errors". */
+export type Truth = 'true' | 'false' | 'unknown';
+
+export interface ConditionTrace {
+  readonly field_source: string;
+  readonly field: string;
+  readonly operator: string;
+  readonly value: string | readonly string[];
+  readonly observed: Observation;
+  readonly result: Truth;
+}
+
+export interface RuleTrace {
+  readonly rule_id: string;
+  readonly rule_name: string;
+  readonly action: 'ALLOW' | 'DENY';
+  readonly method: string;
+  readonly conditions: readonly ConditionTrace[];
+  readonly matched: boolean;
+}
+
+export interface UnitTrace {
+  readonly unit: string;
+  readonly rules: readonly RuleTrace[];
+  readonly outcome: 'allowed' | 'denied_by_rule' | 'no_rule_for_method' | 'no_rule_matched';
+  /** The rule that decided, when one did. */
+  readonly deciding_rule_id: string | null;
+}
+
+/** A decision and everything it was made from; `decideFromTrace` gives the same decision again. */
+export interface PolicyDecision {
+  readonly allowed: boolean;
+  readonly policy_id: string;
+  readonly method: string;
+  readonly units: readonly UnitTrace[];
+}
+
+function rulesFor(policy: CompiledPolicy, method: string): readonly CompiledRule[] {
+  return policy.rules.filter((rule) => rule.method === method || rule.method === '*');
+}
+
+/** An ALLOW needs every observed value to satisfy it; a DENY is met by one. A value that cannot be judged makes the rest moot. */
+function judgeAll(
+  condition: CompiledCondition,
+  values: readonly string[],
+  action: 'ALLOW' | 'DENY',
+  facts: PolicyFacts,
+): Truth {
+  const verdicts = values.map((value) => condition.judge(value, facts));
+  // A set that is gone holds nothing (behaviour of the published service): false, not unknown.
+  const holdsFor = verdicts.map((verdict) => verdict === true);
+  return (action === 'ALLOW' ? holdsFor.every(Boolean) : holdsFor.some(Boolean)) ? 'true' : 'false';
+}
+
+function traceCondition(
+  condition: CompiledCondition,
+  unit: ActionUnit,
+  action: 'ALLOW' | 'DENY',
+  facts: PolicyFacts,
+): ConditionTrace {
+  const observed = condition.observe(unit, facts);
+  const { field_source, field, operator, value } = condition.input;
+  const result: Truth =
+    observed.state === 'present'
+      ? judgeAll(condition, observed.values, action, facts)
+      : observed.state === 'absent'
+        ? 'false'
+        : 'unknown';
+  return { field_source, field, operator, value, observed, result };
+}
+
+/** Kleene's AND over the conditions; what stays unknown matches a DENY and never an ALLOW: fail closed. */
+function ruleMatches(action: 'ALLOW' | 'DENY', conditions: readonly ConditionTrace[]): boolean {
+  if (conditions.some(({ result }) => result === 'false')) return false;
+  return action === 'DENY' || conditions.every(({ result }) => result === 'true');
+}
+
+function outcomeOf(rules: readonly RuleTrace[]): Pick<UnitTrace, 'outcome' | 'deciding_rule_id'> {
+  if (rules.length === 0) return { outcome: 'no_rule_for_method', deciding_rule_id: null };
+  const deny = rules.find(({ action, matched }) => action === 'DENY' && matched);
+  if (deny) return { outcome: 'denied_by_rule', deciding_rule_id: deny.rule_id };
+  const allow = rules.find(({ action, matched }) => action === 'ALLOW' && matched);
+  return allow
+    ? { outcome: 'allowed', deciding_rule_id: allow.rule_id }
+    : { outcome: 'no_rule_matched', deciding_rule_id: null };
+}
+
+function traceUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: PolicyFacts): UnitTrace {
+  const traces = rules.map((rule): RuleTrace => {
+    const conditions = rule.conditions.map((condition) =>
+      traceCondition(condition, unit, rule.action, facts),
+    );
+    return {
+      rule_id: rule.id,
+      rule_name: rule.name,
+      action: rule.action,
+      method: rule.method,
+      conditions,
+      matched: ruleMatches(rule.action, conditions),
+    };
+  });
+  return { unit: unit.label, rules: traces, ...outcomeOf(traces) };
+}
+
+/**
+ * Judges an action under a policy. Never throws for anything the action holds: what cannot be read is `unknown`.
+ * Allowed only when every unit has an ALLOW and none a DENY; an action without units is denied.
+ */
+export function evaluatePolicy(
+  policy: CompiledPolicy,
+  action: PolicyAction,
+  facts: PolicyFacts,
+): PolicyDecision {
+  const rules = rulesFor(policy, action.method);
+  const units = action.units.map((unit) => traceUnit(rules, unit, facts));
+  return {
+    allowed: units.length > 0 && units.every(({ outcome }) => outcome === 'allowed'),
+    policy_id: policy.id,
+    method: action.method,
+    units,
+  };
+}
+
+/** The decision that a trace implies, from its conditions' results alone. */
+export function decideFromTrace(decision: Pick<PolicyDecision, 'units'>): boolean {
+  return (
+    decision.units.length > 0 &&
+    decision.units.every(({ rules }) => {
+      const replayed = rules.map((rule) => ({ ...rule, matched: ruleMatches(rule.action, rule.conditions) }));
+      return outcomeOf(replayed).outcome === 'allowed';
+    })
+  );
+}
+
+/** What evaluation will ask of the outside: read it first, then evaluate with it. */
+export interface PolicyLookups {
+  readonly conditionSets: readonly {
+    readonly conditionSetId: string;
+    readonly candidates: readonly SetCandidate[];
+  }[];
+  readonly aggregationIds: readonly string[];
+}
+
+/** Collects the condition-set memberships and aggregations that evaluating this action would consult. */
+export function collectLookups(policy: CompiledPolicy, action: PolicyAction, nowMs: number): PolicyLookups {
+  const facts: PolicyFacts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
+  const sets = new Map<string, Map<string, SetCandidate>>();
+  const aggregationIds = new Set<string>();
+  for (const rule of rulesFor(policy, action.method)) {
+    for (const condition of rule.conditions) {
+      const aggregationId =
+        condition.input.field_source === 'reference'
+          ? referencedAggregation(condition.input.field)
+          : undefined;
+      if (aggregationId !== undefined) aggregationIds.add(aggregationId);
+      if (condition.conditionSetId === undefined) continue;
+      const candidates = sets.get(condition.conditionSetId) ?? new Map<string, SetCandidate>();
+      sets.set(condition.conditionSetId, candidates);
+      for (const unit of action.units) {
+        const observed = condition.observe(unit, facts);
+        for (const value of observed.state === 'present' ? observed.values : []) {
+          const candidate = condition.candidate(value);
+          candidates.set(`${candidate.ignoreCase}:${candidate.text}`, candidate);
+        }
+      }
+    }
+  }
+  return {
+    conditionSets: [...sets].map(([conditionSetId, candidates]) => ({
+      conditionSetId,
+      candidates: [...candidates.values()],
+    })),
+    aggregationIds: [...aggregationIds],
+  };
+}

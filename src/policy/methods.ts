@@ -1,0 +1,32 @@
+const ANY_CHAIN = ['exportPrivateKey', 'exportSeedPhrase'];
+const MOVE_VALUE = ['transfer', 'earn_deposit', 'earn_withdraw'];
+
+const METHODS_BY_CHAIN: Readonly<Record<string, readonly string[]>> = {
+  ethereum: [
+    'eth_sendTransaction',
+    'eth_signTransaction',
+    'eth_signUserOperation',
+    'eth_signTypedData_v4',
+    'personal_sign',
+    'eth_sign7702Authorization',
+    'wallet_sendCalls',
+    ...MOVE_VALUE,
+  ],
+  solana: ['signTransaction', 'signAndSendTransaction', 'signMessage', ...MOVE_VALUE],
+  tron: [
+    'tron_sendTransaction',
+    'tron_signTransaction',
+    'signTransactionBytes',
+    'signRawMessageBytes',
+    'transfer',
+  ],
+  sui: ['signTransactionBytes', 'signRawMessageBytes'],
+  xrpl: ['xrpl_signTransaction'],
+};
+
+/** The rule methods that a policy of the chain may name. `*` fits every chain but xrpl (behaviour of the published service). */
+export function ruleMethodsOf(chainType: string): readonly string[] {
+  // CHOICE: chains that only have raw_sign are judged as signRawMessageBytes.
+  const own = METHODS_BY_CHAIN[chainType] ?? ['signRawMessageBytes'];
+  return [...own, ...ANY_CHAIN, ...(chainType === 'xrpl' ? [] : ['*'])];
+}

@@ -1,0 +1,80 @@
+import type { SetCandidate } from './action.ts';
+import { compareDecimals, parseDecimal, type ValueKind } from './values.ts';
+
+/** Operators of a condition. */
+export type Operator =
+  | 'eq'
+  | 'neq'
+  | 'gt'
+  | 'gte'
+  | 'lt'
+  | 'lte'
+  | 'in'
+  | 'in_condition_set'
+  | 'contains'
+  | 'starts_with'
+  | 'ends_with';
+
+export const EQUALITY: readonly Operator[] = ['eq', 'neq', 'in', 'in_condition_set'];
+export const ORDERING: readonly Operator[] = [...EQUALITY, 'gt', 'gte', 'lt', 'lte'];
+export const TEXT_SEARCH: readonly Operator[] = [...EQUALITY, 'contains', 'starts_with', 'ends_with'];
+
+/** The operators that make sense for a kind, unless its source narrows them. */
+export function operatorsOf(kind: ValueKind): readonly Operator[] {
+  return kind === 'number' || kind === 'decimal' ? ORDERING : EQUALITY;
+}
+
+function order(kind: ValueKind, observed: string, expected: string): number | undefined {
+  if (kind === 'number') {
+    const left = BigInt(observed);
+    const right = BigInt(expected);
+    return left < right ? -1 : left > right ? 1 : 0;
+  }
+  const left = parseDecimal(observed);
+  const right = parseDecimal(expected);
+  return left === undefined || right === undefined ? undefined : compareDecimals(left, right);
+}
+
+function equal(kind: ValueKind, observed: string, expected: string): boolean {
+  return kind === 'decimal' ? order(kind, observed, expected) === 0 : observed === expected;
+}
+
+/**
+ * Judges one observed value against the condition's values (both in the kind's compared form).
+ * `expected` has one entry except for `in`. `in_condition_set` is judged by the caller.
+ */
+export function holds(
+  operator: Exclude<Operator, 'in_condition_set'>,
+  kind: ValueKind,
+  observed: string,
+  expected: readonly string[],
+): boolean {
+  const [first = ''] = expected;
+  switch (operator) {
+    case 'eq':
+      return equal(kind, observed, first);
+    case 'neq':
+      return !equal(kind, observed, first);
+    case 'in':
+      return expected.some((value) => equal(kind, observed, value));
+    case 'contains':
+      return observed.includes(first);
+    case 'starts_with':
+      return observed.startsWith(first);
+    case 'ends_with':
+      return observed.endsWith(first);
+    case 'gt':
+      return (order(kind, observed, first) ?? -1) > 0;
+    case 'gte':
+      return (order(kind, observed, first) ?? -1) >= 0;
+    case 'lt':
+      return (order(kind, observed, first) ?? 1) < 0;
+    case 'lte':
+      return (order(kind, observed, first) ?? 1) <= 0;
+  }
+}
+
+/** The form under which a condition set is asked for an observed value. */
+export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
+  return { text: observed, ignoreCase: kind === 'evm_address' || kind === 'hex' };
+}
