@@ -1,0 +1,122 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { build } from 'esbuild';
+
+// Bundles the program into `dist/`: `custos.js`, which the `custos` command runs, the program itself, and chunks
+// that are loaded when a command or a chain first needs them. Does nothing when nothing has changed since.
+
+const root = join(import.meta.dirname, '..');
+const out = join(root, 'dist');
+const recordFile = join(out, 'build.json');
+const oldestNode = 24;
+
+// Packages with machine code, and packages whose files are found by their place.
+const external = ['better-sqlite3', 'secp256k1', 'swagger-ui-dist'];
+
+// Offered as options by the ORM and its drivers, and not installed: that asking for them fails is expected.
+const absent = [
+  '@mikro-orm/seeder',
+  '@mikro-orm/entity-generator',
+  '@mikro-orm/cli',
+  'pg-native',
+  'pg-cloudflare',
+];
+
+// CommonJS packages call `require` for what Node brings along, also inside an ES module.
+const banner =
+  "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);";
+
+// Written for old versions of Node too: they must get far enough to say so.
+const entry = `#!/usr/bin/env node
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import module from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+if (Number(process.versions.node.split('.')[0]) >= ${oldestNode}) {
+  module.enableCompileCache();
+  await import('./program.js');
+} else {
+  // The package \`node\` among the dependencies brings a Node that is new enough.
+  const here = dirname(fileURLToPath(import.meta.url));
+  const newer = join(here, '..', 'node_modules', 'node', 'bin', 'node');
+  if (existsSync(newer)) {
+    const child = spawn(newer, process.argv.slice(1), { stdio: 'inherit' });
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+    child.on('exit', (code, signal) => process.exit(code === null ? (signal === null ? 1 : 130) : code));
+  } else {
+    console.error('custos: Node ' + process.versions.node + ' is too old; install Node ${oldestNode} or newer, or run \`npm ci\` in ' + join(here, '..'));
+    process.exitCode = 1;
+  }
+}
+`;
+
+/** What the last build read and wrote. */
+interface Record {
+  /** Path relative to the root -> size and time of change. */
+  inputs: { [path: string]: string };
+  outputs: string[];
+  /** Files of the build before this one that are not among `outputs`. */
+  older: string[];
+}
+
+function readRecord(): Record | undefined {
+  return existsSync(recordFile) ? (JSON.parse(readFileSync(recordFile, 'utf8')) as Record) : undefined;
+}
+
+function stateOf(path: string): string {
+  const found = statSync(join(root, path), { throwIfNoEntry: false });
+  return found === undefined ? 'absent' : `${found.size} ${found.mtimeMs}`;
+}
+
+function isCurrent({ inputs, outputs }: Record): boolean {
+  return (
+    Object.entries(inputs).every(([path, state]) => stateOf(path) === state) &&
+    outputs.every((path) => existsSync(join(out, path)))
+  );
+}
+
+async function bundle(previous: Record | undefined): Promise<void> {
+  const result = await build({
+    absWorkingDir: root,
+    entryPoints: { program: 'src/main.ts' },
+    outdir: out,
+    write: false,
+    metafile: true,
+    chunkNames: 'chunks/[name]-[hash]',
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: `node${oldestNode}`,
+    minifyWhitespace: true,
+    minifySyntax: true,
+    keepNames: true,
+    legalComments: 'none',
+    logLevel: 'warning',
+    banner: { js: banner },
+    external: [...external, ...absent],
+  });
+  const files = [
+    ...result.outputFiles.map(({ path, contents }) => ({ path: relative(out, path), contents })),
+    { path: 'custos.js', contents: entry },
+  ];
+  const outputs = files.map(({ path }) => path);
+  for (const { path, contents } of files) {
+    mkdirSync(dirname(join(out, path)), { recursive: true });
+    writeFileSync(join(out, path), contents);
+  }
+  chmodSync(join(out, 'custos.js'), 0o755);
+  const read = ['codegen/build.ts', 'package-lock.json', ...Object.keys(result.metafile.inputs)];
+  const inputs = Object.fromEntries(read.map((path) => [path, stateOf(path)]));
+  // Chunks of the build before stay for a server that still runs from them; those before them go.
+  const older = (previous?.outputs ?? []).filter((path) => !outputs.includes(path));
+  for (const path of previous?.older ?? []) {
+    if (!outputs.includes(path) && !older.includes(path)) rmSync(join(out, path), { force: true });
+  }
+  writeFileSync(recordFile, `${JSON.stringify({ inputs, outputs, older } satisfies Record)}\n`);
+}
+
+const last = readRecord();
+if (last === undefined || !isCurrent(last)) await bundle(last);

@@ -1,0 +1,95 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** One contract and where its outputs stand. Paths are relative to the root of the project. */
+export interface Contract {
+  readonly name: string;
+  /** The hand-kept documents, in the order in which they are merged. Empty: the contract is not there yet. */
+  sources(root: string): string[];
+  readonly document: string;
+  readonly generated: string;
+  readonly handlers: string;
+  /** `handlers/<tag>/<operationId>.ts` or `handlers/<operationId>.ts`. */
+  readonly handlersByTag: boolean;
+  /** Module of the `Handler` type, relative to the root. */
+  readonly handlerType: string;
+  readonly errors: string;
+  readonly info: Record<string, unknown>;
+  readonly servers: { url: string; description?: string }[];
+  readonly security: Record<string, string[]>[];
+  /** Codes that operations give without being told by `x-errors`. */
+  readonly commonErrors: {
+    readonly always: readonly string[];
+    readonly withCredentials: readonly string[];
+    readonly withBody: readonly string[];
+  };
+  /** Whether `errors.ts` and `brand.ts` are emitted beside the rest. */
+  readonly emitsCatalogue: boolean;
+}
+
+function yamlFilesIn(root: string, folder: string): string[] {
+  try {
+    return readdirSync(join(root, folder))
+      .filter((name) => name.endsWith('.yaml'))
+      .sort()
+      .map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
+const license = { name: 'Apache License 2.0', identifier: 'Apache-2.0' };
+const servers = [{ url: 'https://127.0.0.1:4010', description: 'The sandbox on this machine.' }];
+
+export const contracts: readonly Contract[] = [
+  {
+    name: 'service',
+    sources: (root) => yamlFilesIn(root, 'openapi'),
+    document: 'openapi/openapi.json',
+    generated: 'src/generated',
+    handlers: 'src/handlers',
+    handlersByTag: true,
+    handlerType: 'src/services.ts',
+    errors: 'src/errors.ts',
+    info: {
+      title: 'Custos',
+      version: '0.0.1',
+      summary: 'Wallet infrastructure: wallets, users, owners, policies, intents and signing.',
+      description:
+        'Every request goes over HTTPS with the credentials of an app: HTTP Basic with the app id and the app secret, and the same app id in `service-app-id`. Bodies are JSON. A change of a resource that has an owner also carries the signatures of its owner in `service-authorization-signature`. A refusal is `{error, code?, data?}`; programs read `code`.',
+      license,
+    },
+    servers,
+    security: [{ appCredentials: [] }],
+    commonErrors: {
+      always: ['https_required', 'too_many_requests', 'internal_error'],
+      withCredentials: [
+        'missing_or_invalid_token',
+        'invalid_app_credentials',
+        'missing_or_invalid_service_app_id',
+      ],
+      withBody: ['invalid_data', 'unsupported_media_type', 'payload_too_large'],
+    },
+    emitsCatalogue: true,
+  },
+  {
+    name: 'control plane',
+    sources: (root) => yamlFilesIn(root, 'openapi/control-plane'),
+    document: 'openapi/control-plane.json',
+    generated: 'src/sandbox/generated',
+    handlers: 'src/sandbox/handlers',
+    handlersByTag: false,
+    handlerType: 'src/sandbox/control-plane.ts',
+    errors: 'src/errors.ts',
+    info: {
+      title: 'Custos sandbox control plane',
+      version: '0.0.1',
+      summary: 'Moves a sandbox: its clock, its state, its faults.',
+      license,
+    },
+    servers,
+    security: [],
+    commonErrors: { always: [], withCredentials: [], withBody: [] },
+    emitsCatalogue: false,
+  },
+];

@@ -1,0 +1,71 @@
+import SwaggerParser from '@apidevtools/swagger-parser';
+import { bundle } from './bundle.ts';
+import { findPlaceholders, requireComplete } from './check-document.ts';
+import { findInvalidExamples } from './check-examples.ts';
+import type { Contract } from './contracts.ts';
+import { ContractError, type Document } from './document.ts';
+import { emitBrand } from './emit-brand.ts';
+import { emitErrors } from './emit-errors.ts';
+import { emitOperations } from './emit-operations.ts';
+import { emitRegistry } from './emit-registry.ts';
+import { emitSchemas } from './emit-schemas.ts';
+import { emitValidators } from './emit-validators.ts';
+import { expandErrors } from './expand-errors.ts';
+import { type Operation, readOperations, readWebhooks } from './read-operations.ts';
+import { requireSupportedKeywords } from './supported-keywords.ts';
+
+export interface Generated {
+  /** Path relative to the root -> content. */
+  readonly files: ReadonlyMap<string, string>;
+  readonly operations: readonly Operation[];
+  /** Faults that were let through because the contract is still being written. */
+  readonly unfinished: readonly string[];
+}
+
+export interface GenerateOptions {
+  /** Let placeholders and invalid examples through, as `unfinished`. */
+  readonly allowTodo?: boolean;
+}
+
+async function requireValidOpenApi(document: Document): Promise<void> {
+  try {
+    // The parser writes into what it is given.
+    await SwaggerParser.validate(structuredClone(document) as never);
+  } catch (error) {
+    throw new ContractError(`the bundle is not a valid OpenAPI document: ${(error as Error).message}`);
+  }
+}
+
+/** Reads a contract and makes the content of every generated file, in memory. Throws ContractError. */
+export async function generateContract(
+  contract: Contract,
+  root: string,
+  { allowTodo = false }: GenerateOptions = {},
+): Promise<Generated> {
+  const bundled = bundle(contract, root);
+  const { document } = bundled;
+  requireComplete(document);
+  expandErrors(bundled, contract);
+  requireSupportedKeywords(document);
+  await requireValidOpenApi(document);
+  const unfinished = [
+    ...findPlaceholders(document).map((pointer) => `${pointer}: still a placeholder`),
+    ...findInvalidExamples(document),
+  ];
+  if (unfinished.length > 0 && !allowTodo) throw new ContractError('the contract is unfinished:', unfinished);
+
+  const operations = readOperations(document);
+  const emitted = new Map([
+    ['schemas.ts', emitSchemas(document)],
+    ['operations.ts', emitOperations(document, operations)],
+    ['registry.ts', emitRegistry(contract, document, operations)],
+    ...(await emitValidators(document, operations, readWebhooks(document))),
+  ]);
+  if (contract.emitsCatalogue) {
+    emitted.set('errors.ts', emitErrors(document, bundled.catalogue));
+    emitted.set('brand.ts', emitBrand(document, bundled.brandedProperties, Object.keys(bundled.catalogue)));
+  }
+  const files = new Map([[contract.document, `${JSON.stringify(document, null, 1)}\n`]]);
+  for (const [name, content] of emitted) files.set(`${contract.generated}/${name}`, content);
+  return { files, operations, unfinished };
+}

@@ -1,0 +1,86 @@
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type Contract, contracts } from './contracts.ts';
+import { ContractError } from './document.ts';
+import { generateContract } from './generate.ts';
+import { findDrift, writeOutput } from './output.ts';
+import { scaffoldHandlers } from './scaffold-handler.ts';
+
+const HELP = `usage: npm run generate [-- options]
+
+Reads the contracts in openapi/ and writes what follows from them: the bundled documents,
+types, operation tables, registries, validators, and a stub for each operation without a handler.
+
+  --check        write nothing; fail when a file is not what the contract says
+  --allow-todo   let placeholders (TODO) and invalid examples through, with a count
+  --help         this text
+
+exit codes: 0 done, 1 the contract is at fault or a file is not fresh, 2 wrong usage`;
+
+const ROOT = join(import.meta.dirname, '..');
+
+interface Options {
+  readonly check: boolean;
+  readonly allowTodo: boolean;
+}
+
+/** Returns the number of files that are not fresh (with `check`), 0 otherwise. */
+async function run(contract: Contract, { check, allowTodo }: Options): Promise<number> {
+  if (contract.sources(ROOT).length === 0) {
+    console.log(`${contract.name}: no contract yet, nothing to do`);
+    return 0;
+  }
+  const generated = await generateContract(contract, ROOT, { allowTodo });
+  if (generated.unfinished.length > 0) {
+    console.log(`${contract.name}: ${generated.unfinished.length} placeholders and invalid examples`);
+  }
+  const count = `${generated.operations.length} operations`;
+  if (check) {
+    const drift = findDrift(contract, ROOT, generated);
+    for (const line of drift) console.error(line);
+    console.log(`${contract.name}: ${count}, ${drift.length} files not fresh`);
+    return drift.length;
+  }
+  const changed = writeOutput(contract, ROOT, generated);
+  const stubs = scaffoldHandlers(contract, ROOT, generated.operations);
+  for (const path of [...changed, ...stubs]) console.log(`wrote ${path}`);
+  console.log(`${contract.name}: ${count}, ${changed.length} files changed, ${stubs.length} stubs written`);
+  return 0;
+}
+
+function readOptions(): Options | undefined {
+  const { values } = parseArgs({
+    options: {
+      check: { type: 'boolean', default: false },
+      'allow-todo': { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  return values.help ? undefined : { check: values.check, allowTodo: values['allow-todo'] };
+}
+
+async function main(): Promise<number> {
+  let options: Options | undefined;
+  try {
+    options = readOptions();
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${HELP}`);
+    return 2;
+  }
+  if (options === undefined) {
+    console.log(HELP);
+    return 0;
+  }
+  try {
+    let stale = 0;
+    for (const contract of contracts) stale += await run(contract, options);
+    if (stale > 0) console.error('run `npm run generate` and commit what it writes');
+    return stale > 0 ? 1 : 0;
+  } catch (error) {
+    if (!(error instanceof ContractError)) throw error;
+    console.error(error.message);
+    return 1;
+  }
+}
+
+process.exitCode = await main();

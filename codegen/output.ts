@@ -1,0 +1,67 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import type { Contract } from './contracts.ts';
+import type { Generated } from './generate.ts';
+import { handlerPath } from './handler-paths.ts';
+import { HEADER_START } from './header.ts';
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+function filesBelow(root: string, folder: string): string[] {
+  try {
+    return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+      .sort();
+  } catch {
+    return [];
+  }
+}
+
+/** Files of the generated folder that this run did not make but an earlier one did. */
+function staleFiles(contract: Contract, root: string, { files }: Generated): string[] {
+  return filesBelow(root, contract.generated).filter(
+    (path) => !files.has(path) && read(join(root, path))?.startsWith(HEADER_START) === true,
+  );
+}
+
+/** What differs between the generated content and the files at hand, one line per file. Empty: all fresh. */
+export function findDrift(contract: Contract, root: string, generated: Generated): string[] {
+  const handlers = new Set(generated.operations.map((operation) => handlerPath(contract, operation)));
+  const present = new Set(filesBelow(root, contract.handlers));
+  const drift = [...generated.files].flatMap(([path, content]) => {
+    const current = read(join(root, path));
+    if (current === content) return [];
+    return [`${path}: ${current === undefined ? 'absent' : 'not what the contract says'}`];
+  });
+  return [
+    ...drift,
+    ...staleFiles(contract, root, generated).map((path) => `${path}: no longer generated`),
+    ...[...handlers].filter((path) => !present.has(path)).map((path) => `${path}: no handler file`),
+    ...[...present].filter((path) => !handlers.has(path)).map((path) => `${path}: a handler of no operation`),
+  ];
+}
+
+/** Brings the generated files up to date, each in one step. Returns the paths that changed. */
+export function writeOutput(contract: Contract, root: string, generated: Generated): string[] {
+  const changed: string[] = [];
+  for (const [path, content] of generated.files) {
+    const target = join(root, path);
+    if (read(target) === content) continue;
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(`${target}.new`, content);
+    renameSync(`${target}.new`, target);
+    changed.push(path);
+  }
+  for (const path of staleFiles(contract, root, generated)) {
+    rmSync(join(root, path));
+    changed.push(path);
+  }
+  return changed;
+}

@@ -1,0 +1,128 @@
+import {
+  ContractError,
+  type Document,
+  operationObjects,
+  type Parameter,
+  resolveParameter,
+  type Schema,
+} from './document.ts';
+
+export interface OperationParameter {
+  readonly name: string;
+  readonly required: boolean;
+  readonly description: string | undefined;
+  readonly schema: Schema;
+}
+
+/** One operation, flat: what the emitters need and nothing else. */
+export interface Operation {
+  readonly id: string;
+  /** Upper case. */
+  readonly method: string;
+  readonly path: string;
+  readonly tag: string;
+  readonly summary: string | undefined;
+  readonly pathParameters: readonly OperationParameter[];
+  readonly queryParameters: readonly OperationParameter[];
+  /** Without the header of the app id, which the credentials check has read. Names are in lower case. */
+  readonly headers: readonly OperationParameter[];
+  readonly body: { readonly required: boolean; readonly schema: Schema } | undefined;
+  readonly successStatus: number;
+  /** Undefined: the answer has no body. */
+  readonly success: Schema | undefined;
+  /** By status, the success included; undefined: no body. */
+  readonly responses: ReadonlyMap<string, Schema | undefined>;
+  readonly security: 'none' | 'app' | 'app-or-user';
+}
+
+const APP_ID_HEADER = 'service-app-id';
+const JSON_TYPE = 'application/json';
+
+function jsonSchema(
+  content: Record<string, { schema?: Schema }> | undefined,
+  where: string,
+): Schema | undefined {
+  if (content === undefined) return undefined;
+  const schema = content[JSON_TYPE]?.schema;
+  if (schema === undefined || Object.keys(content).length !== 1) {
+    throw new ContractError(`${where}: a body must be ${JSON_TYPE} with a schema, and nothing else`);
+  }
+  return schema;
+}
+
+function parametersOf(parameters: readonly Parameter[], place: Parameter['in']): OperationParameter[] {
+  return parameters
+    .filter((parameter) => parameter.in === place)
+    .map((parameter) => ({
+      name: place === 'header' ? parameter.name.toLowerCase() : parameter.name,
+      required: parameter.required === true,
+      description: parameter.description,
+      schema: parameter.schema ?? {},
+    }));
+}
+
+function securityOf(requirements: readonly Record<string, string[]>[]): Operation['security'] {
+  if (requirements.length === 0) return 'none';
+  return requirements.some((requirement) => 'userToken' in requirement) ? 'app-or-user' : 'app';
+}
+
+function requirePathParameters(path: string, declared: readonly OperationParameter[], pointer: string): void {
+  const inPath = [...path.matchAll(/\{([^}]+)\}/g)].map((match) => match[1]).sort();
+  const named = declared.map(({ name }) => name).sort();
+  if (inPath.join() !== named.join()) {
+    throw new ContractError(`${pointer}: the path names [${inPath}], the parameters declare [${named}]`);
+  }
+}
+
+/** Reads the bundled document as a list of operations, sorted by operationId. */
+export function readOperations(document: Document): Operation[] {
+  const operations = operationObjects(document)
+    .filter(({ kind }) => kind === 'path')
+    .map(({ operation, pointer, route, method }): Operation => {
+      const parameters = (operation.parameters ?? []).map((entry) => resolveParameter(document, entry));
+      const responses = new Map(
+        Object.entries(operation.responses ?? {}).map(([status, response]) => [
+          status,
+          jsonSchema(response.content, `${pointer}/responses/${status}`),
+        ]),
+      );
+      const successes = [...responses.keys()].filter((status) => status.startsWith('2'));
+      const success = successes[0];
+      if (success === undefined || successes.length > 1) {
+        throw new ContractError(`${pointer}: an operation has exactly one 2xx response`);
+      }
+      const pathParameters = parametersOf(parameters, 'path');
+      requirePathParameters(route, pathParameters, pointer);
+      const bodySchema = jsonSchema(operation.requestBody?.content, `${pointer}/requestBody`);
+      return {
+        id: operation.operationId ?? '',
+        method: method.toUpperCase(),
+        path: route,
+        tag: operation.tags?.[0] ?? '',
+        summary: operation.summary,
+        pathParameters,
+        queryParameters: parametersOf(parameters, 'query'),
+        headers: parametersOf(parameters, 'header').filter(({ name }) => name !== APP_ID_HEADER),
+        body:
+          bodySchema === undefined
+            ? undefined
+            : { required: operation.requestBody?.required === true, schema: bodySchema },
+        successStatus: Number(success),
+        success: responses.get(success),
+        responses,
+        security: securityOf(operation.security ?? document.security),
+      };
+    });
+  return operations.sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** The events of the `webhooks` section: type -> schema of the payload, sorted by type. */
+export function readWebhooks(document: Document): Map<string, Schema> {
+  const entries = operationObjects(document)
+    .filter(({ kind }) => kind === 'webhook')
+    .map(({ operation, route, pointer }): [string, Schema] => [
+      route,
+      jsonSchema(operation.requestBody?.content, `${pointer}/requestBody`) ?? {},
+    ]);
+  return new Map(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+}

@@ -1,0 +1,19 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { contracts } from '../../codegen/contracts.ts';
+import { generateContract } from '../../codegen/generate.ts';
+import { findDrift } from '../../codegen/output.ts';
+
+const root = join(import.meta.dirname, '../..');
+const written = contracts.filter((contract) => contract.sources(root).length > 0);
+
+test.each(written)(
+  'what is generated from the contract of the $name is fresh: run `npm run generate`',
+  {
+    timeout: 60_000,
+  },
+  async (contract) => {
+    const generated = await generateContract(contract, root, { allowTodo: true });
+    expect(findDrift(contract, root, generated)).toEqual([]);
+  },
+);

@@ -1,0 +1,163 @@
+import { expect, test } from 'vitest';
+import { ContractError } from '../../../codegen/document.ts';
+import { generateContract } from '../../../codegen/generate.ts';
+import { toyContract, toyProject } from './toy-contract.ts';
+
+type File = 'common.yaml' | 'toys.yaml';
+
+/** [what is wrong, document, text, its replacement, the fault told] */
+const faults: [string, File, string, string, string][] = [
+  [
+    'a schema keyword that no emitter knows',
+    'toys.yaml',
+    'exclusiveMinimum: 0',
+    'exclusiveMin: 0',
+    '#/components/schemas/Ball/properties/radius: unknown keyword `exclusiveMin`',
+  ],
+  [
+    'a keyword that JSON Schema has and we do not emit',
+    'toys.yaml',
+    'Toy:\n      description: One toy.',
+    'Toy:\n      not: {}',
+    '#/components/schemas/Toy: unknown keyword `not`',
+  ],
+  [
+    'a format that nobody checks',
+    'toys.yaml',
+    'format: unix-ms',
+    'format: unix-weeks',
+    '#/components/schemas/Ball/properties/made_at: unknown format `unix-weeks`',
+  ],
+  [
+    'a key of an operation that nobody reads',
+    'toys.yaml',
+    'x-errors:',
+    'x-error:',
+    '#/paths/~1v1~1toys~1{toy_id}/put: unknown key `x-error`',
+  ],
+  [
+    'a request example that its schema refuses',
+    'toys.yaml',
+    'radius: 2,',
+    'radius: -2,',
+    '#/paths/~1v1~1toys~1{toy_id}/put/requestBody/content/application~1json/examples/ball/value/radius: must be > 0',
+  ],
+  [
+    'a response example with a field that the contract does not declare',
+    'toys.yaml',
+    'kind: bear, name: null',
+    'kind: bear, name: null, age: 4',
+    '#/paths/~1v1~1toys~1{toy_id}/put/responses/200/content/application~1json/example/first: must NOT have additional properties (`age`)',
+  ],
+  [
+    'a parameter example that its schema refuses',
+    'toys.yaml',
+    'example: t1',
+    'example: t',
+    '#/paths/~1v1~1toys~1{toy_id}/put/parameters/0/example: must NOT have fewer than 2 characters',
+  ],
+  [
+    'a webhook example that its schema refuses',
+    'toys.yaml',
+    'example: { kind: ball, radius: 1 }',
+    'example: { kind: ball }',
+    "#/webhooks/toy.put/post/requestBody/content/application~1json/example: must have required property 'radius' (`radius`)",
+  ],
+  [
+    'a schema example that its schema refuses',
+    'toys.yaml',
+    'description: In centimetres.',
+    'description: In centimetres., examples: [3, 0]',
+    '#/components/schemas/Ball/properties/radius/examples/1: must be > 0',
+  ],
+  [
+    'two schemas of one name',
+    'common.yaml',
+    '    Error:',
+    '    Ball: { type: string }\n    Error:',
+    'schemas Ball stands in openapi/common.yaml and in openapi/toys.yaml',
+  ],
+  [
+    'two operations of one id',
+    'toys.yaml',
+    'operationId: deleteToy',
+    'operationId: putToy',
+    'operationId putToy stands at #/paths/~1v1~1toys~1{toy_id}/put and at #/paths/~1v1~1toys~1{toy_id}/delete',
+  ],
+  [
+    'an operation without an id',
+    'toys.yaml',
+    'operationId: deleteToy\n',
+    'deprecated: false\n',
+    '#/paths/~1v1~1toys~1{toy_id}/delete: no operationId',
+  ],
+  [
+    'an operation without a tag',
+    'toys.yaml',
+    'operationId: deleteToy\n      tags: [toy_box]',
+    'operationId: deleteToy\n      tags: []',
+    '#/paths/~1v1~1toys~1{toy_id}/delete: exactly one tag is expected',
+  ],
+  [
+    'a body without an example',
+    'toys.yaml',
+    ', example: { kind: ball, radius: 1 }',
+    '',
+    '#/webhooks/toy.put/post/requestBody/content/application~1json: no example',
+  ],
+  [
+    'a description that is still to be written',
+    'toys.yaml',
+    'description: Open to everyone.',
+    'description: TODO',
+    '#/paths/~1v1~1toys~1{toy_id}/delete/description: still a placeholder',
+  ],
+  [
+    'an error code that the catalogue does not have',
+    'toys.yaml',
+    'x-errors: [not_found]',
+    'x-errors: [gone]',
+    '#/paths/~1v1~1toys~1{toy_id}/put: the catalogue has no code `gone`',
+  ],
+  [
+    'a reference into a file that has no such component',
+    'toys.yaml',
+    'common.yaml#/components/parameters/AppId',
+    'common.yaml#/components/parameters/AppName',
+    'openapi/toys.yaml: openapi/common.yaml has no #/components/parameters/AppName',
+  ],
+  [
+    'a path parameter that is not declared',
+    'toys.yaml',
+    '/v1/toys/{toy_id}:',
+    '/v1/{box_id}/toys/{toy_id}:',
+    '#/paths/~1v1~1{box_id}~1toys~1{toy_id}/put: the path names [box_id,toy_id], the parameters declare [toy_id]',
+  ],
+  [
+    'a union whose branches the tag cannot tell apart',
+    'toys.yaml',
+    'kind: { const: bear }',
+    'kind: { type: string }',
+    'the schema `Toy` cannot be compiled',
+  ],
+  ['broken YAML', 'toys.yaml', 'tags: [{', 'tags: [[{', 'openapi/toys.yaml is not valid YAML:'],
+];
+
+test.each(faults)('%s stops the run', async (_what, file, from, to, fault) => {
+  using project = toyProject();
+  project.edit(file, from, to);
+  const run = generateContract(toyContract, project.root);
+  await expect(run).rejects.toBeInstanceOf(ContractError);
+  await expect(run).rejects.toThrow(fault);
+});
+
+test('while a contract is being written, placeholders and invalid examples can be let through', async () => {
+  using project = toyProject();
+  project.edit('toys.yaml', 'description: Open to everyone.', 'description: TODO');
+  project.edit('toys.yaml', 'radius: 2,', 'radius: -2,');
+  const { unfinished } = await generateContract(toyContract, project.root, { allowTodo: true });
+  expect(unfinished).toEqual([
+    '#/paths/~1v1~1toys~1{toy_id}/delete/description: still a placeholder',
+    '#/paths/~1v1~1toys~1{toy_id}/put/requestBody/content/application~1json/examples/ball/value/radius: must be > 0',
+  ]);
+});

@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { generateContract } from '../../../codegen/generate.ts';
+import { findDrift, writeOutput } from '../../../codegen/output.ts';
+import { scaffoldHandlers, stubText } from '../../../codegen/scaffold-handler.ts';
+import { toyContract, toyProject } from './toy-contract.ts';
+
+using project = toyProject();
+const generated = await generateContract(toyContract, project.root);
+
+const readable = [
+  'openapi/openapi.json',
+  'src/generated/schemas.ts',
+  'src/generated/operations.ts',
+  'src/generated/registry.ts',
+  'src/generated/errors.ts',
+  'src/generated/brand.ts',
+  'src/generated/validate-function.ts',
+  'src/generated/request-validators.d.ts',
+  'src/generated/response-validators.d.ts',
+  'src/generated/webhook-validators.d.ts',
+];
+
+test.each(readable)('the toy contract gives %s', async (path) => {
+  // `.txt`, so that neither the compiler nor the linter takes a golden file for a source.
+  const golden = join(import.meta.dirname, 'golden', `${path.split('/').at(-1)}.txt`);
+  await expect(generated.files.get(path)).toMatchFileSnapshot(golden);
+});
+
+test('nothing is emitted beyond the readable files and the validators', () => {
+  const validators = ['request', 'response', 'shared', 'webhook'].map(
+    (subject) => `src/generated/${subject}-validators.js`,
+  );
+  expect([...generated.files.keys()].sort()).toEqual([...readable, ...validators].sort());
+});
+
+test('a stub refuses', async () => {
+  const stubs = generated.operations.map((operation) => stubText(toyContract, operation));
+  await expect(stubs.join('\n')).toMatchFileSnapshot(join(import.meta.dirname, 'golden', 'stubs.ts.txt'));
+});
+
+test('a second run changes nothing', async () => {
+  using fresh = toyProject();
+  const first = await generateContract(toyContract, fresh.root);
+  expect(writeOutput(toyContract, fresh.root, first).sort()).toEqual([...first.files.keys()].sort());
+  expect(scaffoldHandlers(toyContract, fresh.root, first.operations)).toEqual([
+    'src/handlers/toy_box/deleteToy.ts',
+    'src/handlers/toy_box/putToy.ts',
+  ]);
+
+  const second = await generateContract(toyContract, fresh.root);
+  expect([...second.files]).toEqual([...first.files]);
+  expect(findDrift(toyContract, fresh.root, second)).toEqual([]);
+  expect(writeOutput(toyContract, fresh.root, second)).toEqual([]);
+  expect(scaffoldHandlers(toyContract, fresh.root, second.operations)).toEqual([]);
+});
