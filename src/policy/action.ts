@@ -82,7 +82,8 @@ export interface PolicyFacts {
 
 /** A value looked up in a condition set, under the comparison rule of its kind. */
 export interface SetCandidate {
-  readonly text: string;
+  /** The spellings under which the set may hold it: one, or decimal and `0x` hex of a number. */
+  readonly texts: readonly string[];
   /** EVM addresses equal each other whatever their case. */
   readonly ignoreCase: boolean;
 }

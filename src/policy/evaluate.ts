@@ -1,6 +1,7 @@
 import type { ActionUnit, PolicyAction, PolicyFacts, SetCandidate } from './action.ts';
 import type { CompiledCondition, CompiledPolicy, CompiledRule } from './compile.ts';
 import { referencedAggregation } from './conditions/reference.ts';
+import { setCandidateKey } from './operators.ts';
 import type { Observation } from './values.ts';
 
 /** `unknown`: the condition could not be judged; see README, "Absence and errors". */
@@ -165,7 +166,7 @@ export function collectLookups(policy: CompiledPolicy, action: PolicyAction, now
         const observed = condition.observe(unit, facts);
         for (const value of observed.state === 'present' ? observed.values : []) {
           const candidate = condition.candidate(value);
-          candidates.set(`${candidate.ignoreCase}:${candidate.text}`, candidate);
+          candidates.set(setCandidateKey(candidate), candidate);
         }
       }
     }

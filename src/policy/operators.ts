@@ -76,5 +76,13 @@ export function holds(
 
 /** The form under which a condition set is asked for an observed value. */
 export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
-  return { text: observed, ignoreCase: kind === 'evm_address' || kind === 'hex' };
+  if (kind === 'number' && !observed.startsWith('-')) {
+    return { texts: [observed, `0x${BigInt(observed).toString(16)}`], ignoreCase: true };
+  }
+  return { texts: [observed], ignoreCase: kind === 'evm_address' || kind === 'hex' };
+}
+
+/** One text for candidates that ask the same. */
+export function setCandidateKey({ texts, ignoreCase }: SetCandidate): string {
+  return `${ignoreCase ? 'any' : 'exact'}:${texts[0]}`;
 }

@@ -1,0 +1,20 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** One value of a condition set. */
+export const ConditionSetItemEntity = defineEntity({
+  name: 'ConditionSetItem',
+  tableName: 'condition_set_items',
+  properties: {
+    id: p.text().primary(),
+    conditionSetId: p.text(),
+    value: p.text(),
+    /** The value in lower case, for what is compared without regard to case. */
+    valueLower: p.text(),
+    createdAtMs: p.bigint('number'),
+  },
+  indexes: [
+    { name: 'condition_set_items_by_age', properties: ['conditionSetId', 'createdAtMs', 'id'] },
+    { name: 'condition_set_items_by_value', properties: ['conditionSetId', 'valueLower'] },
+  ],
+  uniques: [{ name: 'condition_set_items_value', properties: ['conditionSetId', 'value'] }],
+});

@@ -1,0 +1,6 @@
+import { createAggregation as create } from '../../domain/aggregations/change-aggregation.ts';
+import { aggregationView } from '../../domain/aggregations/find-aggregation.ts';
+import type { Handler } from '../../services.ts';
+
+export const createAggregation: Handler<'createAggregation'> = async ({ body }, context) =>
+  aggregationView(await create(context, body));

@@ -1,0 +1,7 @@
+import { deleteAggregation as remove } from '../../domain/aggregations/change-aggregation.ts';
+import type { Handler } from '../../services.ts';
+
+export const deleteAggregation: Handler<'deleteAggregation'> = async ({ path }, context) => {
+  await remove(context, path.aggregation_id);
+  return { success: true };
+};

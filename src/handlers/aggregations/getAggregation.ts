@@ -1,0 +1,5 @@
+import { aggregationView, findAggregation } from '../../domain/aggregations/find-aggregation.ts';
+import type { Handler } from '../../services.ts';
+
+export const getAggregation: Handler<'getAggregation'> = async ({ path }, context) =>
+  aggregationView(await findAggregation(context, path.aggregation_id));

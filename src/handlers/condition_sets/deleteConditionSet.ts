@@ -1,0 +1,7 @@
+import { deleteConditionSet as remove } from '../../domain/condition-sets/change-condition-set.ts';
+import type { Handler } from '../../services.ts';
+
+export const deleteConditionSet: Handler<'deleteConditionSet'> = async ({ path }, context) => {
+  await remove(context, path.condition_set_id);
+  return { success: true };
+};

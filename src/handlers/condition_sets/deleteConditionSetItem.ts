@@ -1,0 +1,7 @@
+import { deleteConditionSetItem as remove } from '../../domain/condition-sets/condition-set-items.ts';
+import type { Handler } from '../../services.ts';
+
+export const deleteConditionSetItem: Handler<'deleteConditionSetItem'> = async ({ path }, context) => {
+  await remove(context, path.condition_set_id, path.condition_set_item_id);
+  return { success: true };
+};

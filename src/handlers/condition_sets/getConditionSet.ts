@@ -1,0 +1,5 @@
+import { conditionSetView, findConditionSet } from '../../domain/condition-sets/find-condition-set.ts';
+import type { Handler } from '../../services.ts';
+
+export const getConditionSet: Handler<'getConditionSet'> = async ({ path }, context) =>
+  conditionSetView(await findConditionSet(context, path.condition_set_id));

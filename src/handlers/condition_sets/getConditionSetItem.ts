@@ -1,0 +1,5 @@
+import { findConditionSetItem } from '../../domain/condition-sets/condition-set-items.ts';
+import type { Handler } from '../../services.ts';
+
+export const getConditionSetItem: Handler<'getConditionSetItem'> = ({ path }, context) =>
+  findConditionSetItem(context, path.condition_set_id, path.condition_set_item_id);

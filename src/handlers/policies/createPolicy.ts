@@ -1,0 +1,6 @@
+import { createPolicy as create } from '../../domain/policies/create-policy.ts';
+import { policyView } from '../../domain/policies/policy-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const createPolicy: Handler<'createPolicy'> = async ({ body }, context) =>
+  policyView(await create(context, body));

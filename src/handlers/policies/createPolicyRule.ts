@@ -1,0 +1,5 @@
+import { createPolicyRule as create } from '../../domain/policies/policy-rules.ts';
+import type { Handler } from '../../services.ts';
+
+export const createPolicyRule: Handler<'createPolicyRule'> = ({ path, body }, context) =>
+  create(context, path.policy_id, body);

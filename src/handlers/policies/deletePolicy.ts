@@ -1,0 +1,7 @@
+import { deletePolicy as remove } from '../../domain/policies/delete-policy.ts';
+import type { Handler } from '../../services.ts';
+
+export const deletePolicy: Handler<'deletePolicy'> = async ({ path }, context) => {
+  await remove(context, path.policy_id);
+  return { success: true };
+};

@@ -1,0 +1,7 @@
+import { deletePolicyRule as remove } from '../../domain/policies/policy-rules.ts';
+import type { Handler } from '../../services.ts';
+
+export const deletePolicyRule: Handler<'deletePolicyRule'> = async ({ path }, context) => {
+  await remove(context, path.policy_id, path.rule_id);
+  return { success: true };
+};

@@ -1,0 +1,6 @@
+import { findPolicy } from '../../domain/policies/find-policy.ts';
+import { policyView } from '../../domain/policies/policy-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const getPolicy: Handler<'getPolicy'> = async ({ path }, context) =>
+  policyView(await findPolicy(context, path.policy_id));

@@ -1,0 +1,5 @@
+import { findPolicyRule } from '../../domain/policies/policy-rules.ts';
+import type { Handler } from '../../services.ts';
+
+export const getPolicyRule: Handler<'getPolicyRule'> = ({ path }, context) =>
+  findPolicyRule(context, path.policy_id, path.rule_id);

@@ -1,0 +1,6 @@
+import { policyView } from '../../domain/policies/policy-view.ts';
+import { updatePolicy as update } from '../../domain/policies/update-policy.ts';
+import type { Handler } from '../../services.ts';
+
+export const updatePolicy: Handler<'updatePolicy'> = async ({ path, body }, context) =>
+  policyView(await update(context, path.policy_id, body));

@@ -1,0 +1,5 @@
+import { updatePolicyRule as update } from '../../domain/policies/policy-rules.ts';
+import type { Handler } from '../../services.ts';
+
+export const updatePolicyRule: Handler<'updatePolicyRule'> = ({ path, body }, context) =>
+  update(context, path.policy_id, path.rule_id, body);
