@@ -1,0 +1,48 @@
+import { pbkdf2 } from 'node:crypto';
+import { promisify } from 'node:util';
+import * as bip39 from '@scure/bip39';
+import { wordlist } from '@scure/bip39/wordlists/english.js';
+
+const pbkdf2Async = promisify(pbkdf2);
+
+/** A phrase that is not 12 to 24 English words with a right checksum. Never carries the phrase. */
+export class InvalidMnemonicError extends Error {
+  constructor() {
+    super('expected a BIP-39 phrase of 12, 15, 18, 21 or 24 English words with a right checksum');
+    this.name = 'InvalidMnemonicError';
+  }
+}
+
+/** The English phrase of 16, 20, 24, 28 or 32 bytes of entropy, words joined by one space (BIP-39). */
+export function entropyToMnemonic(entropy: Uint8Array): string {
+  return bip39.entropyToMnemonic(entropy, wordlist);
+}
+
+/** The entropy of an English phrase; white space is normalised. Throws InvalidMnemonicError. */
+export function mnemonicToEntropy(mnemonic: string): Uint8Array {
+  try {
+    return bip39.mnemonicToEntropy(normalize(mnemonic), wordlist);
+  } catch {
+    throw new InvalidMnemonicError();
+  }
+}
+
+/**
+ * The 64-byte seed of a phrase: PBKDF2-HMAC-SHA512, 2048 rounds, salt "mnemonic" || passphrase (BIP-39),
+ * computed off the event loop. Throws InvalidMnemonicError.
+ */
+export async function mnemonicToSeed(mnemonic: string, passphrase = ''): Promise<Uint8Array> {
+  const words = normalize(mnemonic);
+  mnemonicToEntropy(words).fill(0);
+  const password = Buffer.from(words, 'utf8');
+  try {
+    const salt = Buffer.from(`mnemonic${passphrase.normalize('NFKD')}`, 'utf8');
+    return new Uint8Array(await pbkdf2Async(password, salt, 2048, 64, 'sha512'));
+  } finally {
+    password.fill(0);
+  }
+}
+
+function normalize(mnemonic: string): string {
+  return mnemonic.normalize('NFKD').trim().split(/\s+/u).join(' ');
+}

@@ -1,0 +1,82 @@
+/** Bytes that end early, go on too long, or write a length in more bytes than it needs. */
+export class InvalidBytesError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'InvalidBytesError';
+  }
+}
+
+/** Reads a wire format front to back. Every read past the end throws InvalidBytesError. */
+export interface ByteReader {
+  /** Bytes already read. */
+  offset(): number;
+  remaining(): number;
+  u8(): number;
+  /** Little-endian. */
+  u16(): number;
+  /** Little-endian. */
+  u32(): number;
+  /** Little-endian. */
+  u64(): bigint;
+  /** Little-endian. */
+  u128(): bigint;
+  /** A view, not a copy. */
+  bytes(length: number): Uint8Array;
+  /** Seven bits a byte, low first, shortest form only, below 2^bits (ULEB128; Solana's compact-u16 with 16 bits). */
+  uleb128(bits: number): bigint;
+  /** Throws InvalidBytesError unless everything was read. */
+  end(): void;
+}
+
+export function createByteReader(source: Uint8Array): ByteReader {
+  const view = new DataView(source.buffer, source.byteOffset, source.byteLength);
+  let position = 0;
+
+  function take(length: number): number {
+    if (length > source.length - position) {
+      throw new InvalidBytesError(`expected ${length} bytes at ${position}, got ${source.length - position}`);
+    }
+    const start = position;
+    position += length;
+    return start;
+  }
+
+  function uleb128(bits: number): bigint {
+    let value = 0n;
+    for (let shift = 0n; ; shift += 7n) {
+      const byte = view.getUint8(take(1));
+      value |= BigInt(byte & 0x7f) << shift;
+      if (value >> BigInt(bits) !== 0n) throw new InvalidBytesError(`expected a length below 2^${bits}`);
+      if (byte < 0x80) {
+        if (byte === 0 && shift > 0n) throw new InvalidBytesError('expected a length in its shortest form');
+        return value;
+      }
+      if (shift > BigInt(bits)) throw new InvalidBytesError(`expected a length below 2^${bits}`);
+    }
+  }
+
+  return {
+    offset: () => position,
+    remaining: () => source.length - position,
+    u8: () => view.getUint8(take(1)),
+    u16: () => view.getUint16(take(2), true),
+    u32: () => view.getUint32(take(4), true),
+    u64: () => view.getBigUint64(take(8), true),
+    u128: () => {
+      const start = take(16);
+      return view.getBigUint64(start, true) | (view.getBigUint64(start + 8, true) << 64n);
+    },
+    bytes: (length) => {
+      const start = take(length);
+      return source.subarray(start, start + length);
+    },
+    uleb128,
+    end: () => {
+      if (position !== source.length) {
+        throw new InvalidBytesError(
+          `expected the end at ${position}, got ${source.length - position} more bytes`,
+        );
+      }
+    },
+  };
+}

@@ -1,0 +1,107 @@
+import { base58 } from '@scure/base';
+
+/** A text that is not the encoding it is said to be. The message names what was expected and what came. */
+export class InvalidEncodingError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'InvalidEncodingError';
+  }
+}
+
+const HEX = /^[0-9a-fA-F]*$/;
+// RFC 4648 section 4, padded; the trailing bits are checked by encoding again.
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+
+/** Bytes as lower-case hex without `0x`. */
+export function bytesToHex(bytes: Uint8Array): string {
+  return view(bytes).toString('hex');
+}
+
+/** Bytes as lower-case hex with `0x`. */
+export function bytesTo0xHex(bytes: Uint8Array): `0x${string}` {
+  return `0x${bytesToHex(bytes)}`;
+}
+
+/** Hex without `0x`, two digits a byte, to bytes. Throws InvalidEncodingError. */
+export function hexToBytes(text: string): Uint8Array {
+  if (!HEX.test(text)) throw new InvalidEncodingError('expected hex digits');
+  if (text.length % 2 !== 0) {
+    throw new InvalidEncodingError(`expected an even number of hex digits, got ${text.length}`);
+  }
+  return new Uint8Array(Buffer.from(text, 'hex'));
+}
+
+/** Hex with or without `0x` to bytes. Throws InvalidEncodingError. */
+export function looseHexToBytes(text: string): Uint8Array {
+  return hexToBytes(text.startsWith('0x') ? text.slice(2) : text);
+}
+
+/** Hex with `0x` to bytes. Throws InvalidEncodingError. */
+export function prefixedHexToBytes(text: string): Uint8Array {
+  if (!text.startsWith('0x')) throw new InvalidEncodingError('expected hex digits after `0x`');
+  return hexToBytes(text.slice(2));
+}
+
+/** Bytes as padded standard base64 (RFC 4648 section 4). */
+export function bytesToBase64(bytes: Uint8Array): string {
+  return view(bytes).toString('base64');
+}
+
+/** Padded standard base64 to bytes; no white space, no url alphabet, no stray trailing bits. Throws InvalidEncodingError. */
+export function base64ToBytes(text: string): Uint8Array {
+  if (!BASE64.test(text) || text.length % 4 !== 0) {
+    throw new InvalidEncodingError('expected padded standard base64');
+  }
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.toString('base64') !== text) throw new InvalidEncodingError('expected canonical base64');
+  return new Uint8Array(bytes);
+}
+
+/** Bytes as base58, Bitcoin alphabet, no checksum. */
+export function bytesToBase58(bytes: Uint8Array): string {
+  return base58.encode(bytes);
+}
+
+/** Base58, Bitcoin alphabet, no checksum, to bytes. Throws InvalidEncodingError. */
+export function base58ToBytes(text: string): Uint8Array {
+  // Base58 decoding is quadratic: nothing that is a key, a signature or a block hash is longer.
+  if (text.length > 128)
+    throw new InvalidEncodingError(`expected at most 128 base58 characters, got ${text.length}`);
+  try {
+    return base58.decode(text);
+  } catch {
+    throw new InvalidEncodingError('expected base58');
+  }
+}
+
+export function utf8ToBytes(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+/** UTF-8 bytes to text, or undefined when they are not well-formed UTF-8. */
+export function bytesToUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+export function concatBytes(...parts: readonly Uint8Array[]): Uint8Array {
+  const joined = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    joined.set(part, offset);
+    offset += part.length;
+  }
+  return joined;
+}
+
+/** Equality of public bytes; not constant time, so never for secrets. */
+export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
+  return left.length === right.length && view(left).equals(right);
+}
+
+function view(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,168 @@
+import { createECDH, createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+
+/** The text is not a P-256 public key in an accepted form; `message` says which rule it breaks. */
+export class InvalidPublicKeyError extends Error {
+  constructor(reason: string) {
+    super(reason);
+    this.name = 'InvalidPublicKeyError';
+  }
+}
+
+// SubjectPublicKeyInfo of RFC 5480 has one DER spelling for a P-256 key, up to the form of the point:
+// SEQUENCE { SEQUENCE { OID ecPublicKey, OID prime256v1 }, BIT STRING { point } }
+const UNCOMPRESSED_PREFIX = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d030107034200', 'hex');
+const COMPRESSED_PREFIX = Buffer.from('3039301306072a8648ce3d020106082a8648ce3d030107032200', 'hex');
+const OID_EC_PUBLIC_KEY = Buffer.from('06072a8648ce3d0201', 'hex');
+const OID_PRIME256V1 = Buffer.from('06082a8648ce3d030107', 'hex');
+
+// PKCS #8 of RFC 5958 around RFC 5915: version 0, ecPublicKey on prime256v1, { 1, private key, [1] public key }
+const PKCS8_HEAD = Buffer.from(
+  '308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420',
+  'hex',
+);
+const PKCS8_MIDDLE = Buffer.from('a144034200', 'hex');
+
+const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+
+const PEM = /^\s*-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END PUBLIC KEY-----\s*$/;
+const MAX_TEXT_LENGTH = 2048;
+const RAW_SIGNATURE_BYTES = 64;
+
+// Importing a key costs more than a verification. Public keys only: a private key is never kept.
+const keyObjects = new LRUCache<string, KeyObject>({ max: 10_000 });
+
+/**
+ * Reads a P-256 public key: base64 of a DER SubjectPublicKeyInfo, or the same as a PEM block.
+ *
+ * Result: the canonical form, base64 of the 91-byte SubjectPublicKeyInfo with an uncompressed point; input in that
+ * form comes back unchanged. Throws `InvalidPublicKeyError`. Source: RFC 5480 section 2, RFC 7468 section 13.
+ */
+export function parseP256PublicKey(text: string): string {
+  if (text.length > MAX_TEXT_LENGTH) throw new InvalidPublicKeyError('the key is too long');
+  const der = text.includes('-----') ? decodePem(text) : decodeBase64Der(text);
+  return toSpki(pointOf(der));
+}
+
+/** The 65 bytes `0x04 || x || y` of a key in the canonical form of `parseP256PublicKey`. */
+export function p256PublicKeyPoint(publicKey: string): Uint8Array {
+  return new Uint8Array(Buffer.from(publicKey, 'base64').subarray(UNCOMPRESSED_PREFIX.length));
+}
+
+/**
+ * Whether `signature` is ECDSA with SHA-256 over `message` under `publicKey`.
+ *
+ * Shape: `publicKey` as `parseP256PublicKey` returns it; `signature` in DER, or the 64 bytes `r || s`; high and low
+ * s alike. Never throws for a bad signature. Source: FIPS 186-5 section 6.4.2.
+ */
+export function verifyP256(publicKey: string, message: Uint8Array, signature: Uint8Array): boolean {
+  // NOTE: a DER signature is 64 bytes long once in 2^48 signatures; such a one is read as r || s and refused.
+  const dsaEncoding = signature.length === RAW_SIGNATURE_BYTES ? 'ieee-p1363' : 'der';
+  return verify('sha256', message, { key: keyObjectOf(publicKey), dsaEncoding }, signature);
+}
+
+/** A P-256 key pair made from a seed. */
+export interface P256KeyPair {
+  /** Base64 of the PKCS #8 DER, the text form in which authorization keys travel. */
+  readonly privateKeyPkcs8: string;
+  /** Base64 of the SubjectPublicKeyInfo, canonical. */
+  readonly publicKey: string;
+}
+
+/**
+ * The P-256 key pair of a random seed: `d = seed mod (n - 1) + 1`.
+ *
+ * Shape: `seed` 48 uniform bytes, 128 bits more than the order, which leaves no bias that could be seen.
+ * Source: FIPS 186-5 appendix A.2.1.
+ */
+export function p256KeyPairFromSeed(seed: Uint8Array): P256KeyPair {
+  if (seed.length !== 48) throw new RangeError(`expected a seed of 48 bytes, got ${seed.length}`);
+  const scalar = (BigInt(`0x${Buffer.from(seed).toString('hex')}`) % (ORDER - 1n)) + 1n;
+  const privateKey = Buffer.from(scalar.toString(16).padStart(64, '0'), 'hex');
+  const curve = createECDH('prime256v1');
+  curve.setPrivateKey(privateKey);
+  const point = curve.getPublicKey();
+  const pkcs8 = Buffer.concat([PKCS8_HEAD, privateKey, PKCS8_MIDDLE, point]);
+  const pair = { privateKeyPkcs8: pkcs8.toString('base64'), publicKey: toSpki(point) };
+  privateKey.fill(0);
+  pkcs8.fill(0);
+  return pair;
+}
+
+/** Decodes standard base64 in its one canonical spelling; undefined for any other text. */
+export function decodeCanonicalBase64(text: string): Uint8Array | undefined {
+  const bytes = Buffer.from(text, 'base64');
+  return text !== '' && bytes.toString('base64') === text ? new Uint8Array(bytes) : undefined;
+}
+
+function keyObjectOf(publicKey: string): KeyObject {
+  const cached = keyObjects.get(publicKey);
+  if (cached !== undefined) return cached;
+  const key = createPublicKey({ key: Buffer.from(publicKey, 'base64'), format: 'der', type: 'spki' });
+  keyObjects.set(publicKey, key);
+  return key;
+}
+
+function decodePem(text: string): Buffer {
+  const body = PEM.exec(text)?.[1];
+  if (body === undefined) {
+    throw new InvalidPublicKeyError('expected one PEM block of the kind `PUBLIC KEY` and nothing around it');
+  }
+  const der = decodeCanonicalBase64(body.replaceAll(/\s/g, ''));
+  if (der === undefined) throw new InvalidPublicKeyError('the PEM block does not hold base64');
+  return Buffer.from(der);
+}
+
+function decodeBase64Der(text: string): Buffer {
+  const der = decodeCanonicalBase64(text);
+  if (der === undefined) {
+    throw new InvalidPublicKeyError('expected base64 of a DER SubjectPublicKeyInfo, or a PEM block');
+  }
+  return Buffer.from(der);
+}
+
+function pointOf(der: Buffer): Buffer {
+  for (const [prefix, size] of [
+    [UNCOMPRESSED_PREFIX, 65],
+    [COMPRESSED_PREFIX, 33],
+  ] as const) {
+    if (der.length === prefix.length + size && der.subarray(0, prefix.length).equals(prefix)) {
+      return uncompressed(der);
+    }
+  }
+  throw new InvalidPublicKeyError(reasonForRefusal(der));
+}
+
+// OpenSSL checks the curve equation when it imports the key.
+function uncompressed(der: Buffer): Buffer {
+  try {
+    const { x, y } = createPublicKey({ key: der, format: 'der', type: 'spki' }).export({ format: 'jwk' });
+    return Buffer.concat([
+      Buffer.of(4),
+      Buffer.from(x ?? '', 'base64url'),
+      Buffer.from(y ?? '', 'base64url'),
+    ]);
+  } catch {
+    throw new InvalidPublicKeyError('the point is not on the curve P-256');
+  }
+}
+
+function reasonForRefusal(der: Buffer): string {
+  if ((der.length === 65 && der[0] === 4) || (der.length === 33 && (der[0] === 2 || der[0] === 3))) {
+    return 'the key is a raw point; expected a DER SubjectPublicKeyInfo';
+  }
+  if (der[0] !== 0x30) return 'expected a DER SubjectPublicKeyInfo';
+  const declared = der[1] !== undefined && der[1] < 0x80 ? der[1] + 2 : undefined;
+  if (declared !== undefined && der.length < declared) {
+    return `the DER is truncated: it declares ${declared} bytes and holds ${der.length}`;
+  }
+  if (declared !== undefined && der.length > declared) return 'the DER is followed by further bytes';
+  if (der.includes(OID_EC_PUBLIC_KEY) && !der.includes(OID_PRIME256V1)) {
+    return 'the key is on another curve; expected P-256';
+  }
+  return 'expected a DER SubjectPublicKeyInfo of a key on the curve P-256';
+}
+
+function toSpki(point: Buffer): string {
+  return Buffer.concat([UNCOMPRESSED_PREFIX, point]).toString('base64');
+}

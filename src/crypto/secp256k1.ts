@@ -1,0 +1,123 @@
+import { createRequire } from 'node:module';
+import { secp256k1 as noble } from '@noble/curves/secp256k1.js';
+import { equalBytes } from './encoding.ts';
+
+/** ECDSA over secp256k1, signature form r || s (32 bytes each) with s in the lower half (BIP-62). */
+export interface EcdsaSignature {
+  /** r || s, 64 bytes. */
+  readonly compact: Uint8Array;
+  /** Which of the candidate points is the signer's: 0 to 3, in practice 0 or 1. */
+  readonly recoveryId: number;
+}
+
+/**
+ * What the rooms need of the curve. Secrets are 32-byte scalars, digests 32 bytes, nonces RFC 6979,
+ * so that every implementation gives the same bytes.
+ */
+export interface EcBackend {
+  readonly name: 'native' | 'noble';
+  isValidSecret(secret: Uint8Array): boolean;
+  /** 33 bytes compressed or 65 bytes uncompressed. Throws on an invalid secret. */
+  publicKey(secret: Uint8Array, compressed: boolean): Uint8Array;
+  sign(digest: Uint8Array, secret: Uint8Array): EcdsaSignature;
+  verify(compact: Uint8Array, digest: Uint8Array, publicKey: Uint8Array): boolean;
+  /** The 65-byte public key that made the signature. Throws when there is none. */
+  recover(signature: EcdsaSignature, digest: Uint8Array): Uint8Array;
+  /** (secret + tweak) mod n as new bytes. Throws when the sum is zero or the tweak is not below n. */
+  addToSecret(secret: Uint8Array, tweak: Uint8Array): Uint8Array;
+  /** n - secret as new bytes. */
+  negateSecret(secret: Uint8Array): Uint8Array;
+}
+
+interface NativeBindings {
+  privateKeyVerify(secret: Uint8Array): boolean;
+  privateKeyTweakAdd(secret: Uint8Array, tweak: Uint8Array): Uint8Array;
+  privateKeyNegate(secret: Uint8Array): Uint8Array;
+  publicKeyCreate(secret: Uint8Array, compressed: boolean): Uint8Array;
+  ecdsaSign(digest: Uint8Array, secret: Uint8Array): { signature: Uint8Array; recid: number };
+  ecdsaVerify(compact: Uint8Array, digest: Uint8Array, publicKey: Uint8Array): boolean;
+  ecdsaRecover(compact: Uint8Array, recoveryId: number, digest: Uint8Array, compressed: boolean): Uint8Array;
+}
+
+/** Pure TypeScript, runs anywhere. */
+export const nobleBackend: EcBackend = {
+  name: 'noble',
+  isValidSecret: (secret) => secret.length === 32 && noble.utils.isValidSecretKey(secret),
+  publicKey: (secret, compressed) => noble.getPublicKey(secret, compressed),
+  sign(digest, secret) {
+    // recovered form: recovery id || r || s
+    const recovered = noble.sign(digest, secret, { prehash: false, lowS: true, format: 'recovered' });
+    return { compact: recovered.slice(1), recoveryId: recovered[0] ?? 0 };
+  },
+  verify: (compact, digest, publicKey) =>
+    noble.verify(compact, digest, publicKey, { prehash: false, lowS: true }),
+  recover({ compact, recoveryId }, digest) {
+    const signature = noble.Signature.fromBytes(compact, 'compact').addRecoveryBit(recoveryId);
+    return signature.recoverPublicKey(digest).toBytes(false);
+  },
+  addToSecret(secret, tweak) {
+    const { Fn } = noble.Point;
+    const sum = Fn.add(Fn.fromBytes(secret), Fn.fromBytes(tweak));
+    if (Fn.is0(sum)) throw new Error('expected a tweak that leaves a secret other than zero');
+    return Fn.toBytes(sum);
+  },
+  negateSecret(secret) {
+    const { Fn } = noble.Point;
+    return Fn.toBytes(Fn.neg(Fn.fromBytes(secret)));
+  },
+};
+
+/**
+ * libsecp256k1 through prebuilt N-API bindings, or undefined where there is none for this machine.
+ * NOTE: the package's main entry falls back to another JavaScript curve silently; `bindings` never does.
+ */
+export const nativeBackend: EcBackend | undefined = loadNativeBackend();
+
+/** The backend that signs: native where it loads, else noble. Equal by `assertBackendsAgree`. */
+export const ecBackend: EcBackend = nativeBackend ?? nobleBackend;
+
+function loadNativeBackend(): EcBackend | undefined {
+  let native: NativeBindings;
+  try {
+    native = createRequire(import.meta.url)('secp256k1/bindings') as NativeBindings;
+  } catch {
+    return undefined;
+  }
+  return {
+    name: 'native',
+    isValidSecret: (secret) => secret.length === 32 && native.privateKeyVerify(secret),
+    publicKey: (secret, compressed) => native.publicKeyCreate(secret, compressed),
+    sign(digest, secret) {
+      const { signature, recid } = native.ecdsaSign(digest, secret);
+      return { compact: signature, recoveryId: recid };
+    },
+    verify: (compact, digest, publicKey) => native.ecdsaVerify(compact, digest, publicKey),
+    recover: ({ compact, recoveryId }, digest) => native.ecdsaRecover(compact, recoveryId, digest, false),
+    addToSecret: (secret, tweak) => native.privateKeyTweakAdd(secret.slice(), tweak),
+    negateSecret: (secret) => native.privateKeyNegate(secret.slice()),
+  };
+}
+
+/**
+ * Start-up self-test: both backends sign three fixed digests and must give the same key, signature and
+ * recovery id. Does nothing where only noble runs. Throws an Error naming the first difference.
+ */
+export function assertBackendsAgree(native: EcBackend | undefined = nativeBackend): void {
+  if (native === undefined) return;
+  for (const fill of [0x01, 0x5a, 0xe7]) {
+    const secret = new Uint8Array(32).fill(fill);
+    const digest = new Uint8Array(32).fill(0xff - fill);
+    const expected = nobleBackend.sign(digest, secret);
+    const actual = native.sign(digest, secret);
+    const agree =
+      equalBytes(native.publicKey(secret, true), nobleBackend.publicKey(secret, true)) &&
+      equalBytes(actual.compact, expected.compact) &&
+      actual.recoveryId === expected.recoveryId;
+    if (!agree) {
+      throw new Error(
+        `the native secp256k1 backend disagrees with the portable one on vector ${fill}; ` +
+          'reinstall the npm package `secp256k1`, or remove its prebuilt binary to run on the portable one',
+      );
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import { type ByteReader, createByteReader, InvalidBytesError } from '../../crypto/byte-reader.ts';
+import { bytesTo0xHex } from '../../crypto/encoding.ts';
+import { readBcsBool, readBcsBytes, readBcsMany, readBcsText, readBcsVariant } from '../bcs.ts';
+import { InvalidTransactionError } from '../signing-errors.ts';
+
+/** The head of a `RawTransaction` and what it calls. */
+export interface AptosRawTransaction {
+  /** 32 bytes. */
+  readonly sender: Uint8Array;
+  readonly sequenceNumber: bigint;
+  /** `address::module::function` of an entry function; undefined for a script or an empty multisig payload. */
+  readonly entryFunction: string | undefined;
+  readonly maxGasAmount: bigint;
+  readonly gasUnitPrice: bigint;
+  /** Unix seconds. */
+  readonly expirationTimestamp: bigint;
+  readonly chainId: number;
+}
+
+// Move's own bound on the depth of a type.
+const MAX_TYPE_DEPTH = 8;
+
+/**
+ * BCS bytes to the parts of a RawTransaction. Every byte must belong to it: lengths in their shortest form, no
+ * unknown variant, nothing behind the end, so that the bytes have no second spelling.
+ * Throws InvalidTransactionError. Source: aptos-core, types/src/transaction.
+ */
+export function decodeAptosRawTransaction(bytes: Uint8Array): AptosRawTransaction {
+  const reader = createByteReader(bytes);
+  try {
+    // sender || sequence number || payload || max gas || gas price || expiration || chain id
+    const transaction = {
+      sender: reader.bytes(32),
+      sequenceNumber: reader.u64(),
+      entryFunction: readPayload(reader),
+      maxGasAmount: reader.u64(),
+      gasUnitPrice: reader.u64(),
+      expirationTimestamp: reader.u64(),
+      chainId: reader.u8(),
+    };
+    reader.end();
+    return transaction;
+  } catch (error) {
+    if (error instanceof InvalidBytesError) throw new InvalidTransactionError('/transaction', error.message);
+    throw error;
+  }
+}
+
+// TransactionPayload: 0 Script, 2 EntryFunction, 3 Multisig, 4 Payload (orderless)
+function readPayload(reader: ByteReader): string | undefined {
+  const variant = readBcsVariant(reader);
+  if (variant === 0) return skipScript(reader);
+  if (variant === 2) return readEntryFunction(reader);
+  if (variant === 3) {
+    reader.bytes(32);
+    if (!readBcsBool(reader)) return undefined;
+    if (readBcsVariant(reader) !== 0)
+      throw new InvalidBytesError('expected an entry function in a multisig payload');
+    return readEntryFunction(reader);
+  }
+  if (variant === 4) return readOrderlessPayload(reader);
+  throw new InvalidBytesError(`expected a known payload, got variant ${variant}`);
+}
+
+// V1 { executable: Script | EntryFunction | Empty, extra config V1 { multisig address?, replay nonce? } }
+function readOrderlessPayload(reader: ByteReader): string | undefined {
+  if (readBcsVariant(reader) !== 0) throw new InvalidBytesError('expected version 1 of the payload');
+  const executable = readBcsVariant(reader);
+  if (executable > 2) throw new InvalidBytesError(`expected a known executable, got variant ${executable}`);
+  let entryFunction: string | undefined;
+  if (executable === 0) skipScript(reader);
+  if (executable === 1) entryFunction = readEntryFunction(reader);
+  if (readBcsVariant(reader) !== 0)
+    throw new InvalidBytesError('expected version 1 of the extra configuration');
+  if (readBcsBool(reader)) reader.bytes(32);
+  if (readBcsBool(reader)) reader.u64();
+  return entryFunction;
+}
+
+function readEntryFunction(reader: ByteReader): string {
+  const address = bytesTo0xHex(reader.bytes(32));
+  const name = `${address}::${readBcsText(reader)}::${readBcsText(reader)}`;
+  readBcsMany(reader, () => skipTypeTag(reader, 0));
+  readBcsMany(reader, () => readBcsBytes(reader));
+  return name;
+}
+
+function skipScript(reader: ByteReader): undefined {
+  readBcsBytes(reader);
+  readBcsMany(reader, () => skipTypeTag(reader, 0));
+  readBcsMany(reader, () => skipScriptArgument(reader));
+  return undefined;
+}
+
+// Sizes of the script arguments by variant; -1: a byte vector, -2: a bool
+const SCRIPT_ARGUMENTS = [1, 8, 16, 32, -1, -2, 2, 4, 32, -1] as const;
+
+function skipScriptArgument(reader: ByteReader): void {
+  const size = SCRIPT_ARGUMENTS[readBcsVariant(reader)];
+  if (size === undefined) throw new InvalidBytesError('expected a known script argument');
+  if (size === -1) readBcsBytes(reader);
+  else if (size === -2) readBcsBool(reader);
+  else reader.bytes(size);
+}
+
+// TypeTag: 6 vector of a type, 7 struct; the rest are plain
+function skipTypeTag(reader: ByteReader, depth: number): void {
+  if (depth > MAX_TYPE_DEPTH) throw new InvalidBytesError(`expected types at most ${MAX_TYPE_DEPTH} deep`);
+  const variant = readBcsVariant(reader);
+  if (variant > 10) throw new InvalidBytesError(`expected a known type, got variant ${variant}`);
+  if (variant === 6) skipTypeTag(reader, depth + 1);
+  if (variant === 7) {
+    reader.bytes(32);
+    readBcsText(reader);
+    readBcsText(reader);
+    readBcsMany(reader, () => skipTypeTag(reader, depth + 1));
+  }
+}

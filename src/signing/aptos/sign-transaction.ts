@@ -1,0 +1,32 @@
+import { sha3_256 } from '@noble/hashes/sha3.js';
+import { ed25519PublicKey, ed25519Sign } from '../../crypto/ed25519.ts';
+import { bytesTo0xHex, concatBytes, equalBytes, utf8ToBytes } from '../../crypto/encoding.ts';
+import { parseHexBytes } from '../fields.ts';
+import { InvalidTransactionError } from '../signing-errors.ts';
+import { decodeAptosRawTransaction } from './raw-transaction.ts';
+import { aptosAccount } from './room.ts';
+
+const SIGNING_PREFIX = sha3_256(utf8ToBytes('APTOS::RawTransaction'));
+
+/**
+ * `aptos_signTransaction`: 0x hex of the SignedTransaction, the raw transaction unchanged. Its sender must be this
+ * wallet. Throws InvalidTransactionError, InvalidFieldError. Source: aptos-core, TransactionAuthenticator::Ed25519.
+ */
+export function signAptosTransaction(
+  secret: Uint8Array,
+  params: { readonly transaction: string },
+): `0x${string}` {
+  const raw = parseHexBytes(params.transaction, '/transaction');
+  const { sender } = decodeAptosRawTransaction(raw);
+  const publicKey = ed25519PublicKey(secret);
+  const account = aptosAccount(publicKey);
+  if (!equalBytes(sender, account)) {
+    throw new InvalidTransactionError(
+      '/transaction',
+      `expected the wallet \`${bytesTo0xHex(account)}\` as sender, got \`${bytesTo0xHex(sender)}\``,
+    );
+  }
+  // sign(sha3-256("APTOS::RawTransaction") || raw); raw || 00 || 20 key || 40 signature
+  const signature = ed25519Sign(concatBytes(SIGNING_PREFIX, raw), secret);
+  return bytesTo0xHex(concatBytes(raw, Uint8Array.of(0x00, 0x20), publicKey, Uint8Array.of(0x40), signature));
+}

@@ -1,0 +1,41 @@
+import { type ByteReader, InvalidBytesError } from '../crypto/byte-reader.ts';
+import { bytesToUtf8 } from '../crypto/encoding.ts';
+
+/*
+ * The parts of BCS that Aptos and Sui share: lengths and variants as ULEB128 in the shortest form, numbers
+ * little-endian. Source: github.com/diem/bcs.
+ */
+
+export function readBcsLength(reader: ByteReader): number {
+  return Number(reader.uleb128(31));
+}
+
+/** The index of an enum's variant. */
+export function readBcsVariant(reader: ByteReader): number {
+  return Number(reader.uleb128(32));
+}
+
+export function readBcsBool(reader: ByteReader): boolean {
+  const byte = reader.u8();
+  if (byte > 1) throw new InvalidBytesError(`expected 0 or 1, got ${byte}`);
+  return byte === 1;
+}
+
+export function readBcsBytes(reader: ByteReader): Uint8Array {
+  return reader.bytes(readBcsLength(reader));
+}
+
+export function readBcsText(reader: ByteReader): string {
+  const text = bytesToUtf8(readBcsBytes(reader));
+  if (text === undefined) throw new InvalidBytesError('expected UTF-8 text');
+  return text;
+}
+
+export function readBcsMany<T>(reader: ByteReader, read: () => T): T[] {
+  const count = readBcsLength(reader);
+  // Each item has at least one byte, so a count beyond the rest is a lie not worth looping for.
+  if (count > reader.remaining()) throw new InvalidBytesError(`expected ${count} items, got fewer`);
+  const items: T[] = [];
+  for (let index = 0; index < count; index += 1) items.push(read());
+  return items;
+}

@@ -1,0 +1,47 @@
+import * as Authorization from 'ox/Authorization';
+import { hexToBytes } from '../../crypto/encoding.ts';
+import { ecBackend } from '../../crypto/secp256k1.ts';
+import { parseEvmAddress, parseQuantity, type Quantity } from '../fields.ts';
+import { signatureTuple } from './ecdsa-signature.ts';
+import type { SignedAuthorization } from './transaction.ts';
+
+export interface AuthorizationParams {
+  readonly contract: string;
+  /** 0 authorizes on every chain. */
+  readonly chain_id: Quantity;
+  readonly nonce?: Quantity | undefined;
+  /** The wallet also sends the transaction that carries the authorization, which uses up a nonce first. */
+  readonly executor?: 'self' | undefined;
+}
+
+/**
+ * `eth_sign7702Authorization`: the signed authorization, numbers as given. `transactionCount` stands in for a
+ * nonce that was not given. With `executor: self` the nonce that was looked up is raised by one.
+ * Throws InvalidFieldError. Source: EIP-7702.
+ */
+export function signAuthorization(
+  secret: Uint8Array,
+  params: AuthorizationParams,
+  transactionCount = 0n,
+): SignedAuthorization {
+  const address = parseEvmAddress(params.contract, '/contract');
+  const chainId = Number(parseQuantity(params.chain_id, '/chain_id', 52));
+  const nonce = nonceOf(params, transactionCount);
+  // keccak256(0x05 || rlp([chainId, address, nonce]))
+  const payload = Authorization.getSignPayload({ address, chainId, nonce });
+  const { r, s, yParity } = signatureTuple(ecBackend.sign(hexToBytes(payload.slice(2)), secret));
+  return {
+    contract: params.contract,
+    chain_id: params.chain_id,
+    nonce: params.nonce ?? Number(nonce),
+    r,
+    s,
+    y_parity: yParity,
+  };
+}
+
+// CHOICE: only a nonce looked up here is raised for `executor: self`; one that is given is signed as it is.
+function nonceOf(params: AuthorizationParams, transactionCount: bigint): bigint {
+  if (params.nonce !== undefined) return parseQuantity(params.nonce, '/nonce', 64);
+  return params.executor === 'self' ? transactionCount + 1n : transactionCount;
+}

@@ -1,0 +1,28 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { concatBytes, utf8ToBytes } from '../../crypto/encoding.ts';
+import { parseHexBytes, parseMessage } from '../fields.ts';
+import { signDigestHex } from './ecdsa-signature.ts';
+
+export interface PersonalSignParams {
+  readonly message: string;
+  /** `hex` takes the message with or without 0x. */
+  readonly encoding: 'utf-8' | 'hex';
+}
+
+/** The EIP-191 version 0x45 digest of a message. */
+export function hashPersonalMessage(message: Uint8Array): Uint8Array {
+  // keccak256(0x19 || "Ethereum Signed Message:\n" || decimal length || message)
+  const head = utf8ToBytes(`\x19Ethereum Signed Message:\n${message.length}`);
+  return keccak_256(concatBytes(head, message));
+}
+
+/** `personal_sign`: 0x hex of r || s || v (27/28). Throws InvalidFieldError. Source: EIP-191. */
+export function signPersonalMessage(secret: Uint8Array, params: PersonalSignParams): `0x${string}` {
+  const message = parseMessage(params.message, params.encoding, '/message');
+  return signDigestHex(hashPersonalMessage(message), secret);
+}
+
+/** `secp256k1_sign`: signs the given 32-byte digest as it is; 0x hex of r || s || v (27/28). Throws InvalidFieldError. */
+export function signSecp256k1Digest(secret: Uint8Array, params: { readonly hash: string }): `0x${string}` {
+  return signDigestHex(parseHexBytes(params.hash, '/hash', 32), secret);
+}

@@ -1,0 +1,52 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { hexToBytes } from '../../crypto/encoding.ts';
+import { ecBackend } from '../../crypto/secp256k1.ts';
+import { parseEvmAddress } from '../fields.ts';
+import { InvalidTransactionError } from '../signing-errors.ts';
+import { ethereumAddress } from './address.ts';
+import { signatureTuple } from './ecdsa-signature.ts';
+import type { TempoTransaction } from './tempo-transaction.ts';
+import { type PreparedTransaction, prepareTransaction, type StandardTransaction } from './transaction.ts';
+
+export type EthereumTransaction = StandardTransaction | TempoTransaction;
+
+/**
+ * `eth_signTransaction`: the signed wire bytes as 0x hex, of exactly the fields given. Types 0 (EIP-155 where a
+ * chain id is given), 1 (EIP-2930), 2 (EIP-1559), 4 (EIP-7702), 118 (Tempo). A `from` must be this wallet.
+ * Throws InvalidTransactionError, InvalidFieldError.
+ */
+export async function signEthereumTransaction(
+  secret: Uint8Array,
+  params: { readonly transaction: EthereumTransaction },
+): Promise<`0x${string}`> {
+  const prepared = await prepareEthereumTransaction(params.transaction);
+  assertFrom(secret, params.transaction.from);
+  const digest = keccak_256(hexToBytes(prepared.signingBytes().slice(2)));
+  return prepared.wireBytes(signatureTuple(ecBackend.sign(digest, secret)));
+}
+
+/**
+ * Checks a transaction of any type. `decodeEthereumTransaction(prepared.wireBytes())` is what policies judge.
+ * Throws InvalidTransactionError, InvalidFieldError.
+ */
+export async function prepareEthereumTransaction(
+  transaction: EthereumTransaction,
+): Promise<PreparedTransaction> {
+  if (!isTempo(transaction)) return prepareTransaction(transaction);
+  return (await import('./tempo-transaction.ts')).prepareTempoTransaction(transaction);
+}
+
+function isTempo(transaction: EthereumTransaction): transaction is TempoTransaction {
+  return transaction.type === 118;
+}
+
+function assertFrom(secret: Uint8Array, from: string | undefined): void {
+  if (from === undefined) return;
+  const address = ethereumAddress(secret);
+  if (parseEvmAddress(from, '/transaction/from') !== address.toLowerCase()) {
+    throw new InvalidTransactionError(
+      '/transaction/from',
+      `expected the wallet's address \`${address}\`, got \`${from}\``,
+    );
+  }
+}

@@ -1,0 +1,86 @@
+import {
+  InvalidEncodingError,
+  looseHexToBytes,
+  prefixedHexToBytes,
+  utf8ToBytes,
+} from '../crypto/encoding.ts';
+import { InvalidFieldError } from './signing-errors.ts';
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+const HEX_NUMBER = /^0x[0-9a-fA-F]+$/;
+
+/** A number as the contract's `Quantity`: a JSON integer or a 0x hex text. */
+export type Quantity = number | string;
+
+/** A quantity as a bigint from 0 up to, not including, 2^bits. Throws InvalidFieldError. */
+export function parseQuantity(value: Quantity, field: string, bits: number): bigint {
+  const parsed = quantityOrUndefined(value);
+  if (parsed === undefined) {
+    throw new InvalidFieldError(field, `expected an integer or 0x hex number, got \`${shorten(value)}\``);
+  }
+  if (parsed < 0n || parsed >> BigInt(bits) !== 0n) {
+    throw new InvalidFieldError(
+      field,
+      `expected a number from 0 to 2^${bits} - 1, got \`${shorten(value)}\``,
+    );
+  }
+  return parsed;
+}
+
+/** A quantity that must be an exact JSON number: 0 to 2^53 - 1. Throws InvalidFieldError. */
+export function parseSafeInteger(value: Quantity, field: string): number {
+  return Number(parseQuantity(value, field, 53));
+}
+
+function quantityOrUndefined(value: Quantity): bigint | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : undefined;
+  return HEX_NUMBER.test(value) ? BigInt(value) : undefined;
+}
+
+/** 0x hex with whole bytes, given back unchanged but in lower case. Throws InvalidFieldError. */
+export function parseHexText(value: string, field: string): `0x${string}` {
+  decodeField(field, () => prefixedHexToBytes(value));
+  return value.toLowerCase() as `0x${string}`;
+}
+
+/** 0x hex of exactly `size` bytes, or of any number when no size is given. Throws InvalidFieldError. */
+export function parseHexBytes(value: string, field: string, size?: number): Uint8Array {
+  const bytes = decodeField(field, () => prefixedHexToBytes(value));
+  if (size !== undefined && bytes.length !== size) {
+    throw new InvalidFieldError(field, `expected ${size} bytes of hex, got ${bytes.length}`);
+  }
+  return bytes;
+}
+
+/** An EVM address in lower case; the case that came is not judged. Throws InvalidFieldError. */
+export function parseEvmAddress(value: string, field: string): `0x${string}` {
+  if (!ADDRESS.test(value)) {
+    throw new InvalidFieldError(field, `expected 0x and 40 hex digits, got \`${shorten(value)}\``);
+  }
+  return value.toLowerCase() as `0x${string}`;
+}
+
+/**
+ * The bytes of a message text: UTF-8, or hex with or without 0x.
+ * A text that UTF-8 cannot carry (lone surrogates) is refused, not replaced. Throws InvalidFieldError.
+ */
+export function parseMessage(message: string, encoding: 'utf-8' | 'hex', field: string): Uint8Array {
+  if (encoding === 'hex') return decodeField(field, () => looseHexToBytes(message));
+  if (!message.isWellFormed()) throw new InvalidFieldError(field, 'expected text that UTF-8 can carry');
+  return utf8ToBytes(message);
+}
+
+/** Runs a decoder and names the field in its refusal. */
+export function decodeField<T>(field: string, decode: () => T): T {
+  try {
+    return decode();
+  } catch (error) {
+    if (error instanceof InvalidEncodingError) throw new InvalidFieldError(field, error.message);
+    throw error;
+  }
+}
+
+function shorten(value: Quantity): string {
+  const text = String(value);
+  return text.length <= 80 ? text : `${text.slice(0, 77)}...`;
+}

@@ -1,0 +1,21 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { ed25519PublicKey, ed25519Sign } from '../../crypto/ed25519.ts';
+import { base64ToBytes, bytesToBase64, concatBytes, equalBytes } from '../../crypto/encoding.ts';
+import { decodeField } from '../fields.ts';
+import { InvalidTransactionError } from '../signing-errors.ts';
+import { decodeNearTransaction } from './transaction.ts';
+
+/**
+ * `near_signTransaction`: base64 of the signed transaction, the given bytes unchanged. Its public key must be this
+ * wallet's; the signer may be a named account that the key was added to.
+ * Throws InvalidTransactionError, InvalidFieldError. Source: NEAR protocol specification, transactions.
+ */
+export function signNearTransaction(secret: Uint8Array, params: { readonly transaction: string }): string {
+  const bytes = decodeField('/transaction', () => base64ToBytes(params.transaction));
+  const { publicKey } = decodeNearTransaction(bytes);
+  if (!equalBytes(publicKey, ed25519PublicKey(secret))) {
+    throw new InvalidTransactionError('/transaction', "expected the wallet's public key in the transaction");
+  }
+  // transaction || 00 || ed25519(sha256(transaction))
+  return bytesToBase64(concatBytes(bytes, Uint8Array.of(0x00), ed25519Sign(sha256(bytes), secret)));
+}

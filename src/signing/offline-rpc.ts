@@ -1,0 +1,144 @@
+/**
+ * The rpc methods that need no network, behind one table: `signOffline(method, secret, params)` gives the wire
+ * `data` of the method's response. `isOfflineMethod(method)` tells which. A chain's code is imported at first use.
+ */
+import type { AuthorizationParams } from './ethereum/authorization.ts';
+import type { PersonalSignParams } from './ethereum/personal-sign.ts';
+import type { EthereumTransaction } from './ethereum/sign-transaction.ts';
+import type { SignedAuthorization } from './ethereum/transaction.ts';
+import type { TypedData } from './ethereum/typed-data.ts';
+import type { UserOperationParams } from './ethereum/user-operation.ts';
+import type { SolanaTransactionParams } from './solana/sign-transaction.ts';
+import type { TronRawData } from './tron/raw-data.ts';
+import type { XrplSignedTransaction, XrplTransactionParams } from './xrpl/sign-transaction.ts';
+
+interface HexSignature {
+  readonly signature: string;
+  readonly encoding: 'hex';
+}
+
+/** Params and response data of each method, in the contract's names. */
+export interface OfflineMethods {
+  personal_sign: { params: PersonalSignParams; data: HexSignature };
+  secp256k1_sign: { params: { readonly hash: string }; data: HexSignature };
+  eth_signTypedData_v4: { params: { readonly typed_data: TypedData }; data: HexSignature };
+  eth_signUserOperation: { params: UserOperationParams; data: HexSignature };
+  eth_signTransaction: {
+    params: { readonly transaction: EthereumTransaction };
+    data: { readonly signed_transaction: string; readonly encoding: 'rlp' };
+  };
+  /** Give the nonce: one that is absent counts as the first transaction, as no network is asked. */
+  eth_sign7702Authorization: {
+    params: AuthorizationParams;
+    data: { readonly authorization: SignedAuthorization };
+  };
+  signMessage: {
+    params: { readonly message: string; readonly encoding: 'base64' };
+    data: { readonly signature: string; readonly encoding: 'base64' };
+  };
+  signTransaction: {
+    params: SolanaTransactionParams;
+    data: { readonly signed_transaction: string; readonly encoding: 'base64' };
+  };
+  tron_signTransaction: {
+    params: { readonly raw_data: TronRawData };
+    data: { readonly signed_transaction: string; readonly encoding: 'hex' };
+  };
+  xrpl_signTransaction: {
+    params: XrplTransactionParams;
+    data: XrplSignedTransaction & { readonly encoding: 'hex' };
+  };
+  aptos_signTransaction: {
+    params: { readonly transaction: string };
+    data: { readonly signed_transaction: string; readonly encoding: 'hex' };
+  };
+  near_signTransaction: {
+    params: { readonly transaction: string };
+    data: { readonly signed_transaction: string; readonly encoding: 'base64' };
+  };
+  signMessageWithIdentityKey: {
+    params: { readonly message: string; readonly compact?: boolean | undefined };
+    data: { readonly signature: string };
+  };
+}
+
+export type OfflineMethod = keyof OfflineMethods;
+
+type Signers = {
+  readonly [Method in OfflineMethod]: (
+    secret: Uint8Array,
+    params: OfflineMethods[Method]['params'],
+  ) => Promise<OfflineMethods[Method]['data']>;
+};
+
+const signers: Signers = {
+  async personal_sign(secret, params) {
+    const { signPersonalMessage } = await import('./ethereum/personal-sign.ts');
+    return { signature: signPersonalMessage(secret, params), encoding: 'hex' };
+  },
+  async secp256k1_sign(secret, params) {
+    const { signSecp256k1Digest } = await import('./ethereum/personal-sign.ts');
+    return { signature: signSecp256k1Digest(secret, params), encoding: 'hex' };
+  },
+  async eth_signTypedData_v4(secret, params) {
+    const { signTypedData } = await import('./ethereum/typed-data.ts');
+    return { signature: signTypedData(secret, params), encoding: 'hex' };
+  },
+  async eth_signUserOperation(secret, params) {
+    const { signUserOperation } = await import('./ethereum/user-operation.ts');
+    return { signature: signUserOperation(secret, params), encoding: 'hex' };
+  },
+  async eth_signTransaction(secret, params) {
+    const { signEthereumTransaction } = await import('./ethereum/sign-transaction.ts');
+    return { signed_transaction: await signEthereumTransaction(secret, params), encoding: 'rlp' };
+  },
+  async eth_sign7702Authorization(secret, params) {
+    const { signAuthorization } = await import('./ethereum/authorization.ts');
+    return { authorization: signAuthorization(secret, params) };
+  },
+  async signMessage(secret, params) {
+    const { signSolanaMessage } = await import('./solana/sign-message.ts');
+    return { signature: signSolanaMessage(secret, params), encoding: 'base64' };
+  },
+  async signTransaction(secret, params) {
+    const { signSolanaTransaction } = await import('./solana/sign-transaction.ts');
+    return { signed_transaction: signSolanaTransaction(secret, params), encoding: 'base64' };
+  },
+  async tron_signTransaction(secret, params) {
+    const { signTronTransaction } = await import('./tron/sign-transaction.ts');
+    return { signed_transaction: signTronTransaction(secret, params), encoding: 'hex' };
+  },
+  async xrpl_signTransaction(secret, params) {
+    const { signXrplTransaction } = await import('./xrpl/sign-transaction.ts');
+    return { ...signXrplTransaction(secret, params), encoding: 'hex' };
+  },
+  async aptos_signTransaction(secret, params) {
+    const { signAptosTransaction } = await import('./aptos/sign-transaction.ts');
+    return { signed_transaction: signAptosTransaction(secret, params), encoding: 'hex' };
+  },
+  async near_signTransaction(secret, params) {
+    const { signNearTransaction } = await import('./near/sign-transaction.ts');
+    return { signed_transaction: signNearTransaction(secret, params), encoding: 'base64' };
+  },
+  async signMessageWithIdentityKey(secret, params) {
+    const { signWithIdentityKey } = await import('./spark.ts');
+    return { signature: signWithIdentityKey(secret, params) };
+  },
+};
+
+export function isOfflineMethod(method: string): method is OfflineMethod {
+  return Object.hasOwn(signers, method);
+}
+
+/**
+ * Signs by one of the methods. The caller has checked that the method fits the wallet's chain (`requireRpcMethod`).
+ * `params` are the request's, so `field` of a refusal points into them.
+ * Throws SigningInputError (InvalidSolanaTransactionError where a Solana transaction does not decode).
+ */
+export function signOffline<Method extends OfflineMethod>(
+  method: Method,
+  secret: Uint8Array,
+  params: OfflineMethods[Method]['params'],
+): Promise<OfflineMethods[Method]['data']> {
+  return signers[method](secret, params);
+}

@@ -1,0 +1,40 @@
+import { blake2b } from '@noble/hashes/blake2.js';
+import { sha256 } from '@noble/hashes/sha2.js';
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { base64ToBytes, prefixedHexToBytes } from '../crypto/encoding.ts';
+import { decodeField, parseMessage } from './fields.ts';
+
+/** `raw_sign` params: a hash or message to sign as it is, or bytes to hash first. */
+export type RawSignParams =
+  | { readonly hash: string }
+  | {
+      readonly bytes: string;
+      /** hex with or without 0x. */
+      readonly encoding: 'utf-8' | 'hex' | 'base64';
+      readonly hash_function: 'keccak256' | 'sha256' | 'blake2b256';
+    };
+
+const HASH_FUNCTIONS = {
+  keccak256: (bytes: Uint8Array) => keccak_256(bytes),
+  sha256: (bytes: Uint8Array) => sha256(bytes),
+  blake2b256: (bytes: Uint8Array) => blake2b(bytes, { dkLen: 32 }),
+} as const;
+
+/**
+ * What `raw_sign` would sign: `message` is the caller's bytes before hashing, undefined when only a hash
+ * was given (policies decode it), `payload` what the curve signs. Throws InvalidFieldError.
+ */
+export function decodeRawSign(params: RawSignParams): {
+  message: Uint8Array | undefined;
+  payload: Uint8Array;
+} {
+  if ('hash' in params) {
+    return { message: undefined, payload: decodeField('/hash', () => prefixedHexToBytes(params.hash)) };
+  }
+  const { bytes, encoding } = params;
+  const message =
+    encoding === 'base64'
+      ? decodeField('/bytes', () => base64ToBytes(bytes))
+      : parseMessage(bytes, encoding, '/bytes');
+  return { message, payload: HASH_FUNCTIONS[params.hash_function](message) };
+}

@@ -1,0 +1,40 @@
+import { ripemd160 } from '@noble/hashes/legacy.js';
+import { sha256 } from '@noble/hashes/sha2.js';
+import { ed25519Sign } from '../crypto/ed25519.ts';
+import { bytesToHex } from '../crypto/encoding.ts';
+import { ecBackend } from '../crypto/secp256k1.ts';
+import { InvalidPayloadError } from './signing-errors.ts';
+
+/** ripemd160(sha256(bytes)), 20 bytes. */
+export function hash160(bytes: Uint8Array): Uint8Array {
+  return ripemd160(sha256(bytes));
+}
+
+/** The compressed secp256k1 public key, 33 bytes. */
+export function compressedKey(secret: Uint8Array): Uint8Array {
+  return ecBackend.publicKey(secret, true);
+}
+
+/** An ed25519 public key as 33 bytes of hex: 00 and the key, the SLIP-10 form. */
+export function ed25519KeyText(publicKey: Uint8Array): string {
+  return `00${bytesToHex(publicKey)}`;
+}
+
+/** r || s, 64 bytes with low s, over a payload that must be a 32-byte digest. */
+export function signDigestCompact(secret: Uint8Array, payload: Uint8Array): Uint8Array {
+  return ecBackend.sign(requireDigest(payload), secret).compact;
+}
+
+/** The 64-byte ed25519 signature over the payload as the message itself. */
+export function signMessageEd25519(secret: Uint8Array, payload: Uint8Array): Uint8Array {
+  if (payload.length === 0) throw new InvalidPayloadError('/hash', 'expected at least one byte to sign');
+  return ed25519Sign(payload, secret);
+}
+
+/** The payload when it is a 32-byte digest. Throws InvalidPayloadError. */
+export function requireDigest(payload: Uint8Array): Uint8Array {
+  if (payload.length !== 32) {
+    throw new InvalidPayloadError('/hash', `expected a digest of 32 bytes, got ${payload.length}`);
+  }
+  return payload;
+}

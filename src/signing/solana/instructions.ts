@@ -1,0 +1,158 @@
+import { type ByteReader, createByteReader } from '../../crypto/byte-reader.ts';
+import { bytesToBase58 } from '../../crypto/encoding.ts';
+import type { CompiledInstruction, SolanaTransaction } from './wire.ts';
+
+/** A field's value: an address, or an amount in lamports or token base units. */
+export type InstructionField = string | bigint;
+
+/** One instruction as policies see it. */
+export interface SolanaInstruction {
+  /** Base58. */
+  readonly programId: string;
+  /** Which of the known programs it is for; `token` is the token program and its 2022 successor. */
+  readonly program: 'system' | 'token' | 'other';
+  /** Undefined when the program is another or the data is not one of its known instructions. */
+  readonly instructionName: string | undefined;
+  /**
+   * The named fields of the instruction, when they are known. Undefined as a whole when an account comes
+   * from an address lookup table, whose content is not in the transaction: a rule on fields cannot be judged.
+   */
+  readonly fields: Readonly<Record<string, InstructionField>> | undefined;
+}
+
+interface Layout {
+  readonly name: string;
+  /** Names of the leading accounts. */
+  readonly accounts?: readonly string[] | undefined;
+  /** Reads the data behind the discriminator to its end. */
+  readonly data?: (reader: ByteReader) => Readonly<Record<string, InstructionField>> | undefined;
+}
+
+const SYSTEM_PROGRAM = '11111111111111111111111111111111';
+const TOKEN_PROGRAMS = new Set([
+  'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
+  'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb',
+]);
+
+const amount = (reader: ByteReader) => ({ amount: reader.u64() });
+
+// By discriminator. Source: solana-program system_instruction.rs
+const SYSTEM_LAYOUTS: readonly Layout[] = [
+  { name: 'CreateAccount' },
+  { name: 'Assign' },
+  { name: 'Transfer', accounts: ['from', 'to'], data: (reader) => ({ lamports: reader.u64() }) },
+  { name: 'CreateAccountWithSeed' },
+  { name: 'AdvanceNonceAccount' },
+  { name: 'WithdrawNonceAccount' },
+  { name: 'InitializeNonceAccount' },
+  { name: 'AuthorizeNonceAccount' },
+  { name: 'Allocate' },
+  { name: 'AllocateWithSeed' },
+  { name: 'AssignWithSeed' },
+  { name: 'TransferWithSeed' },
+  { name: 'UpgradeNonceAccount' },
+  { name: 'CreateAccountAllowPrefund' },
+];
+
+// By discriminator. Source: spl-token instruction.rs
+const TOKEN_LAYOUTS: readonly Layout[] = [
+  { name: 'InitializeMint' },
+  { name: 'InitializeAccount' },
+  { name: 'InitializeMultisig' },
+  { name: 'Transfer', accounts: ['source', 'destination', 'authority'], data: amount },
+  { name: 'Approve' },
+  { name: 'Revoke' },
+  { name: 'SetAuthority' },
+  { name: 'MintTo', accounts: ['mint', 'account', 'authority'], data: amount },
+  { name: 'Burn', accounts: ['account', 'mint', 'authority'], data: amount },
+  { name: 'CloseAccount', accounts: ['account', 'destination', 'authority'], data: () => ({}) },
+  { name: 'FreezeAccount' },
+  { name: 'ThawAccount' },
+  {
+    name: 'TransferChecked',
+    accounts: ['source', 'mint', 'destination', 'authority'],
+    data: (reader) => ({ amount: reader.u64(), decimals: BigInt(reader.u8()) }),
+  },
+  { name: 'ApproveChecked' },
+  { name: 'MintToChecked' },
+  { name: 'BurnChecked' },
+  { name: 'InitializeAccount2' },
+  { name: 'SyncNative' },
+  {
+    name: 'InitializeAccount3',
+    accounts: ['account', 'mint'],
+    data: (reader) => ({ owner: bytesToBase58(reader.bytes(32)) }),
+  },
+  { name: 'InitializeMultisig2' },
+  { name: 'InitializeMint2' },
+  { name: 'GetAccountDataSize' },
+  { name: 'InitializeImmutableOwner' },
+  { name: 'AmountToUiAmount' },
+  { name: 'UiAmountToAmount' },
+];
+
+/** Every instruction of a transaction, in order. Data that does not fit its layout to the last byte has no name. */
+export function decodeSolanaInstructions(transaction: SolanaTransaction): readonly SolanaInstruction[] {
+  return transaction.instructions.map((instruction) => decodeInstruction(transaction, instruction));
+}
+
+function decodeInstruction(transaction: SolanaTransaction, compiled: CompiledInstruction): SolanaInstruction {
+  const programKey = transaction.staticKeys[compiled.programIndex];
+  const programId = bytesToBase58(programKey ?? new Uint8Array());
+  const program = programOf(programId);
+  const layout = program === 'other' ? undefined : layoutOf(program, compiled.data);
+  if (layout === undefined) return { programId, program, instructionName: undefined, fields: undefined };
+  if (layout.data === undefined) return { programId, program, instructionName: layout.name, fields: {} };
+  const data = readData(program === 'system' ? 4 : 1, compiled.data, layout.data);
+  const accounts = layout.accounts ?? [];
+  if (data === undefined || compiled.accountIndexes.length < accounts.length) {
+    return { programId, program, instructionName: undefined, fields: undefined };
+  }
+  const addresses = namedAddresses(transaction, compiled, accounts);
+  return {
+    programId,
+    program,
+    instructionName: layout.name,
+    fields: addresses === undefined ? undefined : { ...addresses, ...data },
+  };
+}
+
+function programOf(programId: string): SolanaInstruction['program'] {
+  if (programId === SYSTEM_PROGRAM) return 'system';
+  return TOKEN_PROGRAMS.has(programId) ? 'token' : 'other';
+}
+
+// system: u32 little-endian; token: u8
+function layoutOf(program: 'system' | 'token', data: Uint8Array): Layout | undefined {
+  if (program === 'token') return TOKEN_LAYOUTS[data[0] ?? -1];
+  return data.length < 4 ? undefined : SYSTEM_LAYOUTS[createByteReader(data).u32()];
+}
+
+function readData(
+  skipped: number,
+  data: Uint8Array,
+  read: NonNullable<Layout['data']>,
+): Readonly<Record<string, InstructionField>> | undefined {
+  const reader = createByteReader(data.subarray(skipped));
+  try {
+    const fields = read(reader);
+    reader.end();
+    return fields;
+  } catch {
+    return undefined;
+  }
+}
+
+function namedAddresses(
+  transaction: SolanaTransaction,
+  compiled: CompiledInstruction,
+  names: readonly string[],
+): Record<string, string> | undefined {
+  const addresses: Record<string, string> = {};
+  for (const [position, name] of names.entries()) {
+    const key = transaction.staticKeys[compiled.accountIndexes[position] ?? -1];
+    if (key === undefined) return undefined;
+    addresses[name] = bytesToBase58(key);
+  }
+  return addresses;
+}

@@ -1,0 +1,46 @@
+import { ed25519PublicKey, ed25519Sign } from '../../crypto/ed25519.ts';
+import { base64ToBytes, bytesToBase58, bytesToBase64, equalBytes } from '../../crypto/encoding.ts';
+import { InvalidSolanaTransactionError } from '../signing-errors.ts';
+import { decodeSolanaTransaction, type SolanaTransaction } from './wire.ts';
+
+export interface SolanaTransactionParams {
+  /** Base64 of the wire bytes, legacy or version 0. */
+  readonly transaction: string;
+  readonly encoding: 'base64';
+}
+
+/**
+ * `signTransaction`: base64 of the wire bytes with this wallet's signature slot filled; the message and the
+ * other signatures stay as they came. Throws InvalidSolanaTransactionError, also when the wallet is not a
+ * required signer.
+ */
+export function signSolanaTransaction(secret: Uint8Array, params: SolanaTransactionParams): string {
+  const wire = parseSolanaWire(params.transaction);
+  const transaction = decodeSolanaTransaction(wire);
+  const slot = signerSlot(transaction, ed25519PublicKey(secret));
+  // The slots end where the message begins.
+  const offset = wire.length - transaction.message.length - 64 * (transaction.requiredSignatures - slot);
+  const signed = wire.slice();
+  signed.set(ed25519Sign(transaction.message, secret), offset);
+  return bytesToBase64(signed);
+}
+
+/** Base64 to wire bytes. Throws InvalidSolanaTransactionError. */
+export function parseSolanaWire(base64: string): Uint8Array {
+  try {
+    return base64ToBytes(base64);
+  } catch {
+    throw new InvalidSolanaTransactionError('/transaction', 'expected padded standard base64');
+  }
+}
+
+function signerSlot(transaction: SolanaTransaction, publicKey: Uint8Array): number {
+  const slot = transaction.staticKeys.findIndex((key) => equalBytes(key, publicKey));
+  if (slot === -1 || slot >= transaction.requiredSignatures) {
+    throw new InvalidSolanaTransactionError(
+      '/transaction',
+      `expected the wallet \`${bytesToBase58(publicKey)}\` among the required signers`,
+    );
+  }
+  return slot;
+}

@@ -1,0 +1,148 @@
+import { type ByteReader, createByteReader, InvalidBytesError } from '../../crypto/byte-reader.ts';
+import { bytesToHex } from '../../crypto/encoding.ts';
+import { InvalidSolanaTransactionError } from '../signing-errors.ts';
+
+/*
+ * The wire format is read by hand rather than through a client library: a signer must refuse every second
+ * spelling of the same transaction (long length forms, trailing bytes) and must sign the message bytes
+ * untouched, which is this one page of code.
+ */
+
+/** One instruction as compiled: indexes into the static keys, then the looked-up accounts. */
+export interface CompiledInstruction {
+  readonly programIndex: number;
+  readonly accountIndexes: Uint8Array;
+  readonly data: Uint8Array;
+}
+
+export interface AddressTableLookup {
+  readonly table: Uint8Array;
+  readonly writableIndexes: Uint8Array;
+  readonly readonlyIndexes: Uint8Array;
+}
+
+/** A decoded transaction. All bytes are views into the wire bytes. */
+export interface SolanaTransaction {
+  readonly version: 'legacy' | 0;
+  /** 64 bytes each, in the order of the required signers; zeros where not signed yet. */
+  readonly signatures: readonly Uint8Array[];
+  /** What is signed. */
+  readonly message: Uint8Array;
+  readonly requiredSignatures: number;
+  /** 32 bytes each; the first `requiredSignatures` must sign, the first of all pays. */
+  readonly staticKeys: readonly Uint8Array[];
+  readonly recentBlockhash: Uint8Array;
+  readonly instructions: readonly CompiledInstruction[];
+  readonly lookups: readonly AddressTableLookup[];
+}
+
+const MAX_ACCOUNTS = 256;
+
+/**
+ * Wire bytes, legacy or version 0, to their parts. Only the one canonical encoding is taken.
+ * Throws InvalidSolanaTransactionError. Source: Solana docs, transaction and message structure; SIMD-0001 lookups.
+ */
+export function decodeSolanaTransaction(wire: Uint8Array): SolanaTransaction {
+  try {
+    return readTransaction(wire);
+  } catch (error) {
+    if (error instanceof InvalidBytesError)
+      throw new InvalidSolanaTransactionError('/transaction', error.message);
+    throw error;
+  }
+}
+
+function readTransaction(wire: Uint8Array): SolanaTransaction {
+  const reader = createByteReader(wire);
+  // compact-u16 count || 64-byte signatures || message
+  const signatures = readMany(reader, () => reader.bytes(64));
+  const message = wire.subarray(reader.offset());
+  const version = readVersion(reader, message);
+  const requiredSignatures = reader.u8();
+  const readonlySigned = reader.u8();
+  const readonlyUnsigned = reader.u8();
+  const staticKeys = readMany(reader, () => reader.bytes(32));
+  const recentBlockhash = reader.bytes(32);
+  const instructions = readMany(reader, () => readInstruction(reader));
+  const lookups = version === 0 ? readMany(reader, () => readLookup(reader)) : [];
+  reader.end();
+  const transaction = {
+    version,
+    signatures,
+    message,
+    requiredSignatures,
+    staticKeys,
+    recentBlockhash,
+    instructions,
+    lookups,
+  } as const;
+  assertHeader(transaction, readonlySigned, readonlyUnsigned);
+  assertIndexes(transaction);
+  return transaction;
+}
+
+// A first message byte with the top bit set is a version; without it, it is the legacy header.
+function readVersion(reader: ByteReader, message: Uint8Array): 'legacy' | 0 {
+  if (((message[0] ?? 0) & 0x80) === 0) return 'legacy';
+  const version = reader.u8() & 0x7f;
+  if (version !== 0)
+    throw new InvalidBytesError(`expected a legacy message or version 0, got version ${version}`);
+  return 0;
+}
+
+function readInstruction(reader: ByteReader): CompiledInstruction {
+  return { programIndex: reader.u8(), accountIndexes: readBytes(reader), data: readBytes(reader) };
+}
+
+function readLookup(reader: ByteReader): AddressTableLookup {
+  return { table: reader.bytes(32), writableIndexes: readBytes(reader), readonlyIndexes: readBytes(reader) };
+}
+
+function readBytes(reader: ByteReader): Uint8Array {
+  return reader.bytes(Number(reader.uleb128(16)));
+}
+
+function readMany<T>(reader: ByteReader, read: () => T): T[] {
+  const count = Number(reader.uleb128(16));
+  const items: T[] = [];
+  for (let index = 0; index < count; index += 1) items.push(read());
+  return items;
+}
+
+function assertHeader(
+  transaction: SolanaTransaction,
+  readonlySigned: number,
+  readonlyUnsigned: number,
+): void {
+  const { requiredSignatures, signatures, staticKeys } = transaction;
+  const isSane =
+    requiredSignatures >= 1 &&
+    readonlySigned < requiredSignatures &&
+    requiredSignatures + readonlyUnsigned <= staticKeys.length;
+  if (!isSane) throw new InvalidBytesError('expected a header that fits the account keys');
+  if (signatures.length !== requiredSignatures) {
+    throw new InvalidBytesError(`expected ${requiredSignatures} signature slots, got ${signatures.length}`);
+  }
+  if (new Set(staticKeys.map(bytesToHex)).size !== staticKeys.length) {
+    throw new InvalidBytesError('expected each account key once');
+  }
+}
+
+// The runtime refuses programs that pay or come from a table, indexes beyond the accounts, and idle lookups.
+function assertIndexes({ staticKeys, instructions, lookups }: SolanaTransaction): void {
+  const total = lookups.reduce((count, lookup) => {
+    const loaded = lookup.writableIndexes.length + lookup.readonlyIndexes.length;
+    if (loaded === 0) throw new InvalidBytesError('expected every table lookup to load an account');
+    return count + loaded;
+  }, staticKeys.length);
+  if (total > MAX_ACCOUNTS)
+    throw new InvalidBytesError(`expected at most ${MAX_ACCOUNTS} accounts, got ${total}`);
+  for (const { programIndex, accountIndexes } of instructions) {
+    if (programIndex === 0 || programIndex >= staticKeys.length) {
+      throw new InvalidBytesError('expected programs among the static keys, not the fee payer');
+    }
+    if (accountIndexes.some((index) => index >= total)) {
+      throw new InvalidBytesError(`expected account indexes below ${total}`);
+    }
+  }
+}

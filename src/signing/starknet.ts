@@ -1,0 +1,72 @@
+import * as stark from '@scure/starknet';
+import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../crypto/encoding.ts';
+import type { ChainRoom } from './chain-room.ts';
+import { InvalidPayloadError } from './signing-errors.ts';
+
+// Addresses are below 2^251 - 256; signed hashes below 2^251.
+const ADDRESS_BOUND = 2n ** 251n - 256n;
+const HASH_BOUND = 2n ** 251n;
+const CONTRACT_ADDRESS_PREFIX = BigInt(bytesTo0xHex(utf8ToBytes('STARKNET_CONTRACT_ADDRESS')));
+
+// The account contracts and the arguments their constructors take for a key.
+const ACCOUNT_CLASSES = {
+  // Ready (Argent) v0.4.0: a Starknet signer owner, no guardian
+  ready: {
+    classHash: 0x036078334509b514626504edc9fb252328d1a240e4e948bef8d0c08dff45927fn,
+    calldata: (key: bigint) => [0n, key, 1n],
+  },
+  // OpenZeppelin account v0.17
+  openzeppelin: {
+    classHash: 0x540d7f5ec7ecf317e68d48564934cb99259781b1ee3cedbbc37ec5337f8e688n,
+    calldata: (key: bigint) => [key],
+  },
+} as const;
+
+export type StarknetAccountClass = keyof typeof ACCOUNT_CLASSES;
+
+/** Starknet accounts. Signs a transaction hash (a felt below 2^251) to r || s. Source: Starknet docs, contract address and signatures. */
+export const starknetRoom: ChainRoom = {
+  // CHOICE: Ready unless configured otherwise; public types do not say which class `address` is computed with.
+  walletKeys(secret, { starknetAccountClass = 'ready' }) {
+    const key = BigInt(stark.getStarkKey(secret));
+    return {
+      address: feltHex(starknetAddress(key, starknetAccountClass)),
+      publicKey: feltHex(key),
+    };
+  },
+  signPayload(secret, payload) {
+    if (payload.length > 32 || BigInt(bytesTo0xHex(payload)) >= HASH_BOUND) {
+      throw new InvalidPayloadError('/hash', 'expected a felt below 2^251');
+    }
+    const digest = new Uint8Array(32);
+    digest.set(payload, 32 - payload.length);
+    return stark.sign(digest, secret).toBytes('compact');
+  },
+};
+
+/** The address the account contract gets when it is deployed for this key with salt = key and deployer 0. */
+export function starknetAddress(key: bigint, accountClass: StarknetAccountClass): bigint {
+  const { classHash, calldata } = ACCOUNT_CLASSES[accountClass];
+  // pedersen chain over [prefix, deployer, salt, class hash, pedersen chain over the constructor's arguments]
+  const hash = pedersenChain([CONTRACT_ADDRESS_PREFIX, 0n, key, classHash, pedersenChain(calldata(key))]);
+  return hash % ADDRESS_BOUND;
+}
+
+// h(h(h(0, e0), e1) ..., length)
+function pedersenChain(elements: bigint[]): bigint {
+  return BigInt(stark.computeHashOnElements(elements) as string);
+}
+
+/** A uniformly distributed Stark secret out of 32 bytes of key material. Source: EIP-2645, key grinding. */
+export function grindStarkSecret(material: Uint8Array): Uint8Array {
+  return hexToBytes(stark.grindKey(material).padStart(64, '0'));
+}
+
+/** Whether the 32 bytes are a scalar of the Stark curve other than zero. */
+export function isStarkSecret(secret: Uint8Array): boolean {
+  return secret.length === 32 && stark.utils.isValidPrivateKey(secret);
+}
+
+function feltHex(felt: bigint): string {
+  return `0x${felt.toString(16)}`;
+}

@@ -1,0 +1,59 @@
+import { type ByteReader, createByteReader, InvalidBytesError } from '../../crypto/byte-reader.ts';
+import { concatBytes } from '../../crypto/encoding.ts';
+
+/*
+ * The few wire types that TRON's messages use, in the one canonical form that its nodes write: fields in
+ * ascending order, defaults left out, lengths in their shortest form.
+ */
+
+/** One decoded field: a varint, or length-delimited bytes. */
+export type ProtobufField =
+  | { readonly number: number; readonly varint: bigint }
+  | { readonly number: number; readonly bytes: Uint8Array };
+
+const VARINT = 0;
+const LENGTH_DELIMITED = 2;
+
+/** An int64 field of a value from 0 to 2^63 - 1; empty when it is 0, the default. */
+export function int64Field(number: number, value: bigint): Uint8Array {
+  return value === 0n ? new Uint8Array() : concatBytes(varint(tag(number, VARINT)), varint(value));
+}
+
+/** A bytes, string or message field; empty when there are no bytes, the default. */
+export function bytesField(number: number, bytes: Uint8Array): Uint8Array {
+  if (bytes.length === 0) return new Uint8Array();
+  return concatBytes(varint(tag(number, LENGTH_DELIMITED)), varint(BigInt(bytes.length)), bytes);
+}
+
+function tag(number: number, wireType: number): bigint {
+  return BigInt((number << 3) | wireType);
+}
+
+function varint(value: bigint): Uint8Array {
+  const bytes: number[] = [];
+  let rest = value;
+  while (rest >= 0x80n) {
+    bytes.push(Number(rest & 0x7fn) | 0x80);
+    rest >>= 7n;
+  }
+  bytes.push(Number(rest));
+  return Uint8Array.from(bytes);
+}
+
+/** The fields of a message, in the order they stand. Throws InvalidBytesError. */
+export function readProtobuf(message: Uint8Array): readonly ProtobufField[] {
+  const reader = createByteReader(message);
+  const fields: ProtobufField[] = [];
+  while (reader.remaining() > 0) fields.push(readField(reader));
+  return fields;
+}
+
+function readField(reader: ByteReader): ProtobufField {
+  const key = Number(reader.uleb128(32));
+  const number = key >>> 3;
+  const wireType = key & 7;
+  if (number === 0) throw new InvalidBytesError('expected a field number above 0');
+  if (wireType === VARINT) return { number, varint: reader.uleb128(64) };
+  if (wireType === LENGTH_DELIMITED) return { number, bytes: reader.bytes(Number(reader.uleb128(32))) };
+  throw new InvalidBytesError(`expected a varint or bytes, got wire type ${wireType}`);
+}

@@ -1,0 +1,34 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { createBase58check } from '@scure/base';
+import { bytesToHex, concatBytes } from '../../crypto/encoding.ts';
+import { ecBackend } from '../../crypto/secp256k1.ts';
+import type { ChainRoom } from '../chain-room.ts';
+import { evmAccount } from '../ethereum/address.ts';
+import { recoverableBytes } from '../ethereum/ecdsa-signature.ts';
+import { compressedKey, requireDigest } from '../room-parts.ts';
+
+const MAINNET = Uint8Array.of(0x41);
+const base58check = createBase58check(sha256);
+
+/** TRON accounts: base58check(0x41 || keccak256(X || Y)[12..32]). Source: TRON protocol, account model. */
+export const tronRoom: ChainRoom = {
+  walletKeys(secret) {
+    return {
+      address: base58check.encode(tronAccount(secret)),
+      publicKey: bytesToHex(compressedKey(secret)),
+    };
+  },
+  // CHOICE: r || s || v with v = 27 + recovery id, 65 bytes: what a TRON transaction carries. Public
+  // material does not say which chains append the recovery byte.
+  signPayload: (secret, payload) => recoverableBytes(ecBackend.sign(requireDigest(payload), secret)),
+};
+
+/** 0x41 and the account, 21 bytes: the address in the wire format. */
+export function tronAccount(secret: Uint8Array): Uint8Array {
+  return concatBytes(MAINNET, evmAccount(secret));
+}
+
+/** A 21-byte address as its `T...` text. */
+export function tronAddressText(account: Uint8Array): string {
+  return base58check.encode(account);
+}
