@@ -1,0 +1,214 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../crypto/canonical-json.ts';
+import { decodeCanonicalBase64, verifyP256 } from '../crypto/p256.ts';
+
+/** A part of the signed text in which a client's idea of the request can differ from the server's. */
+export type PayloadPart = 'url' | 'method' | 'body' | 'headers' | 'version' | 'serialisation';
+
+/** A text that a mistaken client may have signed in place of the expected one. */
+export interface PayloadVariant {
+  readonly part: PayloadPart;
+  /** What the client did, in words. */
+  readonly mistake: string;
+  readonly bytes: Uint8Array;
+}
+
+export interface SignatureExplanation {
+  readonly encoding: 'der' | 'raw' | 'not base64' | 'neither DER nor 64 bytes';
+  /** The key under which it verifies over an expected payload. */
+  readonly key?: string;
+  /** It verifies under `key` over a text that is not expected. */
+  readonly nearMiss?: { readonly key: string; readonly part: PayloadPart; readonly mistake: string };
+}
+
+interface Payload {
+  version?: unknown;
+  method?: unknown;
+  url?: unknown;
+  body?: unknown;
+  headers?: unknown;
+}
+
+// Diagnosis is for people at a keyboard: it may take a while, but never hold up a server for seconds.
+const MAX_VERIFICATIONS = 3_000;
+
+/**
+ * Says of one signature what it is and, when it does not cover an expected payload, which known mistake it covers.
+ *
+ * Shape: `signature` base64; `payloads` canonical texts; `keys` canonical SubjectPublicKeyInfo.
+ */
+export function explainSignature({
+  signature,
+  payloads,
+  keys,
+}: {
+  readonly signature: string;
+  readonly payloads: readonly string[];
+  readonly keys: readonly string[];
+}): SignatureExplanation {
+  const bytes = decodeCanonicalBase64(signature);
+  if (bytes === undefined) return { encoding: 'not base64' };
+  const encoding = encodingOf(bytes);
+  if (encoding !== 'der' && encoding !== 'raw') return { encoding };
+
+  const encoder = new TextEncoder();
+  let remaining = MAX_VERIFICATIONS;
+  const keyOver = (text: Uint8Array) =>
+    keys.find((key) => {
+      remaining -= 1;
+      return remaining >= 0 && verifyP256(key, text, bytes);
+    });
+
+  for (const payload of payloads) {
+    const key = keyOver(encoder.encode(payload));
+    if (key !== undefined) return { encoding, key };
+  }
+  for (const payload of payloads) {
+    for (const { part, mistake, bytes: text } of payloadVariants(payload)) {
+      const key = keyOver(text);
+      if (key !== undefined) return { encoding, nearMiss: { key, part, mistake } };
+    }
+  }
+  return { encoding };
+}
+
+/**
+ * The known mistakes applied to one canonical payload, without those that change nothing in it. Empty for a text
+ * that is not a payload.
+ */
+export function payloadVariants(text: string): PayloadVariant[] {
+  const payload = parsePayload(text);
+  if (payload === undefined) return [];
+  const seen = new Set([text]);
+  return mistakesIn(payload, text).flatMap(([part, mistake, changed]) => {
+    if (seen.has(changed)) return [];
+    seen.add(changed);
+    // Each character of a digest is one byte.
+    return [
+      {
+        part,
+        mistake,
+        bytes: new Uint8Array(Buffer.from(changed, mistake === HASHED_TWICE ? 'latin1' : 'utf8')),
+      },
+    ];
+  });
+}
+
+function mistakesIn(payload: Payload, text: string): [PayloadPart, string, string][] {
+  const canonical = (part: PayloadPart, mistake: string, change: Payload): [PayloadPart, string, string] => [
+    part,
+    mistake,
+    canonicalJson({ ...payload, ...change }),
+  ];
+  return [
+    ...urlVariants(String(payload.url)).map(([mistake, url]) => canonical('url', mistake, { url })),
+    ...methodVariants(String(payload.method)).map(([mistake, method]) =>
+      canonical('method', mistake, { method }),
+    ),
+    ...bodyVariants(payload.body).map(([mistake, body]) => canonical('body', mistake, { body })),
+    ...headerVariants(payload.headers).map(([mistake, headers]) =>
+      canonical('headers', mistake, { headers }),
+    ),
+    canonical('version', 'the version was left out', { version: undefined }),
+    canonical('version', 'the version was the string `1`', { version: '1' }),
+    ...serialisationVariants(payload, text),
+  ];
+}
+
+function urlVariants(url: string): [string, unknown][] {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined) return [];
+  const path = parsed.pathname + parsed.search;
+  const scheme = parsed.protocol === 'https:' ? 'http:' : 'https:';
+  const otherPath = path.startsWith('/api/') ? path.slice(4) : `/api${path}`;
+  return [
+    ['the URL ended in a slash', `${url}/`],
+    [`the URL began with \`${scheme}//\``, `${scheme}//${parsed.host}${path}`],
+    ['the URL named no port', `${parsed.protocol}//${parsed.hostname}${path}`],
+    ['the path differed by the prefix `/api`', `${parsed.origin}${otherPath}`],
+    ['the URL had no query', `${parsed.origin}${parsed.pathname}`],
+    ['only the path was signed', path],
+    ['only the base URL was signed', parsed.origin],
+    ['the URL was left out', undefined],
+  ];
+}
+
+function methodVariants(method: string): [string, unknown][] {
+  const others = ['POST', 'PUT', 'PATCH', 'DELETE', 'GET'].filter((other) => other !== method);
+  return [
+    ...others.map((other): [string, unknown] => [`the method was \`${other}\``, other]),
+    ['the method was in lower case', method.toLowerCase()],
+    ['the method was left out', undefined],
+  ];
+}
+
+function bodyVariants(body: unknown): [string, unknown][] {
+  return [
+    ['the body was the empty string', ''],
+    ['the body was left out', undefined],
+    ['the body was `{}`', {}],
+    ['the body was null', null],
+    ['the body was signed as a string of JSON', JSON.stringify(body)],
+    [
+      'the body was signed as a string of canonical JSON',
+      body === undefined ? undefined : canonicalJson(body),
+    ],
+  ];
+}
+
+function headerVariants(headers: unknown): [string, unknown][] {
+  const entries = Object.entries(typeof headers === 'object' && headers !== null ? headers : {});
+  const without = (dropped: string) => Object.fromEntries(entries.filter(([name]) => name !== dropped));
+  return [
+    ...entries.map(([name]): [string, unknown] => [`the header \`${name}\` was not signed`, without(name)]),
+    ...entries
+      .filter(([, value]) => /^[0-9]+$/.test(String(value)))
+      .map(([name, value]): [string, unknown] => [
+        `the header \`${name}\` was signed as a number`,
+        { ...without(name), [name]: Number(value) },
+      ]),
+    [
+      'header names were signed with capitals',
+      Object.fromEntries(entries.map(([name, value]) => [name.replaceAll(/(^|-)[a-z]/g, upper), value])),
+    ],
+    ['no header was signed', {}],
+    ['the headers were left out', undefined],
+  ];
+}
+
+const HASHED_TWICE = 'the payload was hashed twice';
+
+function serialisationVariants(payload: Payload, text: string): [PayloadPart, string, string][] {
+  const { version, method, url, body, headers } = payload;
+  const digest = createHash('sha256').update(text, 'utf8').digest();
+  const mistakes: [string, string][] = [
+    [
+      'the payload was not sorted: version, method, url, body, headers',
+      JSON.stringify({ version, method, url, body, headers }),
+    ],
+    ['the payload was indented by two spaces', JSON.stringify(JSON.parse(text), null, 2)],
+    ['the payload ended in a line feed', `${text}\n`],
+    ['the payload was signed as base64', Buffer.from(text, 'utf8').toString('base64')],
+    [HASHED_TWICE, digest.toString('latin1')],
+    ['the hash was signed as hex', digest.toString('hex')],
+  ];
+  return mistakes.map(([mistake, changed]) => ['serialisation', mistake, changed]);
+}
+
+function upper(letters: string): string {
+  return letters.toUpperCase();
+}
+
+function encodingOf(bytes: Uint8Array): SignatureExplanation['encoding'] {
+  if (bytes.length === 64) return 'raw';
+  return bytes[0] === 0x30 && bytes[1] === bytes.length - 2 ? 'der' : 'neither DER nor 64 bytes';
+}
+
+function parsePayload(text: string): Payload | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && 'url' in value ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,144 @@
+import { explainSignature, type SignatureExplanation } from './explain-signature.ts';
+import type { LoadedQuorum } from './load-quorums.ts';
+import { countQuorum, quorumKeys } from './quorum.ts';
+import type { VerifiedSignatures } from './request-signatures.ts';
+
+/** One party whose agreement would have sufficed. */
+export interface Party {
+  readonly role: 'owner' | 'signer';
+  readonly quorum: LoadedQuorum;
+}
+
+// Expected payloads beyond this many characters in all are not repeated for every URL; the first shows them all.
+const MAX_PAYLOAD_CHARACTERS = 65_536;
+const MAX_EXPLAINED = 5;
+
+/**
+ * Why the signatures of a request were refused, as `data` of the error: the texts that would have been accepted,
+ * the parts in which the client's text can differ, what each signature is, and what each party still lacks.
+ *
+ * INVARIANT: everything in it is either sent by the caller or public: no secret, no private key.
+ */
+export function diagnoseSignatures({
+  signatures,
+  payloads,
+  verified,
+  parties,
+}: {
+  readonly signatures: readonly string[];
+  readonly payloads: readonly Uint8Array[];
+  readonly verified: VerifiedSignatures;
+  readonly parties: readonly Party[];
+}): Record<string, unknown> {
+  const texts = payloads.map((bytes) => new TextDecoder().decode(bytes));
+  return {
+    signature_check: {
+      expected_payloads: withinLimit(texts),
+      signed_parts: signedParts(texts),
+      signatures: signatures.map((signature, index) =>
+        explainOne({ signature, index, texts, keyOfSignature: verified.keyOfSignature[index], parties }),
+      ),
+      parties: parties.map((party) => describeParty(party, verified.keys)),
+      ...(verified.exhausted ? { note: 'too many signatures and keys: some were not compared' } : {}),
+    },
+  };
+}
+
+function withinLimit(texts: readonly string[]): string[] {
+  let total = 0;
+  return texts.filter((text, index) => {
+    total += text.length;
+    return index === 0 || total <= MAX_PAYLOAD_CHARACTERS;
+  });
+}
+
+function signedParts(texts: readonly string[]): Record<string, unknown> {
+  const payloads = texts.map((text) => JSON.parse(text) as Record<string, unknown>);
+  const first = payloads[0] ?? {};
+  const headers = (first.headers ?? {}) as Record<string, unknown>;
+  const expiry = Object.entries(headers).find(([name]) => name.endsWith('-request-expiry'))?.[1];
+  return {
+    method: first.method,
+    urls: [...new Set(payloads.map((payload) => payload.url))],
+    bodies: [
+      ...new Set(
+        payloads.map((payload) => ('body' in payload ? JSON.stringify(payload.body) : '(left out)')),
+      ),
+    ].slice(0, 3),
+    headers,
+    request_expiry: expiry ?? '(not sent)',
+  };
+}
+
+function explainOne(input: {
+  signature: string;
+  index: number;
+  texts: readonly string[];
+  keyOfSignature: string | undefined;
+  parties: readonly Party[];
+}): Record<string, unknown> {
+  const { signature, index, texts, keyOfSignature, parties } = input;
+  if (keyOfSignature !== undefined) {
+    return { index, verified: true, public_key: keyOfSignature, ...standingOf(keyOfSignature, parties) };
+  }
+  if (index >= MAX_EXPLAINED) return { index, verified: false };
+  const keys = [...new Set(parties.flatMap(({ quorum }) => [...quorumKeys(quorum), ...expiredKeys(quorum)]))];
+  return {
+    index,
+    verified: false,
+    ...describeFailure(explainSignature({ signature, payloads: texts, keys })),
+  };
+}
+
+function describeFailure({ encoding, nearMiss }: SignatureExplanation): Record<string, unknown> {
+  if (encoding !== 'der' && encoding !== 'raw') {
+    return { encoding, reason: `the signature is ${encoding}; expected base64 of a DER signature` };
+  }
+  if (nearMiss === undefined) {
+    return { encoding, reason: 'no eligible key signed any of the expected payloads' };
+  }
+  return {
+    encoding,
+    reason: `${nearMiss.mistake}; everything else agrees`,
+    differs_in: nearMiss.part,
+    public_key: nearMiss.key,
+  };
+}
+
+function standingOf(key: string, parties: readonly Party[]): Record<string, unknown> {
+  const isExpired = parties.some(({ quorum }) => expiredKeys(quorum).includes(key));
+  return isExpired
+    ? { counts: false, reason: 'the user key has expired' }
+    : {
+        counts: true,
+        key_quorum_ids: parties
+          .filter(({ quorum }) => quorumKeys(quorum).includes(key))
+          .map(({ quorum }) => quorum.id),
+      };
+}
+
+function describeParty({ role, quorum }: Party, keys: ReadonlySet<string>): Record<string, unknown> {
+  const { count, threshold, missing } = countQuorum(quorum, keys);
+  return {
+    role,
+    key_quorum_id: quorum.id,
+    authorization_threshold: threshold,
+    counted: count,
+    missing,
+    public_keys: quorum.publicKeys.map((key) => ({ public_key: key, signed: keys.has(key) })),
+    users: quorum.users.map(({ userId, liveKeys }) => ({
+      user_id: userId,
+      live_keys: liveKeys.length,
+      signed: liveKeys.some((key) => keys.has(key)),
+    })),
+    key_quorums: quorum.quorums.map((child) => ({
+      key_quorum_id: child.id,
+      satisfied: countQuorum(child, keys).satisfied,
+    })),
+  };
+}
+
+/** Keys of the quorum's users that have expired, those of nested quorums included. */
+export function expiredKeys(quorum: LoadedQuorum): string[] {
+  return [...quorum.users.flatMap((user) => user.expiredKeys), ...quorum.quorums.flatMap(expiredKeys)];
+}

@@ -1,0 +1,24 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** Who must agree: the owner of a resource, or an additional signer of a wallet. */
+export const KeyQuorumEntity = defineEntity({
+  name: 'KeyQuorum',
+  tableName: 'key_quorums',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    displayName: p.text().nullable(),
+    /** Null = all members. */
+    authorizationThreshold: p.integer().nullable(),
+    /** The one member that this quorum was made for when it was named as an `owner`: `user:` or `key:` and the member. */
+    implicitFor: p.text().nullable(),
+    createdAtMs: p.bigint('number'),
+  },
+  uniques: [
+    {
+      name: 'key_quorums_implicit_for',
+      properties: ['appId', 'implicitFor'],
+      where: 'implicit_for is not null',
+    },
+  ],
+});

@@ -1,0 +1,6 @@
+import { createKeyQuorum as create } from '../../domain/key-quorums/create-key-quorum.ts';
+import { keyQuorumView } from '../../domain/key-quorums/key-quorum-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const createKeyQuorum: Handler<'createKeyQuorum'> = async ({ body }, context) =>
+  keyQuorumView(await create(context, body));

@@ -1,0 +1,7 @@
+import { deleteKeyQuorum as remove } from '../../domain/key-quorums/delete-key-quorum.ts';
+import type { Handler } from '../../services.ts';
+
+export const deleteKeyQuorum: Handler<'deleteKeyQuorum'> = async ({ path }, context) => {
+  await remove(context, path.key_quorum_id);
+  return { success: true };
+};

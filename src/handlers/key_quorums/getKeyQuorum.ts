@@ -1,0 +1,6 @@
+import { findKeyQuorum } from '../../domain/key-quorums/find-key-quorum.ts';
+import { keyQuorumView } from '../../domain/key-quorums/key-quorum-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const getKeyQuorum: Handler<'getKeyQuorum'> = async ({ path }, context) =>
+  keyQuorumView(await findKeyQuorum(context, path.key_quorum_id));

@@ -1,0 +1,5 @@
+import { logInWithCode } from '../../domain/tokens/log-in-with-code.ts';
+import type { Handler } from '../../services.ts';
+
+export const authenticatePasswordless: Handler<'authenticatePasswordless'> = async ({ body }, context) =>
+  logInWithCode(context, body);

@@ -1,0 +1,5 @@
+import { authenticateWallets } from '../../domain/user-keys/authenticate-wallets.ts';
+import type { Handler } from '../../services.ts';
+
+export const authenticateUserSigner: Handler<'authenticateUserSigner'> = async ({ body }, context) =>
+  authenticateWallets(context, body);
