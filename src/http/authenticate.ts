@@ -1,0 +1,152 @@
+import { createHash, hash, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { ApiError } from '../errors.ts';
+import type { AuthenticatedApp, Clock } from '../services.ts';
+import type { Exchange } from './exchange.ts';
+
+/** An app as the credentials check needs it. */
+export interface AppRecord {
+  readonly id: string;
+  readonly name: string;
+  /**
+   * SHA-256 of each secret in force (UTF-8), 32 bytes. A plain hash does for a secret of 32 random bytes: there is
+   * no dictionary to try, which is all that a slow password hash would hinder, and it costs 2 µs instead of 100 ms.
+   */
+  readonly secretHashes: readonly Uint8Array[];
+}
+
+/** Where apps are looked up. Implemented by storage. */
+export interface AppDirectory {
+  find(appId: string): Promise<AppRecord | undefined>;
+  /** Grows whenever an app or one of its secrets changes in this process; what was cached before is dropped. */
+  generation(): number;
+}
+
+/** Verifies user access tokens. Implemented by the users' domain. */
+export interface UserTokens {
+  /** The user that a valid, unexpired token of this app names; undefined for any other text. */
+  verify(token: string, app: AuthenticatedApp, nowMs: number): Promise<{ userId: string } | undefined>;
+}
+
+export interface AuthenticateOptions {
+  readonly apps: AppDirectory;
+  readonly userTokens?: UserTokens | undefined;
+  readonly clock: Clock;
+}
+
+/** Sets `app` (and `userId`) of an exchange, or throws what `security` asks for. */
+export type Authenticate = (exchange: Exchange) => Promise<void> | void;
+
+// Another process may have rotated a secret: nothing cached is believed for longer.
+const CACHE_MS = 30_000;
+const MAX_CACHED = 1_000;
+const APP_ID_HEADER = 'service-app-id';
+
+// The app of an operation that is open to all, when the request names none that exists.
+const nobody: AuthenticatedApp = { id: '', name: '' };
+
+interface CachedApp {
+  readonly app: AuthenticatedApp;
+  readonly generation: number;
+  readonly untilMs: number;
+}
+
+/**
+ * The credentials check: HTTP Basic of the app, a user's Bearer token where the operation takes one, nothing where
+ * it is open to all. Throws `missing_or_invalid_token`, `invalid_app_credentials`,
+ * `missing_or_invalid_service_app_id`.
+ *
+ * NOTE: an unknown path asks for credentials like any other, so that an outsider cannot map the server.
+ */
+export function createAuthenticate({ apps, userTokens, clock }: AuthenticateOptions): Authenticate {
+  // Accepted `Authorization` headers by their SHA-256, so that the common request needs no database. A look-up by
+  // digest gives nothing away by its timing: nobody can steer a digest towards an unknown one byte by byte.
+  const accepted = new LRUCache<string, CachedApp>({ max: MAX_CACHED });
+
+  const authenticateApp = (exchange: Exchange, header: string): Promise<void> | void => {
+    const digest = hash('sha256', header, 'base64');
+    const cached = accepted.get(digest);
+    if (cached !== undefined && cached.generation === apps.generation() && clock.now() < cached.untilMs) {
+      exchange.app = requireSameApp(exchange, cached.app);
+      return undefined;
+    }
+    return lookUp(exchange, header, digest);
+  };
+
+  const lookUp = async (exchange: Exchange, header: string, digest: string): Promise<void> => {
+    const credentials = parseBasic(header);
+    if (credentials === undefined) throw new ApiError('missing_or_invalid_token');
+    const generation = apps.generation();
+    const record = await apps.find(credentials.appId);
+    if (!matchesAny(credentials.secret, record?.secretHashes ?? []) || record === undefined) {
+      throw new ApiError('invalid_app_credentials');
+    }
+    const app = { id: record.id, name: record.name };
+    accepted.set(digest, { app, generation, untilMs: clock.now() + CACHE_MS });
+    exchange.app = requireSameApp(exchange, app);
+  };
+
+  const authenticateUser = async (exchange: Exchange, token: string): Promise<void> => {
+    const appId = requireAppId(exchange);
+    const record = await apps.find(appId);
+    if (record === undefined) throw new ApiError('missing_or_invalid_token');
+    const app = { id: record.id, name: record.name };
+    const user = await userTokens?.verify(token, app, exchange.nowMs);
+    if (user === undefined) throw new ApiError('missing_or_invalid_token');
+    exchange.app = app;
+    exchange.userId = user.userId;
+  };
+
+  const nameApp = async (exchange: Exchange): Promise<void> => {
+    const appId = exchange.headers[APP_ID_HEADER];
+    const record = typeof appId === 'string' ? await apps.find(appId) : undefined;
+    exchange.app = record === undefined ? nobody : { id: record.id, name: record.name };
+  };
+
+  return (exchange) => {
+    const security = exchange.route?.operation.security ?? 'app';
+    if (security === 'none') return nameApp(exchange);
+    const header = exchange.headers.authorization;
+    if (header === undefined) throw new ApiError('missing_or_invalid_token');
+    const token = security === 'app-or-user' ? parseBearer(header) : undefined;
+    return token === undefined ? authenticateApp(exchange, header) : authenticateUser(exchange, token);
+  };
+}
+
+function requireSameApp(exchange: Exchange, app: AuthenticatedApp): AuthenticatedApp {
+  if (requireAppId(exchange) !== app.id) throw new ApiError('invalid_app_credentials');
+  return app;
+}
+
+function requireAppId(exchange: Exchange): string {
+  const appId = exchange.headers[APP_ID_HEADER];
+  if (typeof appId !== 'string' || appId === '') throw new ApiError('missing_or_invalid_service_app_id');
+  return appId;
+}
+
+/** RFC 7617: `Basic` and base64 of `id:secret`; the id holds no colon. */
+function parseBasic(header: string): { appId: string; secret: string } | undefined {
+  const encoded = /^basic +([A-Za-z0-9+/_-]+={0,2}) *$/i.exec(header)?.[1];
+  if (encoded === undefined) return undefined;
+  const text = Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  return colon === -1 ? undefined : { appId: text.slice(0, colon), secret: text.slice(colon + 1) };
+}
+
+/** RFC 6750 §2.1. */
+function parseBearer(header: string): string | undefined {
+  return /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(header)?.[1];
+}
+
+// Compared with when the app is unknown, so that it takes as long as a wrong secret of a known one.
+const noHash = new Uint8Array(32);
+
+function matchesAny(secret: string, hashes: readonly Uint8Array[]): boolean {
+  const given = createHash('sha256').update(secret, 'utf8').digest();
+  let isMatch = false;
+  // INVARIANT: every hash is compared, whichever matches.
+  for (const known of hashes.length === 0 ? [noHash] : hashes) {
+    if (known.length === given.length && timingSafeEqual(known, given)) isMatch = true;
+  }
+  return isMatch && hashes.length > 0;
+}

@@ -1,0 +1,114 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { brandedProperties, brandedValues, didProperties } from '../generated/brand.ts';
+import { errorCatalogue } from '../generated/errors.ts';
+
+/** The mapping between the contract's neutral word and the word of a client's brand, at the edge of the server. */
+export interface Brand {
+  readonly prefix: string;
+  /** Request headers under the contract's names; headers under the neutral word are not the client's and are dropped. */
+  readHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders;
+  /** `service-app-id` -> `acme-app-id`. */
+  headerName(neutral: string): string;
+  /** A path or query value: only user DIDs carry the brand. */
+  readParameter(value: string): string;
+  readBody(body: unknown): unknown;
+  writeBody(body: unknown): unknown;
+  /** Words meant for people, error codes and header names included. */
+  writeText(text: string): string;
+  /** A literal that carries the word, known to be one. */
+  writeLiteral(value: string): string;
+}
+
+const NEUTRAL = 'service';
+
+// Objects of the caller's own making: nothing in them is ours, and some of them are signed as they are.
+const opaqueProperties = new Set(['custom_metadata', 'typed_data', 'abi']);
+
+const brandedHeaders = ['app-id', 'authorization-signature', 'request-expiry', 'idempotency-key'];
+const brandedCodes = Object.keys(errorCatalogue).filter((code) => code.includes(NEUTRAL));
+
+interface Translation {
+  readonly properties: ReadonlyMap<string, string>;
+  /** Properties that hold DIDs, by the name they have before translation. */
+  readonly didProperties: ReadonlySet<string>;
+  /** Property name before translation -> literal -> literal. */
+  readonly literals: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  readonly didFrom: string;
+  readonly didTo: string;
+}
+
+/**
+ * The brand of `prefix`; undefined for the neutral word itself, so that nothing is mapped and nothing is paid.
+ * Throws when `prefix` cannot stand in a header name, a DID and a property name alike.
+ */
+export function createBrand(prefix: string): Brand | undefined {
+  if (prefix === NEUTRAL) return undefined;
+  if (!/^[a-z][a-z0-9]*$/.test(prefix)) {
+    throw new Error(`the prefix must be a lower-case word of letters and digits, not \`${prefix}\``);
+  }
+  const write = (word: string): string => word.replace(NEUTRAL, prefix);
+  const outward = translation((word) => [word, write(word)], prefix, true);
+  const inward = translation((word) => [write(word), word], prefix, false);
+  const words = wordsIn([...brandedProperties, ...brandedCodes]);
+  return {
+    prefix,
+    headerName: write,
+    writeLiteral: write,
+    writeText: (text) => text.replace(words, write),
+    readParameter: (value) => translateDid(value, inward),
+    readBody: (body) => translate(body, '', inward),
+    writeBody: (body) => translate(body, '', outward),
+    readHeaders: (headers) => {
+      const read: IncomingHttpHeaders = {};
+      for (const [name, value] of Object.entries(headers)) {
+        if (name.startsWith(`${prefix}-`)) read[NEUTRAL + name.slice(prefix.length)] = value;
+        else if (!name.startsWith(`${NEUTRAL}-`)) read[name] = value;
+      }
+      return read;
+    },
+  };
+}
+
+function translation(
+  pair: (word: string) => [string, string],
+  prefix: string,
+  isOutward: boolean,
+): Translation {
+  const literals = { ...brandedValues, code: [...(brandedValues.code ?? []), ...brandedCodes] };
+  const nameOf = (neutral: string): string =>
+    brandedProperties.includes(neutral) ? pair(neutral)[0] : neutral;
+  const [didFrom, didTo] = isOutward ? [NEUTRAL, prefix] : [prefix, NEUTRAL];
+  return {
+    properties: new Map(brandedProperties.map(pair)),
+    didProperties: new Set(didProperties.map(nameOf)),
+    literals: new Map(
+      Object.entries(literals).map(([name, values]) => [nameOf(name), new Map(values.map(pair))]),
+    ),
+    didFrom: `did:${didFrom}:`,
+    didTo: `did:${didTo}:`,
+  };
+}
+
+function translate(value: unknown, name: string, words: Translation): unknown {
+  if (typeof value === 'string') {
+    if (words.didProperties.has(name)) return translateDid(value, words);
+    return words.literals.get(name)?.get(value) ?? value;
+  }
+  if (Array.isArray(value)) return value.map((item) => translate(item, name, words));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      words.properties.get(key) ?? key,
+      opaqueProperties.has(key) ? inner : translate(inner, key, words),
+    ]),
+  );
+}
+
+function translateDid(value: string, { didFrom, didTo }: Translation): string {
+  return value.startsWith(didFrom) ? didTo + value.slice(didFrom.length) : value;
+}
+
+function wordsIn(words: readonly string[]): RegExp {
+  const headers = brandedHeaders.map((name) => `\\b${NEUTRAL}-${name}\\b`);
+  return new RegExp([`did:${NEUTRAL}:`, ...headers, ...words.map((word) => `\\b${word}\\b`)].join('|'), 'g');
+}

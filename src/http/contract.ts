@@ -1,0 +1,156 @@
+import {
+  type Operation as BackendOperation,
+  type Context,
+  OpenAPIBackend,
+  type Request,
+} from 'openapi-backend';
+import { ApiError } from '../errors.ts';
+import type { Brand } from './brand.ts';
+import { type Answer, type Exchange, operationOf, type RunOperation } from './exchange.ts';
+import type { Operation, RequestValidators } from './operation.ts';
+import { parseBody } from './parse-body.ts';
+import { parseQuery } from './query.ts';
+import { createRouteIndex } from './route-index.ts';
+import { bodyFault, parametersFault } from './validation-issues.ts';
+
+/** The contract at run time: openapi-backend as router and validator of record. */
+export interface Contract {
+  /** Finds the operation before the credentials are judged, since it says which are asked for. */
+  readonly match: (exchange: Pick<Exchange, 'method' | 'path'>) => Exchange['route'];
+  /**
+   * Matches, parses and validates the request, then runs its operation.
+   * Throws `not_found`, `method_not_allowed`, `unsupported_media_type`, `invalid_data`.
+   */
+  readonly handle: (exchange: Exchange) => Promise<Answer>;
+}
+
+export interface ContractOptions {
+  readonly operations: readonly Operation[];
+  readonly validators: Readonly<Record<string, RequestValidators>>;
+  readonly run: RunOperation;
+  /** Puts parameters and bodies of a client of another brand into the contract's words. */
+  readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
+}
+
+// The scheme under which openapi-backend asks once more whether the credentials check has been passed.
+const CREDENTIALS = 'credentials';
+
+/**
+ * Makes openapi-backend answer from what the generator has written down. Its own ways are slow here: the router tries
+ * 160 templates one by one, each request is parsed three times, each validator is compiled at run time for draft-07.
+ *
+ * INVARIANT: notFound, methodNotAllowed, validationFail, unauthorizedHandler and notImplemented are all registered;
+ * openapi-backend lets a request *through* where one of them is missing.
+ */
+export async function createContract(options: ContractOptions): Promise<Contract> {
+  const { operations, validators, run } = options;
+  const routes = createRouteIndex(operations);
+  // `quick`: its check of the document knows OpenAPI 3.0 only.
+  const api = new OpenAPIBackend({ definition: slimDefinition(operations), quick: true, strict: true });
+  await api.init();
+
+  const known = operations.map(toBackendOperation);
+  const byId = new Map(known.map((operation) => [operation.operationId, operation]));
+  api.router.getOperations = () => known;
+  api.router.getOperation = (id) => byId.get(id);
+  api.router.matchOperation = ((request: unknown) => {
+    const exchange = request as Exchange;
+    const operation = byId.get(exchange.route?.operation.id);
+    if (operation !== undefined) return operation;
+    // openapi-backend reads the first three characters.
+    const isKnownPath = routes.allowedMethods(exchange.path).length > 0;
+    throw new Error(isKnownPath ? '405-methodNotAllowed' : '404-notFound');
+  }) as typeof api.router.matchOperation;
+  // Path and query stand in the exchange already.
+  api.router.parseRequest = ((request: Request) => request) as unknown as typeof api.router.parseRequest;
+  api.validator.validateRequest = ((request: unknown) => {
+    const exchange = request as Exchange;
+    const refusal = validate(exchange, validators, options.brand);
+    return refusal === undefined ? { valid: true } : { valid: false, errors: [refusal] };
+  }) as unknown as typeof api.validator.validateRequest;
+
+  api.register({
+    notFound: () => {
+      throw new ApiError('not_found');
+    },
+    methodNotAllowed: (_context: Context, exchange: Exchange) => {
+      const allow = routes.allowedMethods(exchange.path).join(', ');
+      throw new ApiError('method_not_allowed', undefined, { headers: { allow } });
+    },
+    validationFail: (context: Context) => {
+      throw context.validation.errors?.[0];
+    },
+    unauthorizedHandler: () => {
+      throw new ApiError('missing_or_invalid_token');
+    },
+    notImplemented: (_context: Context, exchange: Exchange) => {
+      throw new ApiError('not_implemented', `The operation ${operationOf(exchange).id} is not built yet.`);
+    },
+  });
+  for (const { id } of operations) api.register(id, (_context: Context, exchange: Exchange) => run(exchange));
+  api.registerSecurityHandler(
+    CREDENTIALS,
+    (_context: Context, exchange: Exchange) => exchange.app !== undefined,
+  );
+
+  return {
+    match: ({ method, path }) => routes.find(method, path),
+    handle: (exchange) => api.handleRequest(exchange as unknown as Request, exchange),
+  };
+}
+
+/** Parses and judges path, query, headers and body; writes what it parsed into the exchange. */
+function validate(
+  exchange: Exchange,
+  validators: ContractOptions['validators'],
+  brand: ContractOptions['brand'],
+): ApiError | undefined {
+  const operation = operationOf(exchange);
+  const { params, body } = validators[operation.id]!;
+  const query = parseQuery(exchange.target);
+  const path = exchange.route!.params;
+  if (brand !== undefined) {
+    readParameters(path, brand);
+    readParameters(query, brand);
+  }
+  if (!params({ path, query, headers: exchange.headers })) return parametersFault(params.errors!);
+  exchange.query = query;
+  const parsed = parseBody(operation, exchange.headers, exchange.rawBody);
+  exchange.body = brand === undefined ? parsed : brand.readBody(parsed);
+  if (body !== undefined && parsed !== undefined && !body(exchange.body)) return bodyFault(body.errors!);
+  return undefined;
+}
+
+function readParameters(
+  parameters: Record<string, string | string[]>,
+  brand: Pick<Brand, 'readParameter'>,
+): void {
+  for (const [name, value] of Object.entries(parameters)) {
+    parameters[name] = Array.isArray(value) ? value.map(brand.readParameter) : brand.readParameter(value);
+  }
+}
+
+function toBackendOperation({ id, method, path, security }: Operation): BackendOperation {
+  return {
+    operationId: id,
+    method: method.toLowerCase(),
+    path,
+    responses: {},
+    security: security === 'none' ? [] : [{ [CREDENTIALS]: [] }],
+  } as unknown as BackendOperation;
+}
+
+/** As much of the document as openapi-backend asks for: no schemas, they are compiled already. */
+function slimDefinition(operations: readonly Operation[]) {
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const { id, path, method } of operations) {
+    paths[path] ??= {};
+    paths[path][method.toLowerCase()] = { operationId: id, responses: {} };
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'operations', version: '1' },
+    paths,
+    components: { securitySchemes: { [CREDENTIALS]: { type: 'http', scheme: 'basic' } } },
+  } as ConstructorParameters<typeof OpenAPIBackend>[0]['definition'];
+}

@@ -1,0 +1,67 @@
+import { hash } from 'node:crypto';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { canonicalJson, NotCanonicalizableError } from '../crypto/canonical-json.ts';
+import { ApiError } from '../errors.ts';
+import { type Exchange, operationOf } from './exchange.ts';
+
+/** One use of an idempotency key. */
+export interface KeyUse {
+  readonly appId: string;
+  readonly key: string;
+  /** Stands for method, path and body: the same key with another one is refused. */
+  readonly fingerprint: string;
+  readonly nowMs: number;
+}
+
+/** An answer as it was sent. */
+export interface KeptAnswer {
+  readonly status: number;
+  readonly text: string | undefined;
+}
+
+/** Keeps answers by app and key for 24 hours. Implemented by storage. */
+export interface Idempotency {
+  /**
+   * The answer kept for this use, or undefined: then the work is the caller's, who calls `end` when it is done.
+   * Throws `invalid_data` when the key was used with another fingerprint or its first use is still at work.
+   */
+  begin(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer | undefined>;
+  /** Writes the answer into the transaction of `em`. */
+  keep(em: SqlEntityManager, use: KeyUse, answer: KeptAnswer): Promise<void>;
+  end(use: KeyUse): void;
+}
+
+/** The use that a request makes of an idempotency key; undefined when it sends none or its operation takes none. */
+export function keyUseOf(exchange: Exchange): KeyUse | undefined {
+  const operation = operationOf(exchange);
+  const key = operation.idempotent ? exchange.headers['service-idempotency-key'] : undefined;
+  if (typeof key !== 'string') return undefined;
+  const { params } = exchange.route!;
+  try {
+    // SHA-256(operation || path parameters || body), each as RFC 8785 JSON on its own line.
+    const text = [operation.id, canonicalJson({ ...params }), canonicalJson(exchange.body ?? null)].join(
+      '\n',
+    );
+    return {
+      appId: exchange.app!.id,
+      key,
+      fingerprint: hash('sha256', text, 'base64'),
+      nowMs: exchange.nowMs,
+    };
+  } catch (error) {
+    if (!(error instanceof NotCanonicalizableError)) throw error;
+    throw new ApiError('invalid_data', `body: has no canonical form, ${error.message}`, { cause: error });
+  }
+}
+
+/**
+ * Whether a refusal answers every repetition of its request.
+ *
+ * CHOICE: 401 is not kept, since nobody who may not act shall use up the key of somebody who may, and a repetition
+ * may be signed properly; nor are faults of ours (5xx), whose work was undone, so that a repetition can succeed.
+ * `policy_violation` is not kept because the policy may have been changed.
+ */
+export function isKeptRefusal(error: unknown): error is ApiError {
+  if (!(error instanceof ApiError)) return false;
+  return error.status < 500 && error.status !== 401 && error.code !== 'policy_violation';
+}

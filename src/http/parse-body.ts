@@ -1,0 +1,72 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingHttpHeaders } from 'node:http';
+import { ApiError } from '../errors.ts';
+import { findJsonFault } from './find-json-fault.ts';
+import type { Operation } from './operation.ts';
+
+// CHOICE: deeper than any schema of the contract, shallow enough for every recursive walk that follows.
+const MAX_DEPTH = 128;
+
+/**
+ * Parses the body once. A body sent to an operation that has none is ignored.
+ *
+ * Throws `unsupported_media_type`, and `invalid_data` that names the place where a broken text breaks.
+ */
+export function parseBody(operation: Operation, headers: IncomingHttpHeaders, raw: Buffer): unknown {
+  if (!operation.hasBody) return undefined;
+  if (raw.length === 0) {
+    if (operation.bodyRequired) throw bodyFault('the request has no body');
+    return undefined;
+  }
+  requireJson(headers);
+  if (!isUtf8(raw)) throw bodyFault('the text is not UTF-8');
+  requireShallow(raw);
+  const text = raw.toString('utf8');
+  try {
+    return JSON.parse(text);
+  } catch {
+    const fault = findJsonFault(text);
+    if (fault === undefined) throw bodyFault('the text is not JSON');
+    throw bodyFault(`broken JSON at line ${fault.line}, column ${fault.column}: expected ${fault.expected}`);
+  }
+}
+
+function requireJson(headers: IncomingHttpHeaders): void {
+  const type = headers['content-type'];
+  if (type !== 'application/json' && !isJsonType(type)) throw new ApiError('unsupported_media_type');
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity') {
+    throw new ApiError('unsupported_media_type', 'Content-Encoding must be left out.');
+  }
+}
+
+function isJsonType(header: string | undefined): boolean {
+  const [type = '', ...parameters] = (header ?? '').toLowerCase().split(';');
+  const charset = parameters.map((item) => item.trim()).find((item) => item.startsWith('charset='));
+  const isUtf8Charset = charset === undefined || /^charset="?utf-8"?$/.test(charset);
+  return type.trim() === 'application/json' && isUtf8Charset;
+}
+
+/** Refuses a text that nests beyond `MAX_DEPTH`; a text of fewer bytes than it takes to do so is not even read. */
+function requireShallow(raw: Buffer): void {
+  if (raw.length < 1024) return;
+  let depth = 0;
+  let inString = false;
+  for (let index = 0; index < raw.length; index += 1) {
+    const byte = raw[index];
+    if (inString) {
+      if (byte === 0x5c) index += 1;
+      else if (byte === 0x22) inString = false;
+    } else if (byte === 0x22) inString = true;
+    else if (byte === 0x7b || byte === 0x5b) {
+      depth += 1;
+      if (depth > MAX_DEPTH) throw bodyFault(`nested deeper than ${MAX_DEPTH} levels`);
+    } else if (byte === 0x7d || byte === 0x5d) depth -= 1;
+  }
+}
+
+function bodyFault(message: string): ApiError {
+  return new ApiError('invalid_data', `body: ${message}`, {
+    data: { issues: [{ in: 'body', pointer: '', message }] },
+  });
+}

@@ -1,0 +1,164 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock, Log } from '../services.ts';
+import type { Authenticate } from './authenticate.ts';
+import type { Brand } from './brand.ts';
+import { createContract } from './contract.ts';
+import { answerError } from './error-response.ts';
+import type { Answer, Exchange, RunOperation } from './exchange.ts';
+import type { Operation, RequestValidators } from './operation.ts';
+import type { CountRequest } from './rate-limit.ts';
+import { readProof } from './request-proof.ts';
+import {
+  createTransportGuard,
+  RequestAbortedError,
+  readBody,
+  type TransportRules,
+} from './transport-guards.ts';
+
+/** Told of every answered request. */
+export type Observe = (operation: string, status: number, durationMs: number) => void;
+
+export interface PipelineOptions {
+  readonly operations: readonly Operation[];
+  readonly validators: Readonly<Record<string, RequestValidators>>;
+  readonly run: RunOperation;
+  readonly transport: TransportRules;
+  readonly authenticate: Authenticate;
+  readonly countRequest?: CountRequest | undefined;
+  readonly brand?: Brand | undefined;
+  readonly publicBaseUrls: () => readonly string[];
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly newRequestId: () => string;
+  readonly observe?: Observe | undefined;
+}
+
+/** Answers one request; never rejects. */
+export type Pipeline = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+/** What operations are called in logs and metrics that match none. */
+const NO_OPERATION = 'none';
+
+/**
+ * The way of every request: transport (HTTPS, size, raw body) -> credentials -> rate limit -> match and validate ->
+ * expiry and proof -> one operation -> the answer. Each step throws what it refuses.
+ */
+export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
+  const { brand, log, clock } = options;
+  const guard = createTransportGuard(options.transport);
+  const proofOptions = { publicBaseUrls: options.publicBaseUrls, brand };
+  const contract = await createContract({
+    operations: options.operations,
+    validators: options.validators,
+    brand,
+    run: (exchange) => {
+      exchange.proof = readProof(exchange, guard.scheme(exchange.request), proofOptions);
+      return options.run(exchange);
+    },
+  });
+
+  const answer = async (exchange: Exchange): Promise<Answer> => {
+    const { request } = exchange;
+    guard.scheme(request);
+    const raw = readBody(request);
+    exchange.rawBody = Buffer.isBuffer(raw) ? raw : await raw;
+    exchange.route = contract.match(exchange);
+    const authenticated = options.authenticate(exchange);
+    if (authenticated !== undefined) await authenticated;
+    if (options.countRequest === undefined) return contract.handle(exchange);
+    const limits = await options.countRequest(exchange);
+    for (const [name, value] of Object.entries(limits)) exchange.response.setHeader(name, value);
+    return contract.handle(exchange);
+  };
+
+  return async (request, response) => {
+    const startedMs = performance.now();
+    const exchange = beginExchange(request, response, {
+      id: options.newRequestId(),
+      nowMs: clock.now(),
+      headers: brand === undefined ? request.headers : brand.readHeaders(request.headers),
+      remoteAddress: guard.clientAddress(request),
+    });
+    let sent: Answer;
+    try {
+      sent = await answer(exchange);
+    } catch (error) {
+      if (error instanceof RequestAbortedError) return;
+      sent = answerError(error, exchange.id, log);
+    }
+    const status = send(exchange, sent, brand);
+    const durationMs = performance.now() - startedMs;
+    const operation = exchange.route?.operation.id ?? NO_OPERATION;
+    options.observe?.(operation, status, durationMs);
+    log.info(
+      {
+        request_id: exchange.id,
+        operation,
+        app: exchange.app?.id,
+        status,
+        duration_ms: Math.round(durationMs * 1000) / 1000,
+      },
+      'request',
+    );
+  };
+}
+
+interface Beginning {
+  readonly id: string;
+  readonly nowMs: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly remoteAddress: string;
+}
+
+// Every property is there from the start, so that all exchanges have one shape and the engine keeps them fast.
+function beginExchange(request: IncomingMessage, response: ServerResponse, beginning: Beginning): Exchange {
+  const target = request.url ?? '/';
+  const mark = target.indexOf('?');
+  return {
+    request,
+    response,
+    id: beginning.id,
+    method: request.method ?? 'GET',
+    target,
+    path: mark === -1 ? target : target.slice(0, mark),
+    headers: beginning.headers,
+    nowMs: beginning.nowMs,
+    remoteAddress: beginning.remoteAddress,
+    rawBody: nothing,
+    route: undefined,
+    app: undefined,
+    userId: undefined,
+    query: {},
+    body: undefined,
+    proof: undefined,
+  };
+}
+
+const nothing = Buffer.alloc(0);
+
+/** Writes the answer and returns its status. */
+function send(exchange: Exchange, answer: Answer, brand: Brand | undefined): number {
+  const { response } = exchange;
+  const text = brand === undefined ? textOf(answer) : brandedTextOf(answer, brand);
+  const headers: Record<string, string | number> = { 'x-request-id': exchange.id };
+  if (exchange.route?.operation.security !== 'none') headers['cache-control'] = 'no-store';
+  if (text !== undefined) {
+    headers['content-type'] = 'application/json; charset=utf-8';
+    headers['content-length'] = Buffer.byteLength(text);
+  }
+  if (answer.headers !== undefined) Object.assign(headers, answer.headers);
+  response.writeHead(answer.status, headers);
+  response.end(exchange.method === 'HEAD' ? undefined : text);
+  return answer.status;
+}
+
+function textOf({ text, body }: Answer): string | undefined {
+  return text ?? (body === undefined ? undefined : JSON.stringify(body));
+}
+
+function brandedTextOf(answer: Answer, brand: Brand): string | undefined {
+  const body = answer.text === undefined ? answer.body : JSON.parse(answer.text);
+  if (body === undefined) return undefined;
+  const written = brand.writeBody(body);
+  return answer.status < 400 ? JSON.stringify(written) : brand.writeText(JSON.stringify(written));
+}

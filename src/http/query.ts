@@ -1,0 +1,19 @@
+/** Query parameters as sent; a repeated one, or one named `name[]`, is a list. */
+export type Query = Record<string, string | string[]>;
+
+const none: Query = Object.freeze({});
+
+/** Parses the query of a request target. Broken percent-encoding is kept as it is, like browsers do. */
+export function parseQuery(target: string): Query {
+  const mark = target.indexOf('?');
+  if (mark === -1 || mark === target.length - 1) return none;
+  const query: Query = Object.create(null);
+  for (const [sentName, value] of new URLSearchParams(target.slice(mark + 1))) {
+    const isList = sentName.endsWith('[]');
+    const name = isList ? sentName.slice(0, -2) : sentName;
+    const before = query[name];
+    if (before === undefined) query[name] = isList ? [value] : value;
+    else query[name] = [...(Array.isArray(before) ? before : [before]), value];
+  }
+  return query;
+}

@@ -1,0 +1,116 @@
+import {
+  BurstyRateLimiter,
+  RateLimiterMemory,
+  RateLimiterPostgres,
+  RateLimiterRes,
+} from 'rate-limiter-flexible';
+import { ApiError } from '../errors.ts';
+import type { Exchange } from './exchange.ts';
+
+/** How many requests an app may make. */
+export interface RateLimit {
+  /** In each `durationSeconds`. */
+  readonly points: number;
+  readonly durationSeconds: number;
+  /** At a rush, once in a while; `points` when left out. */
+  readonly burst?: number;
+}
+
+/** Limits per app. An operation named in `operations` has a further limit of its own. */
+export interface RateLimitOptions extends RateLimit {
+  readonly operations?: Readonly<Record<string, RateLimit>>;
+  /** Shared through this pool by several processes; in the memory of this one when left out. */
+  readonly postgres?: { readonly pool: PostgresPool; readonly schemaName?: string };
+}
+
+/** As much of a `pg.Pool` as is needed. */
+export interface PostgresPool {
+  query(statement: { text: string; values?: unknown[]; name?: string }): Promise<unknown>;
+}
+
+/** CHOICE: only user creation has a published number; the rest is ours. */
+export const defaultRateLimit: RateLimitOptions = {
+  points: 100,
+  durationSeconds: 1,
+  burst: 200,
+  operations: { createUser: { points: 240, durationSeconds: 60 } },
+};
+
+/** Counts the request and returns the headers that tell what is left. Throws `too_many_requests`. */
+export type CountRequest = (exchange: Exchange) => Promise<Record<string, string>>;
+
+interface Limiter {
+  readonly name: string;
+  readonly limit: RateLimit;
+  consume(key: string): Promise<RateLimiterRes>;
+}
+
+/** The rate limit. Requests are counted for the app; those of operations open to all, for the client's address. */
+export function createRateLimit(options: RateLimitOptions): CountRequest {
+  const general = makeLimiter('app', options, options);
+  const special = new Map(
+    Object.entries(options.operations ?? {}).map(([id, limit]) => [id, makeLimiter(id, limit, options)]),
+  );
+  return async (exchange) => {
+    const key = exchange.app?.id || `address:${exchange.remoteAddress}`;
+    const headers = await consume(general, key);
+    const limiter = special.get(exchange.route?.operation.id ?? '');
+    return limiter === undefined ? headers : consume(limiter, key);
+  };
+}
+
+async function consume(limiter: Limiter, key: string): Promise<Record<string, string>> {
+  try {
+    return headersOf(limiter, await limiter.consume(key));
+  } catch (refusal) {
+    if (!(refusal instanceof RateLimiterRes)) throw refusal;
+    const headers = headersOf(limiter, refusal);
+    const retryAfter = String(Math.max(1, secondsUntilReset(refusal)));
+    throw new ApiError('too_many_requests', undefined, {
+      headers: { ...headers, 'retry-after': retryAfter },
+    });
+  }
+}
+
+/** The two dialects in use: `X-RateLimit-*`, and `RateLimit` of draft-ietf-httpapi-ratelimit-headers. */
+function headersOf({ name, limit }: Limiter, left: RateLimiterRes): Record<string, string> {
+  const remaining = Math.max(0, left.remainingPoints);
+  const seconds = secondsUntilReset(left);
+  return {
+    'x-ratelimit-limit': String(limit.points),
+    'x-ratelimit-remaining': String(remaining),
+    'x-ratelimit-reset': String(seconds),
+    ratelimit: `"${name}";r=${remaining};t=${seconds}`,
+    'ratelimit-policy': `"${name}";q=${limit.points};w=${limit.durationSeconds}`,
+  };
+}
+
+function secondsUntilReset(left: RateLimiterRes): number {
+  return Math.ceil(left.msBeforeNext / 1000);
+}
+
+function makeLimiter(name: string, limit: RateLimit, options: RateLimitOptions): Limiter {
+  const steady = makeStore(name, limit.points, limit.durationSeconds, options);
+  const saved = (limit.burst ?? limit.points) - limit.points;
+  if (saved <= 0) return { name, limit, consume: (key) => steady.consume(key) };
+  // A second allowance that fills up more slowly: what a steady caller has saved for a rush.
+  const rush = makeStore(`${name}-burst`, saved, limit.durationSeconds * 10, options);
+  const both = new BurstyRateLimiter(steady, rush);
+  return { name, limit, consume: (key) => both.consume(key) };
+}
+
+function makeStore(name: string, points: number, duration: number, { postgres }: RateLimitOptions) {
+  const settings = { keyPrefix: name, points, duration };
+  if (postgres === undefined) return new RateLimiterMemory(settings);
+  const shared = {
+    ...settings,
+    storeClient: postgres.pool,
+    storeType: 'pool',
+    tableName: 'rate_limits',
+    ...(postgres.schemaName === undefined ? {} : { schemaName: postgres.schemaName }),
+    // The database being away must not stop requests that need no database; each process then counts for itself,
+    // and so it does until the table has been made.
+    insuranceLimiter: new RateLimiterMemory(settings),
+  };
+  return new RateLimiterPostgres(shared, () => undefined);
+}

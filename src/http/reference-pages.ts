@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { Brand } from './brand.ts';
+import { brandDocument } from './brand-document.ts';
+
+/** A page that is served whole. */
+export interface Page {
+  readonly contentType: string;
+  readonly content: Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Finds the page of a path; undefined where there is none. */
+export type FindPage = (path: string) => Page | undefined;
+
+// The browser itself proves that the reference asks no other host for anything: it would refuse to.
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const assets: Readonly<Record<string, string>> = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'favicon-32x32.png': 'image/png',
+};
+
+const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Custos: reference</title>
+<link rel="icon" type="image/png" href="/docs/favicon-32x32.png">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<div id="reference"></div>
+<noscript>The reference is drawn by a script. The document itself is at <a href="/openapi.json">/openapi.json</a>.</noscript>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+// `validatorUrl: null`: by default the page would show a badge fetched from a validator on the internet.
+const startScript = `window.ui = SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#reference',
+  deepLinking: true,
+  docExpansion: 'none',
+  defaultModelsExpandDepth: 0,
+  displayRequestDuration: true,
+  filter: true,
+  validatorUrl: null,
+});
+`;
+
+/** The contract at `/openapi.json` and a readable reference of it at `/docs`, made when first asked for and kept. */
+export function createReferencePages(packageRoot: string, brand: Brand | undefined): FindPage {
+  const kept = new Map<string, Page>();
+  return (path) => {
+    const known = kept.get(path);
+    if (known !== undefined) return known;
+    const page = makePage(path, packageRoot, brand);
+    if (page !== undefined) kept.set(path, page);
+    return page;
+  };
+}
+
+function makePage(path: string, packageRoot: string, brand: Brand | undefined): Page | undefined {
+  if (path === '/openapi.json') return documentPage(packageRoot, brand);
+  if (path === '/docs' || path === '/docs/') {
+    const headers = { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' };
+    return { contentType: 'text/html; charset=utf-8', content: Buffer.from(html), headers };
+  }
+  if (path === '/docs/start.js') {
+    return { contentType: 'text/javascript; charset=utf-8', content: Buffer.from(startScript) };
+  }
+  const name = path.startsWith('/docs/') ? path.slice('/docs/'.length) : '';
+  const contentType = Object.hasOwn(assets, name) ? assets[name] : undefined;
+  return contentType === undefined ? undefined : { contentType, content: readFileSync(assetPath(name)) };
+}
+
+/** The bundled document. Its server is the one it was read from, so that requests tried out in the reference arrive. */
+function documentPage(packageRoot: string, brand: Brand | undefined): Page {
+  const text = readFileSync(join(packageRoot, 'openapi', 'openapi.json'), 'utf8');
+  const document = { ...JSON.parse(text), servers: [{ url: '/' }] };
+  const branded = brand === undefined ? document : brandDocument(document, brand);
+  return { contentType: 'application/json; charset=utf-8', content: Buffer.from(JSON.stringify(branded)) };
+}
+
+function assetPath(name: string): string {
+  return createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`);
+}

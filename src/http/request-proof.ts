@@ -1,0 +1,89 @@
+import { candidateUrls, canonicalPayloads } from '../authorization/canonical-payload.ts';
+import { readRequestExpiry } from '../authorization/request-expiry.ts';
+import { parseSignatureHeader, TooManySignaturesError } from '../authorization/request-signatures.ts';
+import { NotCanonicalizableError } from '../crypto/canonical-json.ts';
+import { ApiError } from '../errors.ts';
+import type { RequestProof } from '../services.ts';
+import type { Brand } from './brand.ts';
+import type { Exchange } from './exchange.ts';
+
+/** The service headers that a client signs, when it sends them. */
+const signedHeaders = ['service-app-id', 'service-idempotency-key', 'service-request-expiry'];
+
+export interface ProofOptions {
+  /** Under which clients know this server; asked at each request, since a free port is known only after the start. */
+  readonly publicBaseUrls: () => readonly string[];
+  readonly brand: Brand | undefined;
+}
+
+/**
+ * What the request proves about who sent it; nothing is judged but its expiry, and that always.
+ * Throws `request_expired`, and `invalid_data` for a header that holds too many signatures.
+ */
+export function readProof(exchange: Exchange, scheme: 'https' | 'http', options: ProofOptions): RequestProof {
+  const expiryMs = readRequestExpiry(headerText(exchange, 'service-request-expiry'), exchange.nowMs);
+  let payloads: readonly Uint8Array[] | undefined;
+  return {
+    signatures: readSignatures(exchange),
+    expiryMs,
+    userId: exchange.userId,
+    canonicalPayloads: () => {
+      payloads ??= payloadsOf(exchange, scheme, options);
+      return payloads;
+    },
+  };
+}
+
+function payloadsOf(exchange: Exchange, scheme: 'https' | 'http', options: ProofOptions): Uint8Array[] {
+  try {
+    return canonicalPayloads({
+      method: exchange.method,
+      urls: urlsOf(exchange, scheme, options.publicBaseUrls()),
+      body: bodyAsSent(exchange.rawBody),
+      headers: headersAsSent(exchange, options.brand),
+    });
+  } catch (error) {
+    if (!(error instanceof NotCanonicalizableError)) throw error;
+    throw new ApiError('invalid_data', `body: cannot be signed, ${error.message}`, { cause: error });
+  }
+}
+
+function readSignatures(exchange: Exchange): readonly string[] {
+  try {
+    return parseSignatureHeader(headerText(exchange, 'service-authorization-signature'));
+  } catch (error) {
+    if (!(error instanceof TooManySignaturesError)) throw error;
+    throw new ApiError('invalid_data', `service-authorization-signature: ${error.message}`);
+  }
+}
+
+function urlsOf(exchange: Exchange, scheme: 'https' | 'http', publicBaseUrls: readonly string[]): string[] {
+  const host = exchange.request.headers.host;
+  const origin = host === undefined ? undefined : `${scheme}://${host}`;
+  return candidateUrls({ publicBaseUrls, origin, target: exchange.target });
+}
+
+// Parsed anew: the client signed its own text in its own words, not what became of it on the way to the handler.
+function bodyAsSent(raw: Buffer): unknown {
+  if (raw.length === 0) return undefined;
+  try {
+    return JSON.parse(raw.toString('utf8'));
+  } catch {
+    // A body that the operation does not read may be anything; as JSON it is absent.
+    return undefined;
+  }
+}
+
+function headersAsSent(exchange: Exchange, brand: Brand | undefined): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const name of signedHeaders) {
+    const value = headerText(exchange, name);
+    if (value !== undefined) headers[brand?.headerName(name) ?? name] = value;
+  }
+  return headers;
+}
+
+function headerText(exchange: Exchange, name: string): string | undefined {
+  const value = exchange.headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
+}

@@ -1,0 +1,121 @@
+import { ApiError } from '../errors.ts';
+import type { OperationContext, Services } from '../services.ts';
+import { type Answer, type Exchange, operationOf, type RunOperation } from './exchange.ts';
+import { type Idempotency, isKeptRefusal, type KeptAnswer, type KeyUse, keyUseOf } from './idempotency.ts';
+import type { CheckResponse } from './response-check.ts';
+import { isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
+
+interface Input {
+  readonly path: Record<string, string>;
+  readonly query: Record<string, unknown>;
+  readonly body: unknown;
+}
+
+/** A handler without its types: each fits its own operation, as the compiler has checked in the registry. */
+export type AnyHandler = (input: Input, context: OperationContext) => Promise<unknown>;
+
+export interface RunOptions {
+  readonly services: Services;
+  /** Handlers by operation; `registry` of `generated/`. */
+  readonly registry: object;
+  readonly openUnit: OpenUnit;
+  readonly idempotency: Idempotency;
+  readonly check: CheckResponse;
+}
+
+// A transaction that collides with another one is run again this often, handler included.
+const MAX_ATTEMPTS = 3;
+
+/**
+ * Runs the handler of a validated request inside one unit of work: a transaction for every method but GET, committed
+ * before the answer is sent. Under an idempotency key the answer is kept in that same transaction.
+ */
+export function createRunOperation(options: RunOptions): RunOperation {
+  return async (exchange) => {
+    const use = keyUseOf(exchange);
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await runOnce(exchange, use, options);
+      } catch (error) {
+        if (attempt === MAX_ATTEMPTS || !isCollision(error)) throw error;
+      }
+    }
+  };
+}
+
+async function runOnce(exchange: Exchange, use: KeyUse | undefined, options: RunOptions): Promise<Answer> {
+  const unit = await options.openUnit(exchange.method !== 'GET');
+  if (use === undefined) return runIn(unit, exchange, undefined, options);
+  let kept: KeptAnswer | undefined;
+  try {
+    kept = await options.idempotency.begin(unit.em, use);
+  } catch (error) {
+    await unit.rollback();
+    throw error;
+  }
+  if (kept !== undefined) {
+    await unit.rollback();
+    return repeat(kept);
+  }
+  try {
+    return await runIn(unit, exchange, use, options);
+  } finally {
+    options.idempotency.end(use);
+  }
+}
+
+async function runIn(
+  unit: UnitOfWork,
+  exchange: Exchange,
+  use: KeyUse | undefined,
+  options: RunOptions,
+): Promise<Answer> {
+  const { id, successStatus: status } = operationOf(exchange);
+  const handler = (options.registry as Record<string, AnyHandler>)[id]!;
+  try {
+    const input = { path: exchange.route!.params, query: exchange.query, body: exchange.body };
+    const body = await handler(input, contextOf(unit, exchange, options.services));
+    options.check(exchange, status, body);
+    const answer = body === undefined ? { status } : { status, text: JSON.stringify(body) };
+    if (use !== undefined) await options.idempotency.keep(unit.em, use, { status, text: answer.text });
+    await unit.commit();
+    return answer;
+  } catch (error) {
+    await unit.rollback();
+    if (error instanceof ApiError && error.code !== 'internal_error') {
+      options.check(exchange, error.status, error.toBody());
+      if (use !== undefined && isKeptRefusal(error)) await keepRefusal(use, error, options);
+    }
+    throw error;
+  }
+}
+
+function contextOf(unit: UnitOfWork, exchange: Exchange, services: Services): OperationContext {
+  return {
+    ...services,
+    app: exchange.app!,
+    em: unit.em,
+    nowMs: exchange.nowMs,
+    requestId: exchange.id,
+    proof: exchange.proof!,
+  };
+}
+
+/** In a transaction of its own: the one of the refused work is undone. */
+async function keepRefusal(use: KeyUse, error: ApiError, options: RunOptions): Promise<void> {
+  const unit = await options.openUnit(true);
+  try {
+    await options.idempotency.keep(unit.em, use, {
+      status: error.status,
+      text: JSON.stringify(error.toBody()),
+    });
+    await unit.commit();
+  } finally {
+    await unit.rollback();
+  }
+}
+
+function repeat({ status, text }: KeptAnswer): Answer {
+  const headers = { 'idempotent-replayed': 'true' };
+  return text === undefined ? { status, headers } : { status, text, headers };
+}

@@ -1,0 +1,164 @@
+import {
+  createServer as createHttpServer,
+  type Server as HttpServer,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Log } from '../services.ts';
+
+export interface ServerOptions {
+  readonly handler: RequestListener;
+  /** PEM; undefined where a proxy ends TLS. */
+  readonly tls: { readonly key: string; readonly cert: string } | undefined;
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly log: Log;
+  readonly newRequestId: () => string;
+  /** How long a stop waits for requests that have begun. */
+  readonly graceMs?: number;
+}
+
+export interface RunningServer {
+  readonly host: string;
+  readonly port: number;
+  /** Requests that have begun and are not answered yet. */
+  inFlight(): number;
+  /** Stops accepting, finishes what was begun within `graceMs`, then cuts the rest. May be called again. */
+  close(): Promise<void>;
+}
+
+// RFC 8446 §5.1: a TLS connection begins with a record of type handshake.
+const TLS_HANDSHAKE = 0x16;
+const FIRST_BYTE_MS = 10_000;
+const DEFAULT_GRACE_MS = 10_000;
+
+const timeouts = {
+  headersTimeout: 20_000,
+  requestTimeout: 60_000,
+  // Longer than the 60 s that load balancers keep idle connections, so that they never send into a closed one.
+  keepAliveTimeout: 65_000,
+};
+
+/**
+ * Serves on one TCP port. Where there is a certificate the first byte of a connection decides: a TLS hello is
+ * answered in TLS, anything else as plain HTTP, which the pipeline then refuses in words instead of a broken socket.
+ */
+export function startServer(options: ServerOptions): Promise<RunningServer> {
+  const { handler, tls } = options;
+  const begun = new Set<ServerResponse>();
+  let isStopping = false;
+
+  function forget(this: ServerResponse): void {
+    begun.delete(this);
+    if (isStopping) server.closeIdleConnections();
+  }
+  const listener: RequestListener = (request, response) => {
+    begun.add(response);
+    response.once('close', forget);
+    if (isStopping) response.setHeader('connection', 'close');
+    handler(request, response);
+  };
+  const server =
+    tls === undefined
+      ? createHttpServer(timeouts, listener)
+      : createHttpsServer({ ...timeouts, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
+  const undecided = tls === undefined ? new Set<Socket>() : decideByFirstByte(server);
+  answerBrokenRequests(server, options.newRequestId);
+
+  const stop = async (): Promise<void> => {
+    isStopping = true;
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const socket of undecided) socket.destroy();
+    for (const response of begun) if (!response.headersSent) response.setHeader('connection', 'close');
+    const timer = setTimeout(() => {
+      options.log.warn({ requests: begun.size }, 'requests were cut off: they did not finish in time');
+      server.closeAllConnections();
+    }, options.graceMs ?? DEFAULT_GRACE_MS);
+    await closed;
+    clearTimeout(timer);
+  };
+
+  let stopped: Promise<void> | undefined;
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, () => {
+      server.off('error', reject);
+      server.on('error', (error) => options.log.error({ err: error }, 'the server failed'));
+      const { port } = server.address() as AddressInfo;
+      resolve({
+        host: options.host,
+        port,
+        inFlight: () => begun.size,
+        close: () => {
+          stopped ??= stop();
+          return stopped;
+        },
+      });
+    });
+  });
+}
+
+/**
+ * Puts a reader of the first byte before the TLS server. Both ways end in the same HTTP server, so that its
+ * timeouts and its list of connections cover plain ones too.
+ */
+function decideByFirstByte(server: HttpServer): Set<Socket> {
+  const undecided = new Set<Socket>();
+  const [startTls] = server.listeners('connection') as ((socket: Socket) => void)[];
+  if (startTls === undefined) throw new Error('node:https no longer listens to `connection`');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    undecided.add(socket);
+    const forget = (): void => void undecided.delete(socket);
+    const giveUp = (): void => void socket.destroy();
+    socket.once('close', forget);
+    socket.on('error', giveUp);
+    socket.setTimeout(FIRST_BYTE_MS, giveUp);
+    socket.once('data', (chunk: Buffer) => {
+      forget();
+      socket.off('close', forget);
+      socket.off('error', giveUp);
+      socket.setTimeout(0);
+      socket.off('timeout', giveUp);
+      socket.pause();
+      socket.unshift(chunk);
+      if (chunk[0] === TLS_HANDSHAKE) startTls.call(server, socket);
+      else {
+        // What the TLS server emits once the handshake is done: from here on it is HTTP.
+        server.emit('secureConnection', socket);
+        socket.resume();
+      }
+    });
+  });
+  return undecided;
+}
+
+const statusLines: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
+/** Answers what is not HTTP in the shape of every other refusal, where an answer can still be read. */
+function answerBrokenRequests(server: HttpServer, newRequestId: () => string): void {
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const code = error.code ?? '';
+    const isHttpFault = code.startsWith('HPE_') || code in statusLines;
+    if (!isHttpFault || !socket.writable || (socket as Socket).bytesWritten > 0) {
+      socket.destroy();
+      return;
+    }
+    const statusLine = statusLines[code] ?? '400 Bad Request';
+    const body = JSON.stringify({ error: statusLine.slice('400 '.length) });
+    const head = [
+      `HTTP/1.1 ${statusLine}`,
+      'content-type: application/json; charset=utf-8',
+      `content-length: ${Buffer.byteLength(body)}`,
+      `x-request-id: ${newRequestId()}`,
+      'connection: close',
+    ];
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  });
+}

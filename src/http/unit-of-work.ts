@@ -1,0 +1,52 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+
+/** One fork of the EntityManager, inside a transaction when it may write. */
+export interface UnitOfWork {
+  readonly em: SqlEntityManager;
+  /** Flushes and commits. */
+  commit(): Promise<void>;
+  /** Undoes everything since the last commit; never throws. */
+  rollback(): Promise<void>;
+}
+
+/** Opens a unit of work; `write` begins a transaction. */
+export type OpenUnit = (write: boolean) => Promise<UnitOfWork>;
+
+/** As much of a `Database` as units of work need. Asked at each request, so that a database can be swapped. */
+export interface UnitSource {
+  readonly orm: { readonly em: { fork(): SqlEntityManager } };
+}
+
+/** Units of work on a database. */
+export function unitsOf(database: UnitSource): OpenUnit {
+  return async (write) => {
+    const em = database.orm.em.fork();
+    if (write) await em.begin();
+    return {
+      em,
+      async commit() {
+        if (em.isInTransaction()) await em.commit();
+      },
+      async rollback() {
+        // A rollback can only fail with the connection, which takes the transaction along.
+        if (em.isInTransaction()) await em.rollback().catch(() => undefined);
+      },
+    };
+  };
+}
+
+// 23505 unique violation, 40001 serialization failure, 40P01 deadlock (PostgreSQL, Appendix A), and SQLite's own.
+const collisions = new Set([
+  '23505',
+  '40001',
+  '40P01',
+  'SQLITE_BUSY',
+  'SQLITE_BUSY_SNAPSHOT',
+  'SQLITE_CONSTRAINT_UNIQUE',
+  'SQLITE_CONSTRAINT_PRIMARYKEY',
+]);
+
+/** Whether another transaction got in the way: run again, the same work sees what the other one did. */
+export function isCollision(error: unknown): boolean {
+  return error instanceof Error && collisions.has(String((error as NodeJS.ErrnoException).code));
+}

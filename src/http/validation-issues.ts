@@ -1,0 +1,143 @@
+import { ApiError } from '../errors.ts';
+import type { ValidationError } from '../generated/validate-function.ts';
+
+export type RequestPart = 'path' | 'query' | 'headers' | 'body';
+
+/** One fault of a request, in words. */
+export interface Issue {
+  readonly in: RequestPart;
+  /** JSON pointer within that part. */
+  readonly pointer: string;
+  readonly message: string;
+}
+
+const MAX_ISSUES = 20;
+const MAX_LISTED_VALUES = 40;
+
+/** Told by the union keywords after the faults of their branches; it says less than any of them. */
+const unions = new Set(['anyOf', 'oneOf']);
+
+/** 400 `invalid_data` for faults found in the parameters: their pointers begin with `/path`, `/query`, `/headers`. */
+export function parametersFault(errors: readonly ValidationError[]): ApiError {
+  return fault(
+    toIssues(errors, (pointer) => {
+      const [, part = 'query', ...rest] = pointer.split('/');
+      return { in: part as RequestPart, pointer: rest.map((name) => `/${name}`).join('') };
+    }),
+  );
+}
+
+/** 400 `invalid_data` for faults found in the body. */
+export function bodyFault(errors: readonly ValidationError[]): ApiError {
+  return fault(toIssues(errors, (pointer) => ({ in: 'body', pointer })));
+}
+
+/** The pointer and the words of the first fault, for a log. */
+export function describeFault(errors: readonly ValidationError[]): { pointer: string; message: string } {
+  const [issue] = toIssues(errors, (pointer) => ({ in: 'body', pointer }));
+  return { pointer: issue?.pointer ?? '', message: issue?.message ?? 'is not valid' };
+}
+
+function fault(issues: readonly Issue[]): ApiError {
+  const first = issues[0]!;
+  const place = first.in === 'body' ? first.pointer || 'body' : first.pointer.slice(1) || first.in;
+  return new ApiError('invalid_data', `${place}: ${first.message}`, { data: { issues } });
+}
+
+function toIssues(
+  errors: readonly ValidationError[],
+  locate: (pointer: string) => Pick<Issue, 'in' | 'pointer'>,
+): Issue[] {
+  const byPlace = new Map<string, { place: Pick<Issue, 'in' | 'pointer'>; messages: Set<string> }>();
+  for (const error of deepest(errors)) {
+    const place = locate(pointerOf(error));
+    const key = `${place.in} ${place.pointer}`;
+    const known = byPlace.get(key) ?? { place, messages: new Set<string>() };
+    known.messages.add(describe(error, place));
+    byPlace.set(key, known);
+  }
+  return [...byPlace.values()]
+    .slice(0, MAX_ISSUES)
+    .map(({ place, messages }) => ({ ...place, message: [...messages].join(', or ') }));
+}
+
+/** Of the faults of a union's branches, those that lie deepest: their branch came closest to what was meant. */
+function deepest(errors: readonly ValidationError[]): readonly ValidationError[] {
+  const told = errors.filter((error) => !unions.has(error.keyword));
+  if (told.length === errors.length || told.length === 0) return errors;
+  const depth = (error: ValidationError): number => error.instancePath.split('/').length;
+  const most = Math.max(...told.map(depth));
+  return told.filter((error) => depth(error) === most);
+}
+
+/** The place a reader looks for: a missing or unknown property itself, not the object around it. */
+function pointerOf({ keyword, instancePath, params }: ValidationError): string {
+  if (keyword === 'required') return `${instancePath}/${escapePointer(String(params.missingProperty))}`;
+  if (keyword === 'additionalProperties') {
+    return `${instancePath}/${escapePointer(String(params.additionalProperty))}`;
+  }
+  if (keyword === 'discriminator') return `${instancePath}/${escapePointer(String(params.tag))}`;
+  return instancePath;
+}
+
+// RFC 6901 §3: `~` is written `~0`, `/` is written `~1`.
+function escapePointer(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function describe(error: ValidationError, place: Pick<Issue, 'in' | 'pointer'>): string {
+  if (place.in === 'query' && place.pointer === '/limit' && error.keyword === 'maximum') {
+    // The exact words that published clients know.
+    return `Query limit can be at maximum ${error.params.limit} records.`;
+  }
+  const words = wordings[error.keyword];
+  return words === undefined ? (error.message ?? 'is not valid') : words(error.params);
+}
+
+type Params = ValidationError['params'];
+
+const wordings: Readonly<Record<string, (params: Params) => string>> = {
+  required: () => 'is required',
+  additionalProperties: () => 'unknown property',
+  type: ({ type }) => `must be ${[type].flat().map(withArticle).join(' or ')}`,
+  enum: ({ allowedValues }) => `must be one of ${listValues(allowedValues as unknown[])}`,
+  const: ({ allowedValue }) => `must be ${showValue(allowedValue)}`,
+  discriminator: ({ error, tagValue }) =>
+    error === 'tag' ? 'must be a string' : `unknown value ${showValue(tagValue)}`,
+  minLength: ({ limit }) => `must have at least ${count(limit, 'character')}`,
+  maxLength: ({ limit }) => `must have at most ${count(limit, 'character')}`,
+  minItems: ({ limit }) => `must have at least ${count(limit, 'item')}`,
+  maxItems: ({ limit }) => `must have at most ${count(limit, 'item')}`,
+  minProperties: ({ limit }) => `must have at least ${count(limit, 'property', 'properties')}`,
+  maxProperties: ({ limit }) => `must have at most ${count(limit, 'property', 'properties')}`,
+  uniqueItems: ({ i, j }) => `items ${j} and ${i} must not be the same`,
+  minimum: ({ limit }) => `must be at least ${limit}`,
+  maximum: ({ limit }) => `must be at most ${limit}`,
+  exclusiveMinimum: ({ limit }) => `must be more than ${limit}`,
+  exclusiveMaximum: ({ limit }) => `must be less than ${limit}`,
+  multipleOf: ({ multipleOf }) => `must be a multiple of ${multipleOf}`,
+  pattern: ({ pattern }) => `must match the pattern ${pattern}`,
+  format: ({ format }) => `must have the format ${format}`,
+  anyOf: () => 'matches none of the allowed shapes',
+  oneOf: () => 'must match exactly one of the allowed shapes',
+  'false schema': () => 'is not allowed',
+};
+
+function withArticle(type: unknown): string {
+  if (type === 'null') return 'null';
+  return /^[aeio]/.test(String(type)) ? `an ${type}` : `a ${type}`;
+}
+
+function listValues(values: readonly unknown[]): string {
+  const shown = values.slice(0, MAX_LISTED_VALUES).map(showValue).join(', ');
+  return values.length > MAX_LISTED_VALUES ? `${shown}, …` : shown;
+}
+
+function showValue(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}
+
+function count(limit: unknown, one: string, many = `${one}s`): string {
+  return `${limit} ${limit === 1 ? one : many}`;
+}
