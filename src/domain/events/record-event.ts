@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import type { OperationContext } from '../../services.ts';
+import type { Tables } from '../../storage/entities.ts';
+
+/** What recording needs of a context. */
+export type EventContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>;
+
+/**
+ * Records a domain event in the transaction of the change it tells of, to be delivered later.
+ *
+ * @param type one of the contract's webhooks, `wallet.archived` for instance.
+ * @param payload the webhook's fields besides `type`.
+ * @throws AssertionError when the contract has no such event or the payload is not what it says: our bug.
+ */
+export async function recordEvent(context: EventContext, type: string, payload: object): Promise<void> {
+  const body = { type, ...payload };
+  await assertKeepsContract(type, body);
+  await context.em
+    .getKysely<Tables>()
+    .insertInto('outbox_events')
+    .values({
+      id: `msg_${context.ids.cuid2()}`,
+      app_id: context.app.id,
+      type,
+      payload: JSON.stringify(body),
+      resource_id: resourceOf(body),
+      created_at_ms: context.nowMs,
+    })
+    .execute();
+}
+
+async function assertKeepsContract(type: string, body: object): Promise<void> {
+  // Loaded with the first event: the validators of all 67 are large, and many a process never records one.
+  const { webhookValidators } = await import('../../generated/webhook-validators.js');
+  const validate = webhookValidators[type];
+  assert(validate !== undefined, `the contract has no event \`${type}\``);
+  const isValid = validate(body);
+  const fault = validate.errors?.[0];
+  assert(isValid, `event \`${type}\`${fault?.instancePath ?? ''}: ${fault?.message ?? 'invalid'}`);
+}
+
+/** The fields that say what an event is about, the most telling first. */
+const resourceFields = [
+  'intent_id',
+  'wallet_action_id',
+  'transaction_id',
+  'wallet_id',
+  'user_id',
+  'organization_id',
+];
+
+function resourceOf(body: object): string | null {
+  const fields = new Map<string, unknown>(Object.entries(body));
+  const user = fields.get('user') as { id?: unknown } | undefined;
+  const ids = [...resourceFields.map((name) => fields.get(name)), user?.id];
+  return (ids.find((id) => typeof id === 'string') as string | undefined) ?? null;
+}

@@ -1,0 +1,51 @@
+import { ApiError, notFound } from '../../errors.ts';
+import type { AssignWalletEntityRequest, WalletEntityAssignmentResponse } from '../../generated/schemas.ts';
+import type { OperationContext } from '../../services.ts';
+import type { Tables } from '../../storage/entities.ts';
+import { findUser } from '../users/find-user.ts';
+import { findWallet } from './find-wallet.ts';
+
+/**
+ * Gives a wallet to a user or an organization, once. The owner stays who it is.
+ *
+ * Times: Unix ms.
+ *
+ * @throws ApiError not_found when wallet or entity is not there; wallet_entity_already_set.
+ */
+export async function assignWalletEntity(
+  context: OperationContext,
+  walletId: string,
+  entity: AssignWalletEntityRequest,
+): Promise<WalletEntityAssignmentResponse> {
+  const wallet = await findWallet(context, walletId);
+  await findEntity(context, entity);
+  const assignmentId = context.ids.cuid2();
+  const { numUpdatedRows } = await context.em
+    .getKysely<Tables>()
+    .updateTable('wallets')
+    .set({
+      entity_type: entity.type,
+      entity_id: entity.id,
+      entity_assignment_id: assignmentId,
+      entity_assigned_at_ms: context.nowMs,
+    })
+    .where('id', '=', wallet.id)
+    .where('entity_id', 'is', null)
+    .executeTakeFirstOrThrow();
+  if (numUpdatedRows === 0n) {
+    throw new ApiError('wallet_entity_already_set', undefined, { headers: { 'x-should-retry': 'false' } });
+  }
+  return {
+    id: assignmentId,
+    wallet_id: wallet.id,
+    entity: { id: entity.id, type: entity.type },
+    created_at: context.nowMs,
+    updated_at: context.nowMs,
+  };
+}
+
+async function findEntity(context: OperationContext, entity: AssignWalletEntityRequest): Promise<void> {
+  if (entity.type === 'user') await findUser(context, entity.id);
+  // An app has no organizations yet.
+  else throw notFound('Organization');
+}

@@ -1,0 +1,55 @@
+import { hpkeRecipientFromSeed } from '../../crypto/hpke.ts';
+import type { InitWalletImportRequest, WalletInitImportResponse } from '../../generated/schemas.ts';
+import type { OperationContext } from '../../services.ts';
+import type { Tables } from '../../storage/entities.ts';
+import { normalizeAddress } from './normalize-address.ts';
+
+const SEED_BYTES = 32;
+/** CHOICE: nothing is published; an hour is enough for a person to find the phrase. */
+const LIFETIME_MS = 60 * 60 * 1000;
+
+/**
+ * Begins the import of a key that exists elsewhere: makes the key that the caller seals it to. The address and chain
+ * type tell which import a submission belongs to; beginning again makes a new key and forgets the one before.
+ */
+export async function beginImport(
+  context: OperationContext,
+  request: InitWalletImportRequest,
+): Promise<WalletInitImportResponse> {
+  const seed = context.entropy.bytes(SEED_BYTES);
+  const id = context.ids.cuid2();
+  const { privateKeyBytes, publicKeyBytes } = await hpkeRecipientFromSeed(seed);
+  try {
+    const chainType = request.chain_type;
+    const sealed = await context.vault.seal(privateKeyBytes, {
+      walletId: id,
+      appId: context.app.id,
+      chainType,
+    });
+    const begun = {
+      id,
+      sealed_secret: sealed.sealedSecret,
+      wrapped_data_key: sealed.wrappedDataKey,
+      master_key_id: sealed.masterKeyId,
+      expires_at_ms: context.nowMs + LIFETIME_MS,
+    };
+    await context.em
+      .getKysely<Tables>()
+      .insertInto('wallet_imports')
+      .values({
+        ...begun,
+        app_id: context.app.id,
+        chain_type: chainType,
+        address: normalizeAddress(request.address),
+      })
+      .onConflict((conflict) => conflict.columns(['app_id', 'chain_type', 'address']).doUpdateSet(begun))
+      .execute();
+    return {
+      encryption_type: 'HPKE',
+      encryption_public_key: Buffer.from(publicKeyBytes).toString('base64'),
+    };
+  } finally {
+    seed.fill(0);
+    privateKeyBytes.fill(0);
+  }
+}

@@ -1,0 +1,109 @@
+import { entropyToMnemonic } from '../../crypto/bip39.ts';
+import { HpkeError, sealHpke } from '../../crypto/hpke.ts';
+import { p256PublicKeyPoint } from '../../crypto/p256.ts';
+import { ApiError, invalidField } from '../../errors.ts';
+import type { ExportWalletRequest, WalletExportResponse } from '../../generated/schemas.ts';
+import type { OperationContext } from '../../services.ts';
+import type { ChainType } from '../../signing/chains.ts';
+import { privateKeyForExport } from '../../signing/private-key-forms.ts';
+import type { Tables } from '../../storage/entities.ts';
+import { recordEvent } from '../events/record-event.ts';
+import { readPublicKey } from '../key-quorums/check-members.ts';
+import { authorizeUse } from './authorize-use.ts';
+import { findWallet } from './find-wallet.ts';
+import { useWalletKey } from './use-wallet-key.ts';
+import type { WalletRow } from './wallet-row.ts';
+import type { WalletSecret } from './wallet-secret.ts';
+
+const EPHEMERAL_SEED_BYTES = 32;
+
+/**
+ * Hands a wallet's private key, or the phrase it came from, to its owner, sealed to a key of the owner's (HPKE).
+ * The policy methods `exportPrivateKey` and `exportSeedPhrase` apply. Additional signers may not export.
+ *
+ * @param at JSON pointer to the export's members in the body: the root, or an rpc request's `/params`.
+ * @throws ApiError not_found; invalid_data for a recipient key that is none, or a wallet without a phrase;
+ * not_supported for a custodial wallet; the codes of `requireOwner`; policy_violation.
+ */
+export async function exportWallet(
+  context: OperationContext,
+  walletId: string,
+  request: ExportWalletRequest,
+  at = '',
+): Promise<WalletExportResponse> {
+  const wallet = await findWallet(context, walletId);
+  if (wallet.custody_provider !== null)
+    throw new ApiError('not_supported', 'a custodial wallet cannot be exported');
+  const isPhrase = request.export_seed_phrase === true;
+  const method = isPhrase ? 'exportSeedPhrase' : 'exportPrivateKey';
+  const action = { method, units: [{ label: 'export' }] };
+  const totals = await authorizeUse(context, wallet, () => action, { mayBeSigner: false });
+  const pointer = `${at}/recipient_public_key`;
+  const recipient = readPublicKey(request.recipient_public_key, pointer);
+  const sealed = await useWalletKey(context, wallet, async (secret) => {
+    const plaintext = isPhrase
+      ? phraseBytes(secret, at)
+      : privateKeyForExport(wallet.chain_type as ChainType, secret.privateKey);
+    try {
+      return await sealHpke({
+        recipientPublicKeyBytes: p256PublicKeyPoint(recipient),
+        plaintext,
+        ephemeralSeed: context.entropy.bytes(EPHEMERAL_SEED_BYTES),
+      });
+    } catch (error) {
+      if (error instanceof HpkeError) throw invalidField(pointer, error.message);
+      throw error;
+    } finally {
+      plaintext.fill(0);
+    }
+  });
+  await totals.record();
+  await markExported(context, wallet, request, isPhrase);
+  return {
+    encryption_type: 'HPKE',
+    ciphertext: Buffer.from(sealed.ciphertext).toString('base64'),
+    encapsulated_key: Buffer.from(sealed.encapsulatedKey).toString('base64'),
+  };
+}
+
+// NOTE: the words pass through a string, which cannot be wiped.
+function phraseBytes({ entropy }: WalletSecret, at: string): Uint8Array {
+  if (entropy === undefined) {
+    throw invalidField(`${at}/export_seed_phrase`, 'the wallet was not made from a seed phrase');
+  }
+  return new TextEncoder().encode(entropyToMnemonic(entropy));
+}
+
+async function markExported(
+  context: OperationContext,
+  wallet: WalletRow,
+  { export_type: exportSource }: ExportWalletRequest,
+  isPhrase: boolean,
+): Promise<void> {
+  await context.em
+    .getKysely<Tables>()
+    .updateTable('wallets')
+    .set({ exported_at_ms: context.nowMs })
+    .where('id', '=', wallet.id)
+    .execute();
+  await recordEvent(context, isPhrase ? 'wallet.seed_phrase_export' : 'wallet.private_key_export', {
+    user_id: await soleUserOf(context, wallet.owner_id),
+    wallet_id: wallet.id,
+    wallet_address: wallet.address,
+    ...(exportSource === undefined ? {} : { export_source: exportSource }),
+  });
+}
+
+/** The user who is the owner's only member; null when a key or several own the wallet. */
+async function soleUserOf(context: OperationContext, ownerId: string | null): Promise<string | null> {
+  if (ownerId === null) return null;
+  const members = await context.em
+    .getKysely<Tables>()
+    .selectFrom('key_quorum_members')
+    .select(['kind', 'member'])
+    .where('key_quorum_id', '=', ownerId)
+    .limit(2)
+    .execute();
+  const [first] = members;
+  return members.length === 1 && first?.kind === 'user' ? first.member : null;
+}

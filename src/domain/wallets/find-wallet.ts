@@ -1,0 +1,56 @@
+import { notFound } from '../../errors.ts';
+import type { OperationContext } from '../../services.ts';
+import type { Tables } from '../../storage/entities.ts';
+import { type WalletRow, walletColumns } from './wallet-row.ts';
+
+type FindContext = Pick<OperationContext, 'app' | 'em'>;
+
+/** Put before a wallet's `external_id` to name the wallet by it in a path. */
+const EXTERNAL_PREFIX = 'ext_wal_';
+
+/**
+ * The app's wallet of this id, or of `ext_wal_` and its external id.
+ *
+ * @throws ApiError not_found for an absent wallet, another app's, and an archived one unless asked for.
+ */
+export async function findWallet(
+  { app, em }: FindContext,
+  walletId: string,
+  { includeArchived = false }: { includeArchived?: boolean | undefined } = {},
+): Promise<WalletRow> {
+  const query = em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select(walletColumns)
+    .where('app_id', '=', app.id);
+  const row = await (walletId.startsWith(EXTERNAL_PREFIX)
+    ? query.where('external_id', '=', walletId.slice(EXTERNAL_PREFIX.length))
+    : query.where('id', '=', walletId)
+  ).executeTakeFirst();
+  if (row === undefined || (row.archived_at_ms !== null && !includeArchived)) throw notFound('Wallet');
+  return row;
+}
+
+/**
+ * The app's newest wallet with this address.
+ *
+ * @throws ApiError not_found
+ */
+export async function findWalletByAddress(
+  { app, em }: FindContext,
+  address: string,
+  { includeArchived = false }: { includeArchived?: boolean | undefined } = {},
+): Promise<WalletRow> {
+  const query = em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select(walletColumns)
+    .where('app_id', '=', app.id)
+    .where('address', '=', address)
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1);
+  const row = await (includeArchived ? query : query.where('archived_at_ms', 'is', null)).executeTakeFirst();
+  if (row === undefined) throw notFound('Wallet');
+  return row;
+}

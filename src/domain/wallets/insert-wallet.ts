@@ -1,0 +1,91 @@
+import { ApiError } from '../../errors.ts';
+import type { AdditionalSignerInput, WalletChainType } from '../../generated/schemas.ts';
+import type { OperationContext } from '../../services.ts';
+import type { Tables } from '../../storage/entities.ts';
+import type { WalletKeyMaterial } from './generate-wallet-key.ts';
+import { storeSigners } from './store-signers.ts';
+import type { WalletRow } from './wallet-row.ts';
+
+export interface NewWalletRow {
+  readonly chainType: WalletChainType;
+  readonly ownerId: string | null;
+  readonly displayName?: string | undefined;
+  readonly externalId?: string | undefined;
+  readonly policyIds?: readonly string[] | undefined;
+  readonly additionalSigners?: AdditionalSignerInput | undefined;
+  readonly entity?: { readonly id: string; readonly type: string } | undefined;
+  /** Set when the key came from outside. */
+  readonly importedAtMs?: number | undefined;
+}
+
+/**
+ * Stores a wallet and its sealed key; the caller wipes the key.
+ *
+ * @throws ApiError resource_conflict when the app has a wallet with this external id; of several concurrent
+ * requests exactly one succeeds.
+ */
+export async function insertWallet(
+  context: OperationContext,
+  wallet: NewWalletRow,
+  key: WalletKeyMaterial,
+): Promise<WalletRow> {
+  const row = newRow(context, wallet, key);
+  const binding = { walletId: row.id, appId: row.app_id, chainType: row.chain_type };
+  const sealed = await context.vault.seal(key.secretBytes, binding);
+  const database = context.em.getKysely<Tables>();
+  const { numInsertedOrUpdatedRows } = await database
+    .insertInto('wallets')
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirstOrThrow();
+  if (numInsertedOrUpdatedRows === 0n) throw externalIdTaken(wallet.externalId);
+  await database
+    .insertInto('wallet_keys')
+    .values({
+      wallet_id: row.id,
+      sealed_secret: sealed.sealedSecret,
+      wrapped_data_key: sealed.wrappedDataKey,
+      master_key_id: sealed.masterKeyId,
+      entropy_type: key.entropyType,
+      derivation_path: key.derivationPath,
+      wallet_index: key.walletIndex,
+    })
+    .execute();
+  await storeSigners(context, row.id, wallet.additionalSigners ?? []);
+  return row;
+}
+
+/** 409 for an external id that another wallet of the app has. */
+export function externalIdTaken(externalId: string | undefined): ApiError {
+  return new ApiError('resource_conflict', `a wallet with the external id \`${externalId}\` exists already`, {
+    headers: { 'x-should-retry': 'false' },
+  });
+}
+
+function newRow(context: OperationContext, wallet: NewWalletRow, key: WalletKeyMaterial): WalletRow {
+  const entityAssignment =
+    wallet.entity === undefined ? null : { id: context.ids.cuid2(), atMs: context.nowMs };
+  return {
+    id: context.ids.cuid2(),
+    app_id: context.app.id,
+    chain_type: wallet.chainType,
+    address: key.address,
+    public_key: key.publicKey,
+    display_name: wallet.displayName ?? null,
+    external_id: wallet.externalId ?? null,
+    owner_id: wallet.ownerId,
+    policy_id: wallet.policyIds?.[0] ?? null,
+    additional_signers: JSON.stringify(wallet.additionalSigners ?? []),
+    entity_type: wallet.entity?.type ?? null,
+    entity_id: wallet.entity?.id ?? null,
+    entity_assignment_id: entityAssignment?.id ?? null,
+    entity_assigned_at_ms: entityAssignment?.atMs ?? null,
+    custody_provider: null,
+    custody_provider_user_id: null,
+    custody_chain: null,
+    created_at_ms: context.nowMs,
+    exported_at_ms: null,
+    imported_at_ms: wallet.importedAtMs ?? null,
+    archived_at_ms: null,
+  };
+}

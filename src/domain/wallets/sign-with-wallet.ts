@@ -1,0 +1,61 @@
+import { ApiError } from '../../errors.ts';
+import type { WalletRpcRequest, WalletRpcResponse } from '../../generated/schemas.ts';
+import type { OperationContext } from '../../services.ts';
+import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
+import { isOfflineMethod, type OfflineMethod, signOffline } from '../../signing/offline-rpc.ts';
+import { authorizeUse } from './authorize-use.ts';
+import { decodeRpcAction } from './decode-action.ts';
+import { exportWallet } from './export-wallet.ts';
+import { findWallet } from './find-wallet.ts';
+import { useWalletKey } from './use-wallet-key.ts';
+import type { WalletRow } from './wallet-row.ts';
+import { asSigningRefusal } from './wallet-signing-error.ts';
+
+/**
+ * Runs one rpc method with a wallet's key. The wallet's owner or one of its additional signers must have signed the
+ * request, when there is an owner, and every policy that applies must allow it. `address`, `chain_type` and
+ * `wallet_id` of the request inform and decide nothing.
+ *
+ * @throws ApiError not_found; invalid_data for a method of another chain type or params that cannot be signed;
+ * invalid_solana_transaction; not_supported for a custodial wallet; the codes of `requireOwner`; policy_violation;
+ * not_implemented.
+ */
+export async function signWithWallet(
+  context: OperationContext,
+  walletId: string,
+  request: WalletRpcRequest,
+): Promise<WalletRpcResponse> {
+  const wallet = await findWallet(context, walletId);
+  if (wallet.custody_provider !== null) throw new ApiError('not_supported', 'a custodial wallet has no rpc');
+  try {
+    requireRpcMethod(wallet.chain_type as ChainType, request.method);
+    return (await answer(context, wallet, request)) as WalletRpcResponse;
+  } catch (error) {
+    throw asSigningRefusal(error);
+  }
+}
+
+async function answer(
+  context: OperationContext,
+  wallet: WalletRow,
+  request: WalletRpcRequest,
+): Promise<{ method: string; data: unknown }> {
+  const { method } = request;
+  if (method === 'exportPrivateKey' || method === 'exportSeedPhrase') {
+    const params = { ...request.params, export_seed_phrase: method === 'exportSeedPhrase' };
+    return { method, data: await exportWallet(context, wallet.id, params, '/params') };
+  }
+  if ('signature_options' in request && request.signature_options?.type === 'erc1271') {
+    throw new ApiError('not_supported', '/signature_options/type: the wallet has no smart account');
+  }
+  if (!isOfflineMethod(method) || !('params' in request)) {
+    throw new ApiError('not_implemented', `The rpc method ${method} is not built yet.`);
+  }
+  const totals = await authorizeUse(context, wallet, () => decodeRpcAction(request), { mayBeSigner: true });
+  const data = await useWalletKey(context, wallet, ({ privateKey }) =>
+    // The contract has checked the params against the method's own schema.
+    signOffline<OfflineMethod>(method, privateKey, request.params as never),
+  );
+  await totals.record();
+  return { method, data };
+}

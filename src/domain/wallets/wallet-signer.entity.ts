@@ -1,0 +1,23 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** One additional signer of a wallet, so that a key quorum's and a policy's wallets are found by index. */
+export const WalletSignerEntity = defineEntity({
+  name: 'WalletSigner',
+  tableName: 'wallet_signers',
+  properties: {
+    walletId: p.text().primary(),
+    /** Place in the wallet's `additional_signers`. */
+    position: p.integer().primary(),
+    /** The key quorum that may sign. */
+    signerId: p.text(),
+    overridePolicyId: p.text().nullable(),
+  },
+  indexes: [
+    { name: 'wallet_signers_by_signer', properties: ['signerId'] },
+    {
+      name: 'wallet_signers_by_policy',
+      properties: ['overridePolicyId'],
+      where: 'override_policy_id is not null',
+    },
+  ],
+});

@@ -1,0 +1,65 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** A wallet of an app. Its secret lives apart, in `wallet_keys`. */
+export const WalletEntity = defineEntity({
+  name: 'Wallet',
+  tableName: 'wallets',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    chainType: p.text(),
+    /** In the chain's canonical text: EIP-55 on ethereum, lower-case hex on the Move chains and starknet. */
+    address: p.text(),
+    /** Hex without `0x`; only of chains whose addresses do not stand for the key. */
+    publicKey: p.text().nullable(),
+    displayName: p.text().nullable(),
+    externalId: p.text().nullable(),
+    /** The key quorum that owns the wallet. */
+    ownerId: p.text().nullable(),
+    /** The contract allows one policy at most; `policy_ids` on the wire. */
+    policyId: p.text().nullable(),
+    /** JSON array of `{signer_id, override_policy_ids?}`, as answered. Mirrored for look-ups in `wallet_signers`. */
+    additionalSigners: p.text().default('[]'),
+    /** `user` or `organization`. */
+    entityType: p.text().nullable(),
+    entityId: p.text().nullable(),
+    entityAssignmentId: p.text().nullable(),
+    entityAssignedAtMs: p.bigint('number').nullable(),
+    custodyProvider: p.text().nullable(),
+    custodyProviderUserId: p.text().nullable(),
+    /** The chain's name of a custodial wallet. */
+    custodyChain: p.text().nullable(),
+    createdAtMs: p.bigint('number'),
+    exportedAtMs: p.bigint('number').nullable(),
+    importedAtMs: p.bigint('number').nullable(),
+    archivedAtMs: p.bigint('number').nullable(),
+  },
+  indexes: [
+    { name: 'wallets_by_age', properties: ['appId', 'createdAtMs', 'id'] },
+    {
+      name: 'wallets_by_age_live',
+      properties: ['appId', 'createdAtMs', 'id'],
+      where: 'archived_at_ms is null',
+    },
+    { name: 'wallets_by_chain_type', properties: ['appId', 'chainType', 'createdAtMs', 'id'] },
+    {
+      name: 'wallets_by_owner',
+      properties: ['ownerId', 'createdAtMs', 'id'],
+      where: 'owner_id is not null',
+    },
+    {
+      name: 'wallets_by_entity',
+      properties: ['entityId', 'createdAtMs', 'id'],
+      where: 'entity_id is not null',
+    },
+    { name: 'wallets_by_address', properties: ['appId', 'address'] },
+    { name: 'wallets_by_policy', properties: ['policyId'], where: 'policy_id is not null' },
+  ],
+  uniques: [
+    {
+      name: 'wallets_external_id',
+      properties: ['appId', 'externalId'],
+      where: 'external_id is not null',
+    },
+  ],
+});

@@ -1,0 +1,6 @@
+import { archiveWallet as archive } from '../../domain/wallets/archive-wallet.ts';
+import { walletView } from '../../domain/wallets/wallet-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const archiveWallet: Handler<'archiveWallet'> = async ({ path }, context) =>
+  walletView(await archive(context, path.wallet_id));

@@ -1,0 +1,5 @@
+import { authenticateWalletIntents as authenticate } from '../../domain/user-keys/authenticate-wallets.ts';
+import type { Handler } from '../../services.ts';
+
+export const authenticateWalletIntents: Handler<'authenticateWalletIntents'> = async ({ body }, context) =>
+  authenticate(context, body);

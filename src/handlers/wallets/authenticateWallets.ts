@@ -1,0 +1,5 @@
+import { authenticateWallets as authenticate } from '../../domain/user-keys/authenticate-wallets.ts';
+import type { Handler } from '../../services.ts';
+
+export const authenticateWallets: Handler<'authenticateWallets'> = async ({ body }, context) =>
+  authenticate(context, body);

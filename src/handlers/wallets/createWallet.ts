@@ -1,0 +1,6 @@
+import { createWallet as create } from '../../domain/wallets/create-wallet.ts';
+import { walletView } from '../../domain/wallets/wallet-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const createWallet: Handler<'createWallet'> = async ({ body }, context) =>
+  walletView(await create(context, body));

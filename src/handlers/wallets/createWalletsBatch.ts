@@ -1,0 +1,6 @@
+import { createWalletsBatch as createBatch } from '../../domain/wallets/create-wallets-batch.ts';
+import type { Handler } from '../../services.ts';
+
+export const createWalletsBatch: Handler<'createWalletsBatch'> = async ({ body }, context) => ({
+  results: await createBatch(context, body.wallets),
+});

@@ -1,0 +1,9 @@
+import { findWalletByAddress } from '../../domain/wallets/find-wallet.ts';
+import { normalizeAddress } from '../../domain/wallets/normalize-address.ts';
+import { walletView } from '../../domain/wallets/wallet-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const getWalletByAddress: Handler<'getWalletByAddress'> = async ({ body }, context) => {
+  const address = normalizeAddress(body.address);
+  return walletView(await findWalletByAddress(context, address, { includeArchived: body.include_archived }));
+};

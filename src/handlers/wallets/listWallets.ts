@@ -1,0 +1,17 @@
+import { listWallets as list } from '../../domain/wallets/list-wallets.ts';
+import { walletView } from '../../domain/wallets/wallet-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const listWallets: Handler<'listWallets'> = async ({ query }, context) => {
+  const filter = {
+    chainType: query.chain_type,
+    userId: query.user_id,
+    authorizationKey: query.authorization_key,
+    externalId: query.external_id,
+    address: query.address,
+    entityId: query.entity_id,
+    includeArchived: query.include_archived,
+  };
+  const { wallets, nextCursor } = await list(context, filter, query);
+  return { data: wallets.map(walletView), next_cursor: nextCursor };
+};

@@ -1,0 +1,5 @@
+import { rawSignWithWallet } from '../../domain/wallets/raw-sign-with-wallet.ts';
+import type { Handler } from '../../services.ts';
+
+export const rawSignWallet: Handler<'rawSignWallet'> = ({ path, body }, context) =>
+  rawSignWithWallet(context, path.wallet_id, body);

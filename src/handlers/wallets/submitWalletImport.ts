@@ -1,0 +1,6 @@
+import { finishImport } from '../../domain/wallets/finish-import.ts';
+import { walletView } from '../../domain/wallets/wallet-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const submitWalletImport: Handler<'submitWalletImport'> = async ({ body }, context) =>
+  walletView(await finishImport(context, body));

@@ -1,0 +1,5 @@
+import { signWithWallet } from '../../domain/wallets/sign-with-wallet.ts';
+import type { Handler } from '../../services.ts';
+
+export const walletRpc: Handler<'walletRpc'> = ({ path, body }, context) =>
+  signWithWallet(context, path.wallet_id, body);

@@ -1,0 +1,101 @@
+import { Migration } from '@mikro-orm/migrations';
+
+/** The tables as they were first released. */
+export class InitialMigration extends Migration {
+  override up(): void {
+    this.addSql(`
+create table "aggregations" ("id" text not null, "app_id" text not null, "name" text not null, "definition" text not null, "window_seconds" int not null, "owner_id" text null, "created_at_ms" bigint not null, primary key ("id"));
+create index "aggregations_by_app" on "aggregations" ("app_id", "id");
+create index "aggregations_by_owner" on "aggregations" ("owner_id") where owner_id is not null;
+
+create table "aggregation_records" ("id" text not null, "aggregation_id" text not null, "group_key" text not null, "amount" text not null, "recorded_at_ms" bigint not null, primary key ("id"));
+create index "aggregation_records_window" on "aggregation_records" ("aggregation_id", "group_key", "recorded_at_ms");
+
+create table "allowlist_entries" ("id" text not null, "app_id" text not null, "type" text not null, "value" text not null, "accepted_at_ms" bigint null, "created_at_ms" bigint not null, primary key ("id"));
+create index "allowlist_entries_by_age" on "allowlist_entries" ("app_id", "created_at_ms", "id");
+alter table "allowlist_entries" add constraint "allowlist_entries_value" unique ("app_id", "type", "value");
+
+create table "apps" ("id" text not null, "name" text not null, "secret_hashes" text not null, "settings" text not null default '{}', "created_at_ms" bigint not null, primary key ("id"));
+create index "apps_by_age" on "apps" ("created_at_ms", "id");
+
+create table "app_signing_keys" ("id" text not null, "app_id" text not null, "public_key" text not null, "sealed_secret" bytea not null, "wrapped_data_key" bytea not null, "master_key_id" text not null, "created_at_ms" bigint not null, "retired_at_ms" bigint null, primary key ("id"));
+create index "app_signing_keys_by_app" on "app_signing_keys" ("app_id", "created_at_ms", "id");
+create index "app_signing_keys_by_master_key" on "app_signing_keys" ("master_key_id");
+create unique index "app_signing_keys_current" on "app_signing_keys" ("app_id") where retired_at_ms is null;
+
+create table "condition_sets" ("id" text not null, "app_id" text not null, "name" text not null, "owner_id" text null, "created_at_ms" bigint not null, primary key ("id"));
+create index "condition_sets_by_owner" on "condition_sets" ("owner_id") where owner_id is not null;
+
+create table "condition_set_items" ("id" text not null, "condition_set_id" text not null, "value" text not null, "value_lower" text not null, "created_at_ms" bigint not null, primary key ("id"));
+create index "condition_set_items_by_age" on "condition_set_items" ("condition_set_id", "created_at_ms", "id");
+create index "condition_set_items_by_value" on "condition_set_items" ("condition_set_id", "value_lower");
+alter table "condition_set_items" add constraint "condition_set_items_value" unique ("condition_set_id", "value");
+
+create table "deleted_users" ("id" text not null, "app_id" text not null, "created_at_ms" bigint not null, primary key ("id"));
+
+create table "idempotency_records" ("app_id" text not null, "key" text not null, "fingerprint" text not null, "status" int not null, "answer" text null, "created_at_ms" bigint not null, primary key ("app_id", "key"));
+create index "idempotency_records_by_age" on "idempotency_records" ("created_at_ms");
+
+create table "key_quorums" ("id" text not null, "app_id" text not null, "display_name" text null, "authorization_threshold" int null, "implicit_for" text null, "created_at_ms" bigint not null, primary key ("id"));
+create unique index "key_quorums_implicit_for" on "key_quorums" ("app_id", "implicit_for") where implicit_for is not null;
+
+create table "key_quorum_members" ("key_quorum_id" text not null, "position" int not null, "kind" text not null, "member" text not null, primary key ("key_quorum_id", "position"));
+create index "key_quorum_members_by_member" on "key_quorum_members" ("member", "kind");
+
+create table "linked_accounts" ("id" text not null, "app_id" text not null, "user_id" text not null, "position" int not null, "type" text not null, "subject" text not null, "username" text null, "wallet_id" text null, "details" text not null default '{}', "verified_at_ms" bigint null, "first_verified_at_ms" bigint null, "latest_verified_at_ms" bigint null, primary key ("id"));
+create index "linked_accounts_by_user" on "linked_accounts" ("user_id", "position");
+create index "linked_accounts_by_username" on "linked_accounts" ("app_id", "type", "username", "latest_verified_at_ms", "id") where username is not null;
+alter table "linked_accounts" add constraint "linked_accounts_subject" unique ("app_id", "type", "subject");
+
+create table "master_key_checks" ("master_key_id" text not null, "sealed_secret" bytea not null, "wrapped_data_key" bytea not null, primary key ("master_key_id"));
+
+create table "organizations" ("id" text not null, "app_id" text not null, "display_name" text not null, "default_key_quorum_id" text not null, "created_at_ms" bigint not null, "updated_at_ms" bigint not null, primary key ("id"));
+create index "organizations_by_age" on "organizations" ("app_id", "created_at_ms", "id");
+create index "organizations_by_key_quorum" on "organizations" ("default_key_quorum_id");
+
+create table "organization_secrets" ("id" text not null, "organization_id" text not null, "secret_hash" text not null, "last_four" text not null, "signing_public_key" text null, "created_at_ms" bigint not null, "revoked_at_ms" bigint null, primary key ("id"));
+create index "organization_secrets_by_age" on "organization_secrets" ("organization_id", "created_at_ms", "id");
+alter table "organization_secrets" add constraint "organization_secrets_hash" unique ("secret_hash");
+
+create table "outbox_events" ("sequence" bigserial primary key, "id" text not null, "app_id" text not null, "type" text not null, "payload" text not null, "resource_id" text null, "created_at_ms" bigint not null);
+create index "outbox_events_by_app" on "outbox_events" ("app_id", "sequence");
+create index "outbox_events_by_resource" on "outbox_events" ("resource_id", "sequence");
+alter table "outbox_events" add constraint "outbox_events_id" unique ("id");
+
+create table "policies" ("id" text not null, "app_id" text not null, "name" text not null, "chain_type" text not null, "rules" text not null default '[]', "revision" int not null default 0, "owner_id" text null, "created_at_ms" bigint not null, primary key ("id"));
+create index "policies_by_owner" on "policies" ("owner_id") where owner_id is not null;
+
+create table "users" ("id" text not null, "app_id" text not null, "custom_metadata" text null, "has_accepted_terms" int not null default 0, "is_guest" int not null default 0, "mfa_methods" text not null default '[]', "frozen_at_ms" bigint null, "created_at_ms" bigint not null, primary key ("id"));
+create index "users_by_age" on "users" ("app_id", "created_at_ms", "id");
+
+create table "user_keys" ("id" text not null, "app_id" text not null, "user_id" text not null, "public_key" text not null, "intent_ids" text null, "created_at_ms" bigint not null, "expires_at_ms" bigint not null, primary key ("id"));
+create index "user_keys_by_user" on "user_keys" ("user_id", "created_at_ms", "id");
+
+create table "user_search_terms" ("app_id" text not null, "term" bytea not null, "user_created_at_ms" bigint not null, "user_id" text not null, "account_id" text not null, primary key ("app_id", "term", "user_created_at_ms", "user_id", "account_id"));
+create index "user_search_terms_by_account" on "user_search_terms" ("account_id");
+
+create table "user_sessions" ("id" text not null, "app_id" text not null, "user_id" text not null, "refresh_token_hash" text not null, "created_at_ms" bigint not null, primary key ("id"));
+create index "user_sessions_by_user" on "user_sessions" ("user_id");
+
+create table "wallets" ("id" text not null, "app_id" text not null, "chain_type" text not null, "address" text not null, "public_key" text null, "display_name" text null, "external_id" text null, "owner_id" text null, "policy_id" text null, "additional_signers" text not null default '[]', "entity_type" text null, "entity_id" text null, "entity_assignment_id" text null, "entity_assigned_at_ms" bigint null, "custody_provider" text null, "custody_provider_user_id" text null, "custody_chain" text null, "created_at_ms" bigint not null, "exported_at_ms" bigint null, "imported_at_ms" bigint null, "archived_at_ms" bigint null, primary key ("id"));
+create index "wallets_by_age" on "wallets" ("app_id", "created_at_ms", "id");
+create index "wallets_by_age_live" on "wallets" ("app_id", "created_at_ms", "id") where archived_at_ms is null;
+create index "wallets_by_chain_type" on "wallets" ("app_id", "chain_type", "created_at_ms", "id");
+create index "wallets_by_owner" on "wallets" ("owner_id", "created_at_ms", "id") where owner_id is not null;
+create index "wallets_by_entity" on "wallets" ("entity_id", "created_at_ms", "id") where entity_id is not null;
+create index "wallets_by_address" on "wallets" ("app_id", "address");
+create index "wallets_by_policy" on "wallets" ("policy_id") where policy_id is not null;
+create unique index "wallets_external_id" on "wallets" ("app_id", "external_id") where external_id is not null;
+
+create table "wallet_imports" ("id" text not null, "app_id" text not null, "chain_type" text not null, "address" text not null, "sealed_secret" bytea not null, "wrapped_data_key" bytea not null, "master_key_id" text not null, "expires_at_ms" bigint not null, primary key ("id"));
+alter table "wallet_imports" add constraint "wallet_imports_address" unique ("app_id", "chain_type", "address");
+
+create table "wallet_keys" ("wallet_id" text not null, "sealed_secret" bytea not null, "wrapped_data_key" bytea not null, "master_key_id" text not null, "entropy_type" text not null, "derivation_path" text null, "wallet_index" int null, primary key ("wallet_id"));
+create index "wallet_keys_by_master_key" on "wallet_keys" ("master_key_id");
+
+create table "wallet_signers" ("wallet_id" text not null, "position" int not null, "signer_id" text not null, "override_policy_id" text null, primary key ("wallet_id", "position"));
+create index "wallet_signers_by_signer" on "wallet_signers" ("signer_id");
+create index "wallet_signers_by_policy" on "wallet_signers" ("override_policy_id") where override_policy_id is not null;
+`);
+  }
+}

@@ -1,0 +1,92 @@
+import type { MikroORM, Options } from '@mikro-orm/core';
+import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
+import { entities } from './entities.ts';
+
+export type DatabaseOptions =
+  | { kind: 'sqlite' /** Path of the file, or `:memory:`. */; file: string }
+  | {
+      kind: 'postgres';
+      url: string;
+      /** Connections held at most. */
+      poolSize: number;
+      /** Told when a connection breaks while idle; its query, if any, fails by itself. */
+      onConnectionError?: (error: Error) => void;
+    };
+
+export type Orm = MikroORM<AbstractSqlDriver, SqlEntityManager>;
+
+/** An open database: one MikroORM, whose `em` is forked for each unit of work. */
+export interface Database {
+  readonly kind: DatabaseOptions['kind'];
+  readonly orm: Orm;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a database. SQLite is brought to this version's schema on the way; PostgreSQL waits for `migrate`.
+ *
+ * NOTE: the constructor, not `MikroORM.init()`, which would look for optional packages by itself and load
+ * a second copy of the ORM beside a bundled one.
+ *
+ * @throws StorageVersionError when a SQLite file holds a schema that cannot be brought up to date.
+ */
+export function openDatabase(options: DatabaseOptions): Promise<Database> {
+  return options.kind === 'sqlite' ? openSqlite(options.file) : openPostgres(options);
+}
+
+const shared = {
+  entities: [...entities],
+  ensureDatabase: false,
+  allowGlobalContext: false,
+  debug: false,
+} satisfies Partial<Options>;
+
+async function openSqlite(file: string): Promise<Database> {
+  const [{ default: Sqlite }, { MikroORM }, { sqliteDialect }, { prepareSandboxSchema }] = await Promise.all([
+    import('better-sqlite3'),
+    import('@mikro-orm/sqlite'),
+    import('./sqlite-dialect.ts'),
+    import('./prepare-sandbox-schema.ts'),
+  ]);
+  const handle = new Sqlite(file);
+  try {
+    // An acknowledged change survives a loss of power: the log is synced at every commit.
+    handle.pragma('journal_mode = WAL');
+    handle.pragma('synchronous = FULL');
+    handle.pragma('foreign_keys = ON');
+    handle.pragma('busy_timeout = 5000');
+    const orm = new MikroORM({ ...shared, dbName: file, driverOptions: sqliteDialect(handle) });
+    await prepareSandboxSchema(handle, orm as unknown as Orm);
+    return { kind: 'sqlite', orm: orm as unknown as Orm, close: () => closeAll(orm, () => handle.close()) };
+  } catch (error) {
+    handle.close();
+    throw error;
+  }
+}
+
+async function openPostgres(options: DatabaseOptions & { kind: 'postgres' }): Promise<Database> {
+  const [{ MikroORM }, { postgresDialect, postgresPool }] = await Promise.all([
+    import('@mikro-orm/postgresql'),
+    import('./postgres-dialect.ts'),
+  ]);
+  const pool = postgresPool(
+    { connectionString: options.url, max: options.poolSize },
+    options.onConnectionError ?? (() => {}),
+  );
+  const orm = new MikroORM({
+    ...shared,
+    dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
+    driverOptions: postgresDialect(pool),
+  });
+  return {
+    kind: 'postgres',
+    orm: orm as unknown as Orm,
+    close: () => closeAll(orm, async () => void (pool.ended || (await pool.end()))),
+  };
+}
+
+/** Kysely closes its driver only when it was used; the handle below is closed in any case. */
+async function closeAll(orm: { close(): Promise<void> }, closeHandle: () => unknown): Promise<void> {
+  await orm.close();
+  await closeHandle();
+}

@@ -1,0 +1,142 @@
+import type { Database, Statement } from 'better-sqlite3';
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type DialectAdapter,
+  type Driver,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely';
+import { makeTurnstile, type Turnstile } from './turnstile.ts';
+
+/** As many SQL texts as one process ever holds prepared; lists of parameters of unlike length make new texts. */
+const MAX_PREPARED = 500;
+
+interface SqliteConnection extends DatabaseConnection {
+  begin(): void;
+  end(command: 'commit' | 'rollback'): void;
+}
+
+/**
+ * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in two ways:
+ * statements are prepared once and kept, and a transaction begins with its first statement, so that
+ * whatever an operation does before it touches the database (deriving a key takes milliseconds) keeps
+ * nobody waiting.
+ *
+ * INVARIANT: the handle is one connection, so while a transaction is open every other caller waits for it.
+ */
+export function sqliteDialect(database: Database): Dialect {
+  return {
+    createDriver: () => createDriver(database),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createAdapter,
+    createIntrospector: (kysely) => new SqliteIntrospector(kysely),
+  };
+}
+
+/** Connections are handed out freely; the turnstile, not Kysely's mutex, keeps transactions apart. */
+function createAdapter(): DialectAdapter {
+  const adapter = new SqliteAdapter();
+  Object.defineProperty(adapter, 'supportsMultipleConnections', { value: true });
+  return adapter;
+}
+
+function createDriver(database: Database): Driver {
+  const turnstile = makeTurnstile();
+  const prepare = rememberStatements(database);
+  const own = (connection: DatabaseConnection) => connection as SqliteConnection;
+  const command = (connection: DatabaseConnection, sql: string) =>
+    connection.executeQuery(CompiledQuery.raw(sql)).then(() => undefined);
+  return {
+    init: async () => {},
+    acquireConnection: async () => createConnection(database, prepare, turnstile),
+    beginTransaction: async (connection) => own(connection).begin(),
+    commitTransaction: async (connection) => own(connection).end('commit'),
+    rollbackTransaction: async (connection) => own(connection).end('rollback'),
+    savepoint: (connection, name) => command(connection, `savepoint "${name}"`),
+    rollbackToSavepoint: (connection, name) => command(connection, `rollback to "${name}"`),
+    releaseSavepoint: (connection, name) => command(connection, `release "${name}"`),
+    releaseConnection: async () => {},
+    destroy: async () => {
+      database.close();
+    },
+  };
+}
+
+function createConnection(
+  database: Database,
+  prepare: (sql: string) => Statement<unknown[], unknown>,
+  turnstile: Turnstile,
+): SqliteConnection {
+  let transaction: 'none' | 'announced' | 'open' = 'none';
+
+  async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    if (transaction === 'open') return run<Row>(prepare(query.sql), query.parameters);
+    const entered = turnstile.enter();
+    if (entered !== undefined) await entered;
+    if (transaction === 'announced') {
+      try {
+        database.exec('begin immediate');
+      } catch (error) {
+        turnstile.leave();
+        throw error;
+      }
+      transaction = 'open';
+      return run<Row>(prepare(query.sql), query.parameters);
+    }
+    try {
+      return run<Row>(prepare(query.sql), query.parameters);
+    } finally {
+      turnstile.leave();
+    }
+  }
+
+  function end(command: 'commit' | 'rollback'): void {
+    const wasOpen = transaction === 'open';
+    transaction = 'none';
+    if (!wasOpen) return;
+    try {
+      database.exec(command);
+    } finally {
+      // NOTE: a commit that fails (disk full) leaves the transaction open; nothing of it may survive.
+      if (database.inTransaction) database.exec('rollback');
+      turnstile.leave();
+    }
+  }
+
+  return {
+    executeQuery,
+    async *streamQuery() {
+      yield* [];
+      throw new Error('rows are read whole: streaming is not supported on SQLite');
+    },
+    begin: () => {
+      transaction = 'announced';
+    },
+    end,
+  };
+}
+
+function run<Row>(
+  statement: Statement<unknown[], unknown>,
+  parameters: readonly unknown[],
+): QueryResult<Row> {
+  if (statement.reader) return { rows: statement.all(parameters) as Row[] };
+  const { changes, lastInsertRowid } = statement.run(parameters);
+  return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+}
+
+function rememberStatements(database: Database): (sql: string) => Statement<unknown[], unknown> {
+  const statements = new Map<string, Statement<unknown[], unknown>>();
+  return (sql) => {
+    const known = statements.get(sql);
+    if (known !== undefined) return known;
+    const statement = database.prepare<unknown[], unknown>(sql);
+    if (statements.size >= MAX_PREPARED) statements.delete(statements.keys().next().value as string);
+    statements.set(sql, statement);
+    return statement;
+  };
+}
