@@ -1,4 +1,4 @@
-import { errorCatalogue, type ErrorCode } from './generated/errors.ts';
+import { type ErrorCode, errorCatalogue } from './generated/errors.ts';
 
 export type { ErrorCode };
 
@@ -55,5 +55,12 @@ export function notFound(thing: string): ApiError {
 export function invalidField(pointer: string, message: string): ApiError {
   return new ApiError('invalid_data', `${pointer}: ${message}`, {
     data: { issues: [{ in: 'body', pointer, message }] },
+  });
+}
+
+/** 400 naming a query parameter. */
+export function invalidQuery(name: string, message: string): ApiError {
+  return new ApiError('invalid_data', `${name}: ${message}`, {
+    data: { issues: [{ in: 'query', pointer: `/${name}`, message }] },
   });
 }

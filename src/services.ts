@@ -59,6 +59,15 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
+/** Where the public keys of customers' token issuers come from. Answers are kept for a while. */
+export interface JwksSource {
+  /**
+   * The members of the `keys` array at `url`. With `isKidUnknown` the document is fetched anew, unless that was done
+   * a moment ago. Rejects when the document cannot be fetched or holds no keys.
+   */
+  keys(url: string, isKidUnknown?: boolean): Promise<readonly Record<string, unknown>[]>;
+}
+
 /** The ports that differ between compositions. Everything else is the same code everywhere. */
 export interface Services {
   readonly clock: Clock;
@@ -66,6 +75,11 @@ export interface Services {
   readonly ids: Ids;
   readonly vault: KeyVault;
   readonly log: Log;
+  readonly jwks: JwksSource;
+  /** Refusals of authorization signatures carry `data` that explains them. */
+  readonly diagnostics: boolean;
+  /** The word that stands for `service` on the wire. Tokens are signed with it inside, so they need it in time. */
+  readonly prefix: string;
 }
 
 /** The app whose credentials the request carried. */

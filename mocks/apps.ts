@@ -1,0 +1,12 @@
+/** The app of every sandbox. Its credentials are known to everybody, so that what a README shows works as it stands. */
+export const acmeApp = {
+  id: 'custossandboxapp000000000',
+  name: 'Acme',
+  secret: 'custos_sandbox_app_secret_for_local_use_only',
+  testAccount: {
+    id: 'custostestaccount00000000',
+    email: 'test-4010@example.com',
+    phone_number: '+1 555 555 4010',
+    otp_code: '401040',
+  },
+} as const;

@@ -1,0 +1,88 @@
+import { Command } from 'commander';
+import { ConfigError, readDatabaseConfig } from '../config.ts';
+
+interface AppsFlags {
+  overlap?: string;
+  data?: string;
+  name?: string;
+  json?: boolean;
+}
+
+const examples = `
+Works on the database of DATABASE_URL, or on a sandbox's folder with --data, also while it is running.
+
+Examples:
+  $ custos apps create --name 'Acme'
+  $ custos apps list --data ./custos
+  $ custos apps rotate-secret cm3k8v0q1x5z7b2n4w6y9t0ra`;
+
+/** `custos apps …`: the apps and their secrets. */
+export function appsCommand(): Command {
+  const apps = new Command('apps')
+    .description('create and list apps, change their secrets')
+    .addHelpText('after', examples);
+  apps.addCommand(
+    common(new Command('create').description('make an app; its secret is shown this once'))
+      .requiredOption('--name <text>', 'name of the app')
+      .action(async (flags: AppsFlags) => {
+        const app = await (await administration(flags)).createApp(flags.name ?? '');
+        print(
+          flags,
+          app,
+          `app id      ${app.id}\napp secret  ${app.secret}\n\nThe secret is not kept and will not be shown again.`,
+        );
+      }),
+  );
+  apps.addCommand(
+    common(new Command('list').description('list the apps, oldest first')).action(
+      async (flags: AppsFlags) => {
+        const list = await (await administration(flags)).listApps();
+        const lines = list.map(({ id, name, created_at }) => `${id}  ${created_at}  ${name}`);
+        print(
+          flags,
+          list,
+          lines.length === 0 ? 'no apps; make one with `custos apps create`' : lines.join('\n'),
+        );
+      },
+    ),
+  );
+  apps.addCommand(
+    common(new Command('rotate-secret').description('give an app a new secret; it is shown this once'))
+      .argument('<app-id>', 'id of the app')
+      .option('--overlap <seconds>', 'how long the old secret is still accepted', '0')
+      .action(async (appId: string, flags: AppsFlags) => {
+        const app = await (await administration(flags)).rotateSecret(appId, readOverlapMs(flags));
+        print(
+          flags,
+          app,
+          `app id      ${app.id}\napp secret  ${app.secret}\n\nThe secret is not kept and will not be shown again.`,
+        );
+      }),
+  );
+  return apps;
+}
+
+function common(command: Command): Command {
+  return command
+    .option('--data <folder>', "work on a sandbox's folder in place of DATABASE_URL")
+    .option('--json', 'print JSON')
+    .addHelpText('after', examples);
+}
+
+/** In milliseconds. Throws ConfigError. */
+function readOverlapMs({ overlap = '0' }: AppsFlags): number {
+  if (!/^\d{1,9}$/.test(overlap)) {
+    throw new ConfigError('this option cannot be used:', ['--overlap must be a whole number of seconds']);
+  }
+  return Number(overlap) * 1000;
+}
+
+async function administration(flags: AppsFlags) {
+  const config = readDatabaseConfig(flags);
+  const { administerApps } = await import('../compose/administration.ts');
+  return administerApps(config);
+}
+
+function print(flags: AppsFlags, value: unknown, text: string): void {
+  console.log(flags.json === true ? JSON.stringify(value) : text);
+}

@@ -1,0 +1,41 @@
+import type { RunningSandbox } from '../compose/local.ts';
+import type { SandboxConfig } from '../config.ts';
+
+/** What the person at the terminal needs to make the first request, and that request. */
+export function banner(server: RunningSandbox, config: SandboxConfig): string {
+  const { baseUrl, appId, appSecret, caFile, adminUrl } = server;
+  const lines = [
+    ['Base URL', baseUrl],
+    ['App id', appId],
+    ['App secret', appSecret],
+    ['Data', config.dataFolder ?? 'in memory, gone when this stops; --data <folder> keeps it'],
+    ['Trust', `${caFile} (certificate authority)`],
+    ['Docs', `${baseUrl}/docs`],
+    ...(adminUrl === undefined ? [] : [['Metrics', `${adminUrl}/metrics`]]),
+    ...(config.seed === undefined ? [] : [['Seed', `${config.seed}; never use it for real money`]]),
+  ];
+  return [
+    'Custos is ready.',
+    '',
+    ...lines.map(([label = '', value = '']) => `  ${label.padEnd(12)}${value}`),
+    '',
+    'Make a wallet:',
+    '',
+    curl(server, config.prefix),
+    '',
+    'Ctrl-C stops it.',
+  ].join('\n');
+}
+
+/** A request that works when pasted into a POSIX shell. */
+function curl({ baseUrl, appId, appSecret, caFile }: RunningSandbox, prefix: string): string {
+  return [
+    `curl --cacert ${quote(caFile)} -u ${quote(`${appId}:${appSecret}`)}`,
+    `  -H ${quote(`${prefix}-app-id: ${appId}`)} -H 'content-type: application/json'`,
+    `  ${quote(`${baseUrl}/v1/wallets`)} -d '{"chain_type":"ethereum"}'`,
+  ].join(' \\\n');
+}
+
+function quote(text: string): string {
+  return /^[A-Za-z0-9_./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

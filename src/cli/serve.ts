@@ -1,0 +1,42 @@
+import { Command, Option } from 'commander';
+import { readServeConfig } from '../config.ts';
+
+const settings = `
+Settings (environment):
+  DATABASE_URL             PostgreSQL, e.g. postgresql://user:password@host:5432/custos     needed
+  CUSTOS_MASTER_KEY        32 bytes in hex or base64 that seal every wallet key             needed,
+  CUSTOS_MASTER_KEY_FILE   or the file that holds them                                      one of the two
+  CUSTOS_TLS_CERT          PEM file of the certificate and its chain                        needed,
+  CUSTOS_TLS_KEY           PEM file of its private key                                      or the next
+  CUSTOS_TRUST_PROXY       addresses or subnets of the proxy that ends TLS and sends
+                           X-Forwarded-Proto and X-Forwarded-For
+  CUSTOS_PUBLIC_URLS       base URLs that clients sign, comma-separated                     needed
+  CUSTOS_HOST              address to listen on                                             0.0.0.0
+  CUSTOS_PORT              port to listen on                                                8443
+  CUSTOS_ADMIN_HOST        address of /metrics, /healthz, /readyz                           127.0.0.1
+  CUSTOS_ADMIN_PORT        its port, or off                                                 9464
+  CUSTOS_DATABASE_POOL     connections to the database                                      10
+  CUSTOS_RATE_LIMIT        requests per second and burst for each app; 0 is no limit        100/200
+  CUSTOS_RESPONSE_CHECK    check answers against the document: off, sampled, always         sampled
+  CUSTOS_PREFIX            the clients' own word for service                                service
+  CUSTOS_LOG_LEVEL         debug, info, warn, error, silent                                 info
+
+Examples:
+  $ custos migrate && custos serve
+  $ custos apps create --name 'Acme'`;
+
+/** `custos serve`: the production server. Refuses to start while anything it needs is missing. */
+export function serveCommand(): Command {
+  return new Command('serve')
+    .description('run the production server on PostgreSQL, configured by the environment')
+    .addOption(new Option('--seed <text>').hideHelp())
+    .addHelpText('after', settings)
+    .action(async (flags: { seed?: string }) => {
+      const config = readServeConfig(flags);
+      const [{ startProduction }, { stopOnSignal }] = await Promise.all([
+        import('../compose/production.ts'),
+        import('./serve-until-stopped.ts'),
+      ]);
+      await stopOnSignal(await startProduction(config));
+    });
+}

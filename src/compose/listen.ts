@@ -1,0 +1,86 @@
+import { isIP } from 'node:net';
+import type { ListenConfig } from '../config.ts';
+import { type AppOptions, createApp } from '../http/app.ts';
+import type { Observe } from '../http/pipeline.ts';
+import { startServer } from '../http/server.ts';
+import { packageRoot } from '../package-root.ts';
+
+/** Everything that listening needs and the compositions choose. */
+export interface ListenOptions
+  extends Pick<
+    AppOptions,
+    'run' | 'authenticate' | 'transport' | 'rateLimit' | 'clock' | 'log' | 'newRequestId' | 'mounts'
+  > {
+  readonly config: Pick<ListenConfig, 'host' | 'port' | 'adminPort' | 'prefix' | 'publicUrls'>;
+  readonly adminHost: string;
+  /** PEM; undefined where a proxy ends TLS. */
+  readonly tls: { readonly key: string; readonly cert: string } | undefined;
+  /** Rejects while requests cannot be served. */
+  readonly checkReady: () => Promise<void>;
+}
+
+/** A server whose requests are answered. */
+export interface Listening {
+  /** Where clients on this machine reach it. No trailing slash. */
+  readonly baseUrl: string;
+  readonly adminUrl: string | undefined;
+  /** Stops accepting and finishes what has begun. */
+  close(): Promise<void>;
+}
+
+/** Opens the port, and the admin port where there is one. */
+export async function listen(options: ListenOptions): Promise<Listening> {
+  const { config, tls } = options;
+  let baseUrl: string | undefined;
+  let countInFlight = (): number => 0;
+  const metrics = await metricsOf(config.adminPort, () => countInFlight());
+  const app = await createApp({
+    ...options,
+    prefix: config.prefix,
+    packageRoot: packageRoot(),
+    publicBaseUrls: () => (baseUrl === undefined ? config.publicUrls : [...config.publicUrls, baseUrl]),
+    observe: metrics?.observe,
+  });
+  const server = await startServer({ ...options, ...config, tls, handler: app });
+  countInFlight = () => server.inFlight();
+  baseUrl = `${tls === undefined ? 'http' : 'https'}://${hostInUrl(config.host)}:${server.port}`;
+  try {
+    const admin =
+      metrics === undefined || config.adminPort === undefined
+        ? undefined
+        : await startAdmin({ ...options, host: options.adminHost, port: config.adminPort, metrics });
+    const adminUrl = admin === undefined ? undefined : `http://${hostInUrl(options.adminHost)}:${admin.port}`;
+    return {
+      baseUrl,
+      adminUrl,
+      async close() {
+        // The admin port goes last: until then it tells how many requests are still at work.
+        await server.close();
+        await admin?.close();
+      },
+    };
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+}
+
+/** Loaded only where somebody may ask for them. */
+async function metricsOf(adminPort: number | undefined, countInFlight: () => number) {
+  if (adminPort === undefined) return undefined;
+  const { createMetrics } = await import('../http/metrics.ts');
+  const metrics: { observe: Observe } & ReturnType<typeof createMetrics> = createMetrics(countInFlight);
+  return metrics;
+}
+
+async function startAdmin(options: Parameters<typeof import('../http/admin-server.ts').startAdminServer>[0]) {
+  const { startAdminServer } = await import('../http/admin-server.ts');
+  return startAdminServer(options);
+}
+
+/** The host as a URL on this machine writes it: every-address hosts become loopback, IPv6 gets brackets. */
+function hostInUrl(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return isIP(host) === 6 ? `[${host}]` : host;
+}

@@ -1,0 +1,47 @@
+import {
+  type KeptCertificate,
+  keptCertificate,
+  temporaryCertificateFolder,
+} from '../adapters/certificate.ts';
+import { systemClock } from '../adapters/clock.ts';
+import { systemEntropy } from '../adapters/entropy.ts';
+import { makeLog, silentLog } from '../adapters/log.ts';
+import type { SandboxConfig } from '../config.ts';
+import type { RateLimitOptions } from '../http/rate-limit.ts';
+import type { Log } from '../services.ts';
+import type { Listening } from './listen.ts';
+
+/** What a server on this machine tells about itself once it answers. */
+export interface RunningSandbox extends Listening {
+  readonly appId: string;
+  readonly appSecret: string;
+  /** The certificate authority to trust, as a file and as PEM. */
+  readonly caFile: string;
+  readonly caPem: string;
+}
+
+/** The certificate of a server on this machine: from its folder, else from one that all such servers share. */
+export function certificateFor(config: SandboxConfig): Promise<KeptCertificate> {
+  const hosts = [
+    config.host,
+    ...config.publicUrls.map((url) => new URL(url).hostname.replace(/^\[|\]$/g, '')),
+  ];
+  const everywhere = new Set(['0.0.0.0', '::']);
+  return keptCertificate(config.dataFolder ?? temporaryCertificateFolder(), {
+    clock: systemClock,
+    entropy: systemEntropy,
+    hosts: hosts.filter((host) => !everywhere.has(host)),
+  });
+}
+
+/** JSON on standard output, or readable lines on standard error; with `quiet` only what went wrong. */
+export function logFor(config: SandboxConfig): Log {
+  if (config.logLevel === 'silent') return silentLog;
+  const level = config.quiet ? 'error' : config.logLevel;
+  return makeLog({ level, format: config.json ? 'json' : 'text', descriptor: config.json ? 1 : 2 });
+}
+
+export function rateLimitFor({ rateLimit }: Pick<SandboxConfig, 'rateLimit'>): RateLimitOptions | undefined {
+  if (rateLimit === undefined) return undefined;
+  return { points: rateLimit.perSecond, durationSeconds: 1, burst: rateLimit.burst };
+}

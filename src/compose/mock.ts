@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { acmeApp } from '../../mocks/apps.ts';
+import { systemClock } from '../adapters/clock.ts';
+import { systemEntropy } from '../adapters/entropy.ts';
+import { makeIds } from '../adapters/ids.ts';
+import { readSandboxConfig, type SandboxConfig } from '../config.ts';
+import { ApiError } from '../errors.ts';
+import { responseValidators } from '../generated/response-validators.js';
+import type { Exchange } from '../http/exchange.ts';
+import { createResponseCheck } from '../http/response-check.ts';
+import { answerFromExamples, readExamples } from '../mock/answer-from-examples.ts';
+import { packageRoot } from '../package-root.ts';
+import type { Log } from '../services.ts';
+import { listen } from './listen.ts';
+import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+
+/** Starts a server that answers every operation with the document's examples. It keeps nothing and signs nothing. */
+export async function startMock(
+  options: Partial<SandboxConfig> & { log?: Log } = {},
+): Promise<RunningSandbox> {
+  const config: SandboxConfig = { ...readSandboxConfig({}), ...options };
+  const log = options.log ?? logFor(config);
+  const certificate = await certificateFor(config);
+  const document = JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8'));
+  const examples = readExamples(document);
+  const check = createResponseCheck({ mode: 'always', validators: responseValidators, log });
+  const requestIds = makeIds(systemEntropy);
+  const listening = await listen({
+    config,
+    log,
+    clock: systemClock,
+    newRequestId: () => requestIds.uuid(),
+    transport: { plainHttp: config.plainHttp, trustedProxies: [] },
+    tls: certificate,
+    adminHost: config.host,
+    rateLimit: rateLimitFor(config),
+    authenticate: requireCredentials,
+    checkReady: async () => undefined,
+    async run(exchange) {
+      const { operation } = exchange.route!;
+      const answer = answerFromExamples(examples.get(operation.id)!, {
+        prefer: headerText(exchange, 'prefer'),
+        body: exchange.body,
+        successStatus: operation.successStatus,
+      });
+      check(exchange, answer.status, answer.body);
+      return answer;
+    },
+  });
+  const { appId = acmeApp.id, appSecret = acmeApp.secret } = config;
+  return { ...listening, appId, appSecret, caFile: certificate.caFile, caPem: certificate.ca };
+}
+
+/** CHOICE: credentials must be there, as the contract asks, and may be any. */
+function requireCredentials(exchange: Exchange): void {
+  const appId = headerText(exchange, 'service-app-id') ?? '';
+  exchange.app = { id: appId, name: '' };
+  if (exchange.route?.operation.security === 'none') return;
+  const schemes =
+    exchange.route?.operation.security === 'app-or-user' ? /^(basic|bearer) +\S/i : /^basic +\S/i;
+  if (!schemes.test(exchange.headers.authorization ?? '')) throw new ApiError('missing_or_invalid_token');
+  if (appId === '') throw new ApiError('missing_or_invalid_service_app_id');
+}
+
+function headerText(exchange: Exchange, name: string): string | undefined {
+  const value = exchange.headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
+}

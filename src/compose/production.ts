@@ -1,0 +1,119 @@
+import { hash } from 'node:crypto';
+import { systemClock } from '../adapters/clock.ts';
+import { systemEntropy } from '../adapters/entropy.ts';
+import { makeIds } from '../adapters/ids.ts';
+import { createHttpJwks } from '../adapters/jwks-http.ts';
+import { makeLog, silentLog } from '../adapters/log.ts';
+import { createMasterKeyVault } from '../adapters/vault-master-key.ts';
+import type { ServeConfig } from '../config.ts';
+import { createAppDirectory } from '../domain/apps/app-directory.ts';
+import { answerOnce } from '../domain/idempotency/answer-once.ts';
+import { createUserTokens } from '../domain/tokens/verify-access-token.ts';
+import { registry } from '../generated/registry.ts';
+import { responseValidators } from '../generated/response-validators.js';
+import { createAuthenticate } from '../http/authenticate.ts';
+import { defaultRateLimit, type RateLimitOptions } from '../http/rate-limit.ts';
+import { createResponseCheck } from '../http/response-check.ts';
+import { createRunOperation } from '../http/run-operation.ts';
+import { unitsOf } from '../http/unit-of-work.ts';
+import type { Log, Services } from '../services.ts';
+import { StartError } from '../start-error.ts';
+import { pendingMigrations } from '../storage/migrate.ts';
+import { type Database, openDatabase } from '../storage/open-database.ts';
+import { postgresPool } from '../storage/postgres-dialect.ts';
+import { type Listening, listen } from './listen.ts';
+
+/** Starts the production server. Throws StartError when the database is not ready for this version. */
+export async function startProduction(
+  config: ServeConfig,
+  log: Log = config.logLevel === 'silent'
+    ? silentLog
+    : makeLog({ level: config.logLevel, format: 'json', descriptor: 1 }),
+): Promise<Listening> {
+  const clock = systemClock;
+  const entropy = systemEntropy;
+  const vault = createMasterKeyVault({
+    // Named by its digest, so that a row tells which key it needs and nothing about it.
+    masterKeys: [{ id: hash('sha256', config.masterKey).slice(0, 16), key: config.masterKey }],
+    entropy,
+  });
+  const ids = makeIds(entropy);
+  const jwks = createHttpJwks(clock);
+  const services: Services = {
+    clock,
+    entropy,
+    ids,
+    vault,
+    jwks,
+    log,
+    prefix: config.prefix,
+    diagnostics: false,
+  };
+  const onConnectionError = (err: Error): void => log.warn({ err }, 'a connection to the database broke');
+  const database = await openDatabase({
+    kind: 'postgres',
+    url: config.databaseUrl,
+    poolSize: config.databasePoolSize,
+    onConnectionError,
+  });
+  // Requests are counted in the same database, on connections of their own: they must not wait for the work.
+  const counters = postgresPool({ connectionString: config.databaseUrl, max: 2 }, onConnectionError);
+  const closeAll = async (): Promise<void> => {
+    await Promise.all([database.close(), counters.end()]);
+  };
+  try {
+    await requireMigrated(database);
+    const apps = createAppDirectory(database.orm, clock);
+    const openUnit = unitsOf(database);
+    const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
+    const run = createRunOperation({
+      services,
+      registry,
+      openUnit,
+      idempotency: answerOnce('postgres'),
+      check,
+    });
+    const listening = await listen({
+      transport: { plainHttp: false, trustedProxies: config.trustedProxies },
+      clock,
+      log,
+      newRequestId: () => ids.uuid(),
+      config,
+      run,
+      authenticate: createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
+      rateLimit: rateLimitOf(config, counters),
+      tls: config.tls,
+      adminHost: config.adminHost,
+      checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
+    });
+    log.info({ url: listening.baseUrl, admin: listening.adminUrl }, 'ready');
+    return {
+      ...listening,
+      async close() {
+        await listening.close();
+        await closeAll();
+        log.info({}, 'stopped');
+      },
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+async function requireMigrated(database: Database): Promise<void> {
+  const missing = await pendingMigrations(database.orm);
+  if (missing.length === 0) return;
+  throw new StartError(
+    `the database lacks ${missing.length} migration(s) of this version; run \`custos migrate\` first`,
+  );
+}
+
+function rateLimitOf(
+  { rateLimit }: ServeConfig,
+  pool: NonNullable<RateLimitOptions['postgres']>['pool'],
+): RateLimitOptions | undefined {
+  if (rateLimit === undefined) return undefined;
+  const { perSecond: points, burst } = rateLimit;
+  return { ...defaultRateLimit, points, burst, postgres: { pool } };
+}

@@ -1,0 +1,151 @@
+import { acmeApp } from '../../mocks/apps.ts';
+import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
+import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
+import { makeIds } from '../adapters/ids.ts';
+import { createHttpJwks } from '../adapters/jwks-http.ts';
+import { databaseOf, drawMasterKeyHex, recallSandbox, rememberSandbox } from '../adapters/sandbox-folder.ts';
+import { createMasterKeyVault } from '../adapters/vault-master-key.ts';
+import { readSandboxConfig, type SandboxConfig } from '../config.ts';
+import { createAppDirectory } from '../domain/apps/app-directory.ts';
+import { answerOnce } from '../domain/idempotency/answer-once.ts';
+import { createUserTokens } from '../domain/tokens/verify-access-token.ts';
+import { registry } from '../generated/registry.ts';
+import { responseValidators } from '../generated/response-validators.js';
+import { createAuthenticate } from '../http/authenticate.ts';
+import { createResponseCheck } from '../http/response-check.ts';
+import { createRunOperation } from '../http/run-operation.ts';
+import { unitsOf } from '../http/unit-of-work.ts';
+import type { Log, Services } from '../services.ts';
+import { type Database, openDatabase } from '../storage/open-database.ts';
+import { resetDatabase } from '../storage/reset-database.ts';
+import { controlPlane } from './control-plane.ts';
+import { listen } from './listen.ts';
+import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+import { ensureSeeds, plantSeeds } from './seeds.ts';
+
+/** CHOICE: a seeded sandbox begins here with its clock stopped, so that times are the same in every run. */
+export const seededStartMs = Date.UTC(2026, 0, 1);
+
+/** What a caller in the same process can do with a sandbox beside calling it. */
+export interface Sandbox extends RunningSandbox {
+  readonly clock: AdjustableClock;
+  readonly services: Services;
+  readonly database: Database;
+  /** Back to the seeds, as `POST /_sandbox/reset`. */
+  reset(): Promise<void>;
+}
+
+/** Starts a sandbox; what is left out is as `custos sandbox` has it. */
+export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log } = {}): Promise<Sandbox> {
+  const config: SandboxConfig = { ...readSandboxConfig({}), ...options };
+  const memory = recall(config);
+  const certificate = await certificateFor(config);
+  const log = options.log ?? logFor(config);
+
+  // The seed gives ids, keys and secrets. What no answer shows (seals, serial numbers) is random in any case.
+  const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
+  const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
+  const vault = createMasterKeyVault({
+    masterKeys: [{ id: 'local', key: Buffer.from(memory.masterKeyHex, 'hex') }],
+    entropy: systemEntropy,
+  });
+  const services: Services = {
+    clock,
+    entropy,
+    ids: makeIds(entropy),
+    vault,
+    jwks: createHttpJwks(systemClock),
+    log,
+    prefix: config.prefix,
+    diagnostics: true,
+  };
+  const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
+  const database = await openDatabase({ kind: 'sqlite', file });
+  const apps = createAppDirectory(database.orm, clock);
+  const openUnit = unitsOf(database);
+  const validators = responseValidators;
+  const check = createResponseCheck({ mode: 'always', validators, log });
+  const run = createRunOperation({ services, registry, openUnit, idempotency: answerOnce('sqlite'), check });
+
+  const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
+  const reset = async (): Promise<void> => {
+    await resetDatabase(database);
+    clock.reset();
+    restart();
+    await plantSeeds(seeds);
+    apps.announceChange();
+  };
+  const requestIds = makeIds(requestEntropy);
+  const http = {
+    transport: { plainHttp: config.plainHttp, trustedProxies: [] },
+    clock,
+    log,
+    newRequestId: () => requestIds.uuid(),
+  };
+  try {
+    await ensureSeeds(seeds);
+    const control = await controlPlane({ ...http, config, services, clock, database, apps, reset });
+    const listening = await listen({
+      ...http,
+      config,
+      run,
+      authenticate: createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
+      rateLimit: rateLimitFor(config),
+      tls: certificate,
+      adminHost: config.host,
+      checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
+      mounts: [control],
+    });
+    return {
+      ...listening,
+      appId: memory.appId,
+      appSecret: memory.appSecret,
+      caFile: certificate.caFile,
+      caPem: certificate.ca,
+      clock,
+      services,
+      database,
+      reset,
+      async close() {
+        await listening.close();
+        await database.close();
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** What the folder remembers, or a beginning; flags win over both. */
+function recall(config: SandboxConfig) {
+  const folder = config.dataFolder;
+  const kept = folder === undefined ? undefined : recallSandbox(folder);
+  const memory = {
+    appId: config.appId ?? kept?.appId ?? acmeApp.id,
+    appSecret: config.appSecret ?? kept?.appSecret ?? acmeApp.secret,
+    masterKeyHex: kept?.masterKeyHex ?? drawMasterKeyHex(systemEntropy),
+    starts: (kept?.starts ?? 0) + 1,
+  };
+  if (folder !== undefined) rememberSandbox(folder, memory);
+  return memory;
+}
+
+/**
+ * The main stream of bytes and the one of request ids.
+ *
+ * CHOICE: a seeded sandbox that finds data in its folder draws from the seed and the number of the start; from the
+ * seed alone it would draw the ids again that the data holds already.
+ */
+function entropyOf(seed: string | undefined, starts: number) {
+  if (seed === undefined) {
+    return { entropy: systemEntropy, requestEntropy: systemEntropy, restart: () => undefined };
+  }
+  const text = starts === 1 ? seed : `${seed}\n${starts}`;
+  const [entropy, requestEntropy] = [seededEntropy(text), seededEntropy(`${text}\nrequests`)];
+  const restart = (): void => {
+    entropy.reset();
+    requestEntropy.reset();
+  };
+  return { entropy, requestEntropy, restart };
+}

@@ -1,0 +1,71 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { acmeApp } from '../../mocks/apps.ts';
+import type { SandboxConfig } from '../config.ts';
+import { hashAppSecret, secretsInForce } from '../domain/apps/app-secret.ts';
+import { checkAppSettings } from '../domain/apps/app-settings.ts';
+import { createApp } from '../domain/apps/create-app.ts';
+import { type AppSettings, getApp } from '../domain/apps/find-app.ts';
+import { rotateAppSecret, updateApp } from '../domain/apps/update-app.ts';
+import type { OperationContext, Services } from '../services.ts';
+import type { Database } from '../storage/open-database.ts';
+import { plantSeedData } from './seed-data.ts';
+
+/** What a sandbox begins with. */
+export interface Seeds {
+  readonly config: Pick<SandboxConfig, 'seedData' | 'jwtPublicKeyPem'>;
+  readonly appId: string;
+  readonly appSecret: string;
+  readonly services: Services;
+  readonly database: Database;
+}
+
+/** Makes the app and, when asked for, the named seed data in an empty database. */
+export function plantSeeds(seeds: Seeds): Promise<void> {
+  return inTransaction(seeds, async (context) => {
+    const { nowMs } = context;
+    await createApp(context, {
+      id: seeds.appId,
+      name: acmeApp.name,
+      secret: seeds.appSecret,
+      settings: checkAppSettings({
+        ...settingsOf(seeds),
+        test_accounts: [{ ...acmeApp.testAccount, created_at_ms: nowMs, updated_at_ms: nowMs }],
+      }),
+    });
+    if (seeds.config.seedData) await plantSeedData(context);
+  });
+}
+
+/** Makes the seeds unless the app is there already; then only sees that its credentials and settings are as told. */
+export async function ensureSeeds(seeds: Seeds): Promise<void> {
+  const app = await getApp(seeds.database.orm.em.fork(), seeds.appId);
+  if (app === undefined) return plantSeeds(seeds);
+  return inTransaction(seeds, async (context) => {
+    const wanted = hashAppSecret(seeds.appSecret, context.nowMs).hash;
+    const isKnown = secretsInForce(app.secretHashes, context.nowMs).some(({ hash }) => hash === wanted);
+    if (!isKnown) await rotateAppSecret(context, app.id, { overlapMs: 0, secret: seeds.appSecret });
+    const settings = checkAppSettings(settingsOf(seeds));
+    if (Object.keys(settings).length > 0) await updateApp(context, app.id, { settings });
+  });
+}
+
+function settingsOf({ config }: Seeds): AppSettings {
+  const { jwtPublicKeyPem } = config;
+  return jwtPublicKeyPem === undefined ? {} : { jwt_auth: { verification_key: jwtPublicKeyPem } };
+}
+
+function inTransaction(
+  { services, database, appId }: Seeds,
+  work: (context: OperationContext) => Promise<void>,
+): Promise<void> {
+  return database.orm.em.fork().transactional((em) =>
+    work({
+      ...services,
+      em: em as SqlEntityManager,
+      app: { id: appId, name: acmeApp.name },
+      nowMs: services.clock.now(),
+      requestId: 'seeds',
+      proof: { signatures: [], canonicalPayloads: () => [], expiryMs: undefined, userId: undefined },
+    }),
+  );
+}

@@ -1,0 +1,184 @@
+import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+
+// Each check notes what is wrong and goes on with something of the right type, so that all faults are told together.
+type Faults = string[];
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Requests per second that one app may send, and how many at once. */
+export interface RateLimit {
+  perSecond: number;
+  burst: number;
+}
+
+/** The items of a comma-separated list, trimmed, without empty ones. */
+export function items(list: string | undefined): string[] {
+  return (list ?? '').split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()]));
+}
+
+export function count(
+  faults: Faults,
+  name: string,
+  text: string,
+  { least, most }: { least: number; most: number },
+): number {
+  const value = Number(text);
+  const isCount = /^\d+$/.test(text) && value >= least && value <= most;
+  if (!isCount) faults.push(`${name} must be a whole number from ${least} to ${most}, not \`${text}\``);
+  return value;
+}
+
+/** A TCP port; 0 asks for any free one. */
+export function port(faults: Faults, name: string, text: string): number {
+  return count(faults, name, text, { least: 0, most: 65_535 });
+}
+
+export function oneOf<T extends string>(
+  faults: Faults,
+  name: string,
+  text: string,
+  choices: readonly T[],
+): T {
+  if (!choices.includes(text as T))
+    faults.push(`${name} must be one of ${choices.join(', ')}, not \`${text}\``);
+  return text as T;
+}
+
+/** The word that a client says in place of `service`. */
+export function prefix(faults: Faults, name: string, text: string): string {
+  if (!/^[a-z][a-z0-9]{0,31}$/.test(text)) {
+    faults.push(`${name} must be one lower-case word of at most 32 letters and digits, not \`${text}\``);
+  }
+  return text;
+}
+
+/** `100` or `100/200`: requests per second and burst, which is twice as many when left out; 0 is no limit. */
+export function rateLimit(faults: Faults, name: string, text: string): RateLimit | undefined {
+  const [perSecondText = '', burstText] = text.split('/');
+  const perSecond = count(faults, name, perSecondText, { least: 0, most: 1_000_000 });
+  if (perSecond === 0) return undefined;
+  const burst =
+    burstText === undefined ? perSecond * 2 : count(faults, name, burstText, { least: 1, most: 1_000_000 });
+  return { perSecond, burst };
+}
+
+/** Base URLs, returned without trailing slash. */
+export function publicUrls(faults: Faults, name: string, urls: readonly string[]): string[] {
+  return urls.map((text) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    const isBase =
+      url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
+    if (!isBase) faults.push(`${name} must be an http(s) URL without query, not \`${text}\``);
+    return text.replace(/\/+$/, '');
+  });
+}
+
+/** Addresses and subnets, comma-separated. */
+export function proxies(faults: Faults, name: string, list: string): string[] {
+  const entries = items(list);
+  for (const entry of entries) {
+    const [address = '', bits, ...rest] = entry.split('/');
+    const most = isIP(address) === 6 ? 128 : 32;
+    const isSubnet = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most);
+    if (isIP(address) === 0 || !isSubnet || rest.length > 0) {
+      faults.push(`${name} must list addresses or subnets such as \`10.0.0.0/8\`, not \`${entry}\``);
+    }
+  }
+  return entries;
+}
+
+/** The value of DATABASE_URL. It may hold a password and is never repeated. */
+export function databaseUrl(faults: Faults, text: string | undefined): string {
+  const example = '`postgresql://user:password@host:5432/custos`';
+  if (text === undefined || text === '') {
+    faults.push(`DATABASE_URL is missing: where PostgreSQL is, e.g. ${example}`);
+  } else if (!/^postgres(ql)?:\/\/.+\/.+/.test(text) || !URL.canParse(text)) {
+    faults.push(`DATABASE_URL must look like ${example}`);
+  }
+  return text ?? '';
+}
+
+/** The SPKI PEM of the public key, certificate or private key in a file; RSA or P-256. */
+export function publicKeyFile(faults: Faults, name: string, path: string): string | undefined {
+  const pem = readText(faults, name, path);
+  if (pem === undefined) return undefined;
+  try {
+    const key = readPublicKey(pem);
+    if (key.asymmetricKeyType === 'rsa' || key.asymmetricKeyDetails?.namedCurve === 'prime256v1') {
+      return key.export({ type: 'spki', format: 'pem' }).toString();
+    }
+    faults.push(`${name}: \`${path}\` must hold an RSA or a P-256 key, to verify RS256 or ES256`);
+  } catch {
+    faults.push(`${name}: \`${path}\` holds no PEM key or certificate`);
+  }
+  return undefined;
+}
+
+/** 32 bytes, in hex or base64, from the environment or a file it names. */
+export function masterKey(faults: Faults, env: Environment): Uint8Array {
+  const { CUSTOS_MASTER_KEY: text, CUSTOS_MASTER_KEY_FILE: path } = env;
+  if (text === undefined && path === undefined) {
+    faults.push(
+      'CUSTOS_MASTER_KEY or CUSTOS_MASTER_KEY_FILE is missing: 32 bytes in hex or base64, e.g. from `openssl rand -hex 32`; keep it safe, without it no wallet can sign',
+    );
+    return new Uint8Array();
+  }
+  if (text !== undefined && path !== undefined) {
+    faults.push('CUSTOS_MASTER_KEY and CUSTOS_MASTER_KEY_FILE are both set; keep one');
+    return new Uint8Array();
+  }
+  const name = text === undefined ? 'CUSTOS_MASTER_KEY_FILE' : 'CUSTOS_MASTER_KEY';
+  const encoded = (text ?? readText(faults, name, path ?? ''))?.trim();
+  if (encoded === undefined) return new Uint8Array();
+  const isHex = /^[0-9a-fA-F]{64}$/.test(encoded);
+  const key = isHex ? Buffer.from(encoded, 'hex') : Buffer.from(encoded, 'base64');
+  if (key.length !== 32) faults.push(`${name} must be 32 bytes in hex or base64; it holds ${key.length}`);
+  return new Uint8Array(key);
+}
+
+/** The server's own certificate and key, or neither where a trusted proxy ends TLS. */
+export function tls(
+  faults: Faults,
+  env: Environment,
+  hasProxy: boolean,
+): { cert: string; key: string } | undefined {
+  const { CUSTOS_TLS_CERT: certPath, CUSTOS_TLS_KEY: keyPath } = env;
+  if (certPath === undefined && keyPath === undefined) {
+    if (!hasProxy) {
+      faults.push(
+        'CUSTOS_TLS_CERT and CUSTOS_TLS_KEY are missing: PEM files of the server; or set CUSTOS_TRUST_PROXY to the addresses of the proxy that ends TLS',
+      );
+    }
+    return undefined;
+  }
+  if (certPath === undefined) faults.push('CUSTOS_TLS_CERT is missing beside CUSTOS_TLS_KEY');
+  if (keyPath === undefined) faults.push('CUSTOS_TLS_KEY is missing beside CUSTOS_TLS_CERT');
+  const cert = certPath === undefined ? undefined : readText(faults, 'CUSTOS_TLS_CERT', certPath);
+  const key = keyPath === undefined ? undefined : readText(faults, 'CUSTOS_TLS_KEY', keyPath);
+  if (cert === undefined || key === undefined) return undefined;
+  try {
+    if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
+      faults.push('CUSTOS_TLS_KEY is not the key of CUSTOS_TLS_CERT');
+    }
+  } catch {
+    faults.push(
+      'CUSTOS_TLS_CERT and CUSTOS_TLS_KEY must be a PEM certificate and an unencrypted PEM private key',
+    );
+  }
+  return { cert, key };
+}
+
+function readText(faults: Faults, name: string, path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    faults.push(`${name}: cannot read \`${path}\` (${(error as NodeJS.ErrnoException).code})`);
+    return undefined;
+  }
+}
+
+function readPublicKey(pem: string): KeyObject {
+  return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem);
+}

@@ -1,0 +1,126 @@
+import { isDeepStrictEqual } from 'node:util';
+import { ApiError } from '../errors.ts';
+import { type Preference, parsePrefer } from './prefer.ts';
+
+/** The examples of one answer by name; no entry means that the answer has no body. */
+type Examples = ReadonlyMap<string, unknown>;
+
+/** What the document shows of one operation. */
+export interface OperationExamples {
+  readonly requests: Examples;
+  /** By status. */
+  readonly responses: ReadonlyMap<string, Examples>;
+}
+
+/** The examples of every operation by its id. */
+export type ExampleBook = ReadonlyMap<string, OperationExamples>;
+
+export interface ExampleAnswer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers: Record<string, string>;
+}
+
+interface MediaTypes {
+  content?: Record<string, { examples?: Record<string, { value?: unknown }> }>;
+}
+
+interface DocumentOperation {
+  operationId: string;
+  requestBody?: MediaTypes;
+  responses: Record<string, MediaTypes>;
+}
+
+/** Collects the examples of an OpenAPI document. */
+export function readExamples(document: { paths: Record<string, Record<string, unknown>> }): ExampleBook {
+  const operations = Object.values(document.paths).flatMap(
+    (item) => Object.values(item) as DocumentOperation[],
+  );
+  return new Map(
+    operations.map(({ operationId, requestBody, responses }) => [
+      operationId,
+      {
+        requests: examplesOf(requestBody ?? {}),
+        responses: new Map(
+          Object.entries(responses).map(([status, response]) => [status, examplesOf(response)]),
+        ),
+      },
+    ]),
+  );
+}
+
+function examplesOf({ content }: MediaTypes): Examples {
+  const examples = content?.['application/json']?.examples ?? {};
+  return new Map(Object.entries(examples).map(([name, { value }]) => [name, value]));
+}
+
+/**
+ * The documented answer to a request: the one that `prefer` names, else the success whose example belongs to the
+ * body, else the first success.
+ *
+ * Throws invalid_request for a status or an example that the document does not have; the text lists those it has.
+ */
+export function answerFromExamples(
+  { requests, responses }: OperationExamples,
+  { prefer, body, successStatus }: { prefer: string | undefined; body: unknown; successStatus: number },
+): ExampleAnswer {
+  const preference = parsePrefer(prefer);
+  const status = preference.code ?? statusWith(responses, preference.example, String(successStatus));
+  const examples = responses.get(status);
+  if (examples === undefined) throw notDocumented('code', status, responses.keys());
+  const name = preference.example ?? nameFor(examples, requests, body);
+  if (name !== undefined && !examples.has(name)) {
+    const choices = preference.code === undefined ? allNames(responses) : examples.keys();
+    throw notDocumented('example', name, choices);
+  }
+  const value = name === undefined ? undefined : examples.get(name);
+  return { status: Number(status), body: value, headers: appliedHeader(preference) };
+}
+
+/** The status that has an example of this name, the success first. */
+function statusWith(
+  responses: OperationExamples['responses'],
+  example: string | undefined,
+  successStatus: string,
+): string {
+  if (example === undefined || responses.get(successStatus)?.has(example)) return successStatus;
+  const found = [...responses].find(([, examples]) => examples.has(example));
+  return found?.[0] ?? successStatus;
+}
+
+/**
+ * The example that belongs to a request: named like the request example that the body equals, or like one of the
+ * body's own words, such as its `method` or `chain_type`; else the first.
+ */
+function nameFor(examples: Examples, requests: Examples, body: unknown): string | undefined {
+  const [first] = examples.keys();
+  if (examples.size < 2 || typeof body !== 'object' || body === null) return first;
+  const same = [...requests].find(([name, value]) => examples.has(name) && isDeepStrictEqual(value, body));
+  const word = Object.values(body).find((value) => typeof value === 'string' && examples.has(value));
+  return same?.[0] ?? word ?? first;
+}
+
+function allNames(responses: OperationExamples['responses']): string[] {
+  return [...new Set([...responses.values()].flatMap((examples) => [...examples.keys()]))];
+}
+
+function notDocumented(kind: 'code' | 'example', wanted: string, known: Iterable<string>): ApiError {
+  const choices = [...known];
+  const listed = choices.length === 0 ? 'none' : choices.join(', ');
+  return new ApiError(
+    'invalid_request',
+    `Prefer: the document has no ${kind} \`${wanted}\` here, only: ${listed}`,
+    {
+      data: { [`${kind}s`]: choices },
+    },
+  );
+}
+
+/** RFC 7240 §3. */
+function appliedHeader({ code, example }: Preference): Record<string, string> {
+  const applied = [
+    ...(code === undefined ? [] : [`code=${code}`]),
+    ...(example === undefined ? [] : [`example=${example}`]),
+  ];
+  return applied.length === 0 ? {} : { 'preference-applied': applied.join(', ') };
+}
