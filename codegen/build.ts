@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { build } from 'esbuild';
 
@@ -7,7 +7,8 @@ import { build } from 'esbuild';
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist');
-const recordFile = join(out, 'build.json');
+const recordName = 'build.json';
+const recordFile = join(out, recordName);
 const oldestNode = 24;
 
 // Packages with machine code, and packages whose files are found by their place.
@@ -104,10 +105,8 @@ async function bundle(previous: Record | undefined): Promise<void> {
   ];
   const outputs = files.map(({ path }) => path);
   for (const { path, contents } of files) {
-    mkdirSync(dirname(join(out, path)), { recursive: true });
-    writeFileSync(join(out, path), contents);
+    put(path, contents);
   }
-  chmodSync(join(out, 'custos.js'), 0o755);
   const read = ['codegen/build.ts', 'package-lock.json', ...Object.keys(result.metafile.inputs)];
   const inputs = Object.fromEntries(read.map((path) => [path, stateOf(path)]));
   // Chunks of the build before stay for a server that still runs from them; those before them go.
@@ -115,7 +114,16 @@ async function bundle(previous: Record | undefined): Promise<void> {
   for (const path of previous?.older ?? []) {
     if (!outputs.includes(path) && !older.includes(path)) rmSync(join(out, path), { force: true });
   }
-  writeFileSync(recordFile, `${JSON.stringify({ inputs, outputs, older } satisfies Record)}\n`);
+  put(recordName, `${JSON.stringify({ inputs, outputs, older } satisfies Record)}\n`);
+}
+
+/** A program that starts while this writes finds each file whole. */
+function put(path: string, contents: string | Uint8Array): void {
+  const file = join(out, path);
+  const draft = `${file}.${process.pid}`;
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(draft, contents, { mode: 0o755 });
+  renameSync(draft, file);
 }
 
 const last = readRecord();

@@ -1,5 +1,5 @@
 import type { SetCandidate } from './action.ts';
-import { compareDecimals, parseDecimal, type ValueKind } from './values.ts';
+import { compareDecimals, parseDecimal, tronAddressText, type ValueKind } from './values.ts';
 
 /** Operators of a condition. */
 export type Operator =
@@ -79,6 +79,7 @@ export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
   if (kind === 'number' && !observed.startsWith('-')) {
     return { texts: [observed, `0x${BigInt(observed).toString(16)}`], ignoreCase: true };
   }
+  if (kind === 'tron_address') return { texts: [observed, tronAddressText(observed)], ignoreCase: false };
   return { texts: [observed], ignoreCase: kind === 'evm_address' || kind === 'hex' };
 }
 

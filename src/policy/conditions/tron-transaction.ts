@@ -7,10 +7,10 @@ type TronContract = NonNullable<ActionUnit['tronContract']>;
 
 const METHODS = ['tron_signTransaction', 'tron_sendTransaction', 'signTransactionBytes'];
 
-const FIELDS: Readonly<Record<string, 'number' | 'text'>> = {
-  'TransferContract.to_address': 'text',
+const FIELDS: Readonly<Record<string, 'number' | 'tron_address'>> = {
+  'TransferContract.to_address': 'tron_address',
   'TransferContract.amount': 'number',
-  'TriggerSmartContract.contract_address': 'text',
+  'TriggerSmartContract.contract_address': 'tron_address',
   'TriggerSmartContract.call_value': 'number',
   'TriggerSmartContract.token_id': 'number',
   'TriggerSmartContract.call_token_value': 'number',
@@ -21,7 +21,7 @@ function readContract(unit: ActionUnit, read: (contract: TronContract) => Observ
   return unit.tronContract === undefined ? absent('not a Tron contract') : read(unit.tronContract);
 }
 
-/** Fields of a Tron contract. Addresses compare as `T…` base58check text. */
+/** Fields of a Tron contract. */
 export const tronTransaction: ConditionSource = {
   methods: METHODS,
   resolve({ field }) {
@@ -34,7 +34,9 @@ export const tronTransaction: ConditionSource = {
         readContract(unit, (contract) => {
           if (contract.type !== type) return absent(`the contract is ${contract.type}`);
           const value = contract.fields[member];
-          return value === undefined ? absent(`the contract has no ${member}`) : present(value.toString());
+          return value === undefined
+            ? absent(`the contract has no ${member}`)
+            : present(value.toString().toLowerCase());
         }),
     };
   },

@@ -1,0 +1,102 @@
+import type { BenchCase } from '../bench-case.ts';
+import { requireContract } from '../measure/ask.ts';
+import type { LoadRequest } from '../measure/load-order.ts';
+import { type Contestant, leastCpu, type Measured, measureRounds, pick } from '../measure/rounds.ts';
+import { atLeast, atMost, type Goal, noiseTable, roundsTable } from '../report.ts';
+import { createPolicyBody, createUserBody, getRequest, postRequest } from '../requests.ts';
+import { launchCustos, launchOwn, launchPrism, type RunningServer } from '../servers/launch.ts';
+
+const operations = ['createUser', 'getWallet', 'createPolicy'] as const;
+const names = {
+  bare: 'bare',
+  bareChecked: 'bare, answers checked',
+  fastify: 'fastify',
+  express: 'express, no validation',
+  pipeline: 'custos pipeline',
+  pipelineUnchecked: 'custos pipeline, answers unchecked',
+  mock: 'custos mock',
+  validator: 'express-openapi-validator',
+  prism: 'prism mock',
+};
+
+/** Whole requests with a handler that stores nothing: what HTTP, routing and validation cost. */
+export const stateless: BenchCase = {
+  about: 'requests whose handler stores nothing: bare node:http, fastify, express, Prism, Custos (G1, G2, G3, G5)',
+  needsPeers: true,
+  async run(bench) {
+    const servers: RunningServer[] = [];
+    const start = async (name: string, starting: Promise<RunningServer>): Promise<Contestant> => {
+      bench.tell(`starting ${name}`);
+      const server = await starting;
+      servers.push(server);
+      const requests = requestsTo(server);
+      const areExamples = name === names.prism || name === names.mock;
+      for (const id of operations) {
+        if (!areExamples) await requireContract(server, id, requests[id][0] as LoadRequest);
+      }
+      return { name, server, requests };
+    };
+    try {
+      const contestants = [
+        await start(names.bare, launchOwn('bare.ts')),
+        await start(names.bareChecked, launchOwn('bare.ts', ['--check-responses'])),
+        await start(names.fastify, launchOwn('fastify.ts')),
+        await start(names.express, launchOwn('express.ts')),
+        await start(names.pipeline, launchOwn('pipeline.ts', ['--check-responses'])),
+        await start(names.pipelineUnchecked, launchOwn('pipeline.ts')),
+        await start(names.mock, launchCustos({ command: 'mock' })),
+        await start(names.validator, launchOwn('express-openapi-validator.ts')),
+        await start(names.prism, launchPrism()),
+      ];
+      return report(await measureRounds(contestants, { ...bench, connections: 16 }));
+    } finally {
+      await Promise.all(servers.map((server) => server.stop()));
+    }
+  },
+};
+
+function requestsTo(server: RunningServer): Record<(typeof operations)[number], LoadRequest[]> {
+  return {
+    createUser: [postRequest(server, '/v1/users', createUserBody)],
+    getWallet: [getRequest(server, '/v1/wallets/fmfdj6yqly31huorjqzq38zc')],
+    createPolicy: [postRequest(server, '/v1/policies', createPolicyBody)],
+  };
+}
+
+function report(measured: readonly Measured[]) {
+  const cpu = (name: string, request: string): number => leastCpu(pick(measured, name, request));
+  const goals: Goal[] = operations.flatMap((id) => [
+    atMost({
+      id: 'G1',
+      what: `${id}: pipeline to bare`,
+      measured: cpu(names.pipeline, id) / cpu(names.bare, id),
+      limit: 1.6,
+    }),
+    atMost({
+      id: 'G2',
+      what: `${id}: pipeline to plain express without validation`,
+      measured: cpu(names.pipeline, id) / cpu(names.express, id),
+      limit: 1,
+    }),
+    atLeast({
+      id: 'G3',
+      what: `${id}: express-openapi-validator to pipeline`,
+      measured: cpu(names.validator, id) / cpu(names.pipeline, id),
+      limit: 4,
+    }),
+    atLeast({
+      id: 'G3',
+      what: `${id}: Prism to custos mock`,
+      measured: cpu(names.prism, id) / cpu(names.mock, id),
+      limit: 15,
+    }),
+    atMost({
+      id: 'G5',
+      what: `${id}: pipeline with answers checked to unchecked`,
+      measured: cpu(names.pipeline, id) / cpu(names.pipelineUnchecked, id),
+      limit: 1.15,
+    }),
+  ]);
+  const tables = operations.map((id) => roundsTable(`${id}, nothing stored`, measured, id));
+  return { tables: [...tables, noiseTable(measured)], goals };
+}

@@ -1,0 +1,114 @@
+import { Client, type Dispatcher } from 'undici';
+import {
+  type LoadOrder,
+  type LoadRequest,
+  type LoadResult,
+  MAX_CONNECTIONS,
+  MAX_SECONDS,
+} from './load-order.ts';
+
+// A process of its own, so that sending requests is not counted as answering them. It takes orders over the channel
+// of its parent, one at a time, and ends with it.
+
+const MAX_LATENCIES = 1_000_000;
+
+interface Visit {
+  readonly order: LoadOrder;
+  readonly endAtMs: number;
+  readonly latenciesMs: number[];
+  sent: number;
+  completed: number;
+  wrong: number;
+  firstWrong: string | undefined;
+}
+
+async function carryOut(order: LoadOrder): Promise<LoadResult> {
+  requireBounded(order);
+  const clients = Array.from({ length: order.connections }, (_, index) => {
+    const origin = order.origins[index % order.origins.length] as string;
+    const tls = order.caPem === undefined ? {} : { connect: { ca: order.caPem } };
+    return new Client(origin, { pipelining: 1, ...tls });
+  });
+  const startedMs = performance.now();
+  const visit: Visit = {
+    order,
+    endAtMs: startedMs + order.seconds * 1000,
+    latenciesMs: [],
+    sent: 0,
+    completed: 0,
+    wrong: 0,
+    firstWrong: undefined,
+  };
+  await Promise.all(clients.map((client) => keepSending(client, visit)));
+  const elapsedMs = performance.now() - startedMs;
+  await Promise.all(clients.map((client) => client.destroy()));
+  const { completed, wrong, firstWrong } = visit;
+  const sorted = Float64Array.from(visit.latenciesMs).sort();
+  const at = (share: number): number => sorted[Math.floor(share * (sorted.length - 1))] ?? 0;
+  return { completed, wrong, firstWrong, elapsedMs, p50Ms: at(0.5), p99Ms: at(0.99) };
+}
+
+function requireBounded({ origins, seconds, connections, requests }: LoadOrder): void {
+  const areLocal = origins.every((origin) => /^https?:\/\/127\.0\.0\.1:\d+$/.test(origin));
+  if (!areLocal) throw new Error('a load goes to 127.0.0.1 only');
+  if (seconds > MAX_SECONDS || connections > MAX_CONNECTIONS || requests.length === 0) {
+    throw new Error('a load is bounded in time and connections, and has requests');
+  }
+}
+
+function keepSending(client: Client, visit: Visit): Promise<void> {
+  return new Promise((resolve) => {
+    const next = (): void => {
+      if (performance.now() >= visit.endAtMs || visit.wrong > 100) {
+        resolve();
+        return;
+      }
+      const request = visit.order.requests[visit.sent % visit.order.requests.length] as LoadRequest;
+      visit.sent += 1;
+      client.dispatch(optionsOf(request), handlerOf(request, visit, next));
+    };
+    next();
+  });
+}
+
+function optionsOf({ method, path, headers, body }: LoadRequest): Dispatcher.DispatchOptions {
+  return { method: method as Dispatcher.HttpMethod, path, headers, body: body ?? null };
+}
+
+function handlerOf(request: LoadRequest, visit: Visit, next: () => void): Dispatcher.DispatchHandler {
+  const startedMs = performance.now();
+  let status = 0;
+  let excerpt = '';
+  const fail = (reason: string): void => {
+    visit.wrong += 1;
+    visit.firstWrong ??= `${request.method} ${request.path}: ${reason}`;
+  };
+  return {
+    onRequestStart() {},
+    onResponseStart(_controller, statusCode) {
+      status = statusCode;
+    },
+    onResponseData(_controller, chunk) {
+      if (status !== request.status && excerpt.length < 300) excerpt += chunk.toString('utf8').slice(0, 300);
+    },
+    onResponseEnd() {
+      visit.completed += 1;
+      if (visit.latenciesMs.length < MAX_LATENCIES) visit.latenciesMs.push(performance.now() - startedMs);
+      if (status !== request.status) fail(`${status} ${excerpt}`);
+      next();
+    },
+    onResponseError(_controller, error) {
+      fail(String(error));
+      // Later, so that a server that refuses every connection does not make this recurse.
+      setImmediate(next);
+    },
+  };
+}
+
+process.on('message', (order: LoadOrder) => {
+  carryOut(order).then(
+    (result) => process.send?.({ result }),
+    (error: unknown) => process.send?.({ error: String(error) }),
+  );
+});
+process.on('disconnect', () => process.exit(0));

@@ -1,0 +1,132 @@
+import type { RunningServer } from '../servers/launch.ts';
+import type { Load } from './load.ts';
+import type { LoadRequest } from './load-order.ts';
+import { cpuMicrosecondsOf, machineBusyMicroseconds } from './process-usage.ts';
+
+/** A server and the requests that are measured on it. */
+export interface Contestant {
+  readonly name: string;
+  readonly server: RunningServer;
+  /** By the name of what they measure; each list is sent in turn, again and again. */
+  readonly requests: Readonly<Record<string, readonly LoadRequest[]>>;
+}
+
+export interface RoundOptions {
+  readonly load: Load;
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly connections: number;
+  readonly tell: (progress: string) => void;
+}
+
+/** One server on one request, over all rounds. */
+export interface Measured {
+  readonly contestant: string;
+  readonly request: string;
+  /** CPU time of the server's process for each request, in microseconds; one entry a round. */
+  readonly cpuMicroseconds: number[];
+  readonly requestsPerSecond: number[];
+  readonly p50Ms: number[];
+  readonly p99Ms: number[];
+  /** Share of the machine's cores that neither server nor load generator used but others did. */
+  readonly busyOthers: number[];
+}
+
+const WARM_UP_SECONDS = 1;
+
+/**
+ * Measures every request on every server once a round, so that what else happens on the machine meets all alike.
+ *
+ * NOTE: a warm-up comes first, and again before each round a short one, for caches that another process has emptied.
+ */
+export async function measureRounds(contestants: readonly Contestant[], options: RoundOptions): Promise<Measured[]> {
+  const measured = new Map<string, Measured>();
+  for (const contestant of contestants) {
+    for (const request of Object.keys(contestant.requests)) {
+      options.tell(`warming up ${contestant.name}, ${request}`);
+      await send(contestant, request, WARM_UP_SECONDS, options);
+      measured.set(`${contestant.name} ${request}`, nothingYet(contestant.name, request));
+    }
+  }
+  for (let round = 1; round <= options.rounds; round += 1) {
+    for (const contestant of contestants) {
+      for (const request of Object.keys(contestant.requests)) {
+        options.tell(`round ${round} of ${options.rounds}: ${contestant.name}, ${request}`);
+        await measureOnce(contestant, measured.get(`${contestant.name} ${request}`) as Measured, options);
+      }
+    }
+  }
+  return [...measured.values()];
+}
+
+async function measureOnce(contestant: Contestant, measured: Measured, options: RoundOptions): Promise<void> {
+  const { server } = contestant;
+  await send(contestant, measured.request, 0.1, options);
+  const before = usage(server.pid, options.load.pid);
+  const { completed, elapsedMs, p50Ms, p99Ms } = await send(contestant, measured.request, options.seconds, options);
+  const after = usage(server.pid, options.load.pid);
+  measured.cpuMicroseconds.push((after.server - before.server) / completed);
+  measured.requestsPerSecond.push((completed * 1000) / elapsedMs);
+  measured.p50Ms.push(p50Ms);
+  measured.p99Ms.push(p99Ms);
+  const ours = after.server - before.server + after.load - before.load;
+  measured.busyOthers.push(Math.max(0, after.machine - before.machine - ours) / (elapsedMs * 1000));
+}
+
+function usage(serverPid: number, loadPid: number) {
+  return {
+    server: cpuMicrosecondsOf(serverPid),
+    load: cpuMicrosecondsOf(loadPid),
+    machine: machineBusyMicroseconds(),
+  };
+}
+
+function send({ server, requests }: Contestant, request: string, seconds: number, options: RoundOptions) {
+  return options.load.run({
+    origins: [server.origin],
+    caPem: server.origin.startsWith('https:') ? server.caPem : undefined,
+    connections: options.connections,
+    seconds,
+    requests: requests[request] as readonly LoadRequest[],
+  });
+}
+
+function nothingYet(contestant: string, request: string): Measured {
+  return {
+    contestant,
+    request,
+    cpuMicroseconds: [],
+    requestsPerSecond: [],
+    p50Ms: [],
+    p99Ms: [],
+    busyOthers: [],
+  };
+}
+
+/** The minimum: what the work takes when nothing gets in its way. */
+export function leastCpu({ cpuMicroseconds }: Measured): number {
+  return Math.min(...cpuMicroseconds);
+}
+
+export function mostPerSecond({ requestsPerSecond }: Measured): number {
+  return Math.max(...requestsPerSecond);
+}
+
+/** How much the rounds differ: the largest CPU time over the smallest. */
+export function spreadOf({ cpuMicroseconds }: Measured): number {
+  return Math.max(...cpuMicroseconds) / Math.min(...cpuMicroseconds);
+}
+
+/** The middle one, or the mean of the two in the middle. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((left, right) => left - right);
+  const middle = sorted.length / 2;
+  return ((sorted[Math.ceil(middle) - 1] ?? 0) + (sorted[Math.floor(middle)] ?? 0)) / 2;
+}
+
+/** Of one server and request. */
+export function pick(measured: readonly Measured[], contestant: string, request: string): Measured {
+  const found = measured.find((entry) => entry.contestant === contestant && entry.request === request);
+  if (found === undefined) throw new Error(`${contestant}, ${request} was not measured`);
+  return found;
+}

@@ -1,0 +1,115 @@
+import { type Measured, leastCpu, median, mostPerSecond, spreadOf } from './measure/rounds.ts';
+
+/** A goal of the project, judged by one measured number. */
+export interface Goal {
+  /** `G1` and so on; `-` for what has no number of its own. */
+  readonly id: string;
+  readonly what: string;
+  readonly measured: number;
+  readonly limit: number;
+  readonly direction: 'at most' | 'at least';
+  readonly unit: string;
+  readonly met: boolean;
+}
+
+export interface Table {
+  readonly title: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly (string | number)[])[];
+}
+
+/** What one case found out. */
+export interface CaseResult {
+  readonly tables: readonly Table[];
+  readonly goals: readonly Goal[];
+}
+
+export interface GoalInput {
+  readonly id: string;
+  readonly what: string;
+  readonly measured: number;
+  readonly limit: number;
+  readonly unit?: string;
+}
+
+export function atMost(goal: GoalInput): Goal {
+  return { unit: 'x', ...goal, direction: 'at most', met: goal.measured <= goal.limit };
+}
+
+export function atLeast(goal: GoalInput): Goal {
+  return { unit: 'x', ...goal, direction: 'at least', met: goal.measured >= goal.limit };
+}
+
+/** Short and comparable: three digits, thousands whole. */
+export function numberText(value: number): string {
+  if (!Number.isFinite(value)) return '-';
+  const size = Math.abs(value);
+  return size >= 100 ? value.toFixed(0) : value.toFixed(size >= 10 ? 1 : 2);
+}
+
+/** Columns aligned, numbers to the right. */
+export function tableText({ title, columns, rows }: Table): string {
+  const cells = rows.map((row) => row.map((cell) => (typeof cell === 'number' ? numberText(cell) : cell)));
+  const widths = columns.map((column, at) => Math.max(column.length, ...cells.map((row) => row[at]?.length ?? 0)));
+  const line = (row: readonly string[], isNumber: (at: number) => boolean): string =>
+    row
+      .map((cell, at) => (isNumber(at) ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0)))
+      .join('  ')
+      .trimEnd();
+  const isNumberColumn = (at: number): boolean => rows.some((row) => typeof row[at] === 'number');
+  return [
+    '',
+    title,
+    line(columns, isNumberColumn),
+    widths.map((width) => '-'.repeat(width)).join('  '),
+    ...cells.map((row) => line(row, isNumberColumn)),
+  ].join('\n');
+}
+
+/** Every goal with what was measured; misses stand out. */
+export function goalsText(goals: readonly Goal[]): string {
+  return tableText({
+    title: 'Goals',
+    columns: ['', 'what', 'measured', 'goal', ''],
+    rows: goals.map(({ id, what, measured, limit, direction, unit, met }) => [
+      id,
+      what,
+      `${numberText(measured)} ${unit}`,
+      `${direction} ${numberText(limit)} ${unit}`,
+      met ? 'met' : 'MISSED',
+    ]),
+  });
+}
+
+/** The rounds of one request on several servers, the first of them as the measure of the others. */
+export function roundsTable(title: string, measured: readonly Measured[], request: string): Table {
+  const rows = measured.filter((entry) => entry.request === request);
+  const reference = rows[0] === undefined ? Number.NaN : leastCpu(rows[0]);
+  return {
+    title,
+    columns: ['server', 'CPU µs/request', 'ratio', 'spread', 'requests/s', 'p50 ms', 'p99 ms'],
+    rows: rows.map((entry) => [
+      entry.contestant,
+      leastCpu(entry),
+      leastCpu(entry) / reference,
+      spreadOf(entry),
+      mostPerSecond(entry),
+      Math.min(...entry.p50Ms),
+      Math.min(...entry.p99Ms),
+    ]),
+  };
+}
+
+/** How far the figures can be trusted: what others did meanwhile, and how much the rounds differ. */
+export function noiseTable(measured: readonly Measured[]): Table {
+  const spreads = measured.map(spreadOf);
+  const others = measured.flatMap((entry) => entry.busyOthers);
+  return {
+    title: 'Noise',
+    columns: ['', 'median', 'most'],
+    rows: [
+      ['CPU/request, largest round over smallest', median(spreads), Math.max(...spreads)],
+      ['cores kept busy by other processes', median(others), Math.max(...others)],
+    ],
+  };
+}

@@ -1,0 +1,172 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { credentials } from './credentials.ts';
+
+export const root = join(import.meta.dirname, '..', '..');
+
+/** Where a server answers, and as whom. */
+export interface Address {
+  readonly origin: string;
+  readonly appId: string;
+  readonly appSecret: string;
+  readonly caPem?: string | undefined;
+}
+
+/** A server of a comparison, in a process of its own. */
+export interface RunningServer extends Address {
+  readonly pid: number;
+  /** Asks the process to end and waits until it has. */
+  stop(): Promise<void>;
+}
+
+export interface LaunchOptions {
+  /** After `node`. */
+  readonly args: readonly string[];
+  readonly env?: Record<string, string>;
+  /** Resolves when the server answers, with where that is. Asked again and again until then. */
+  readonly ready: (child: ChildProcess) => Address | undefined | Promise<Address | undefined>;
+}
+
+const READY_WITHIN_MS = 60_000;
+const STOP_WITHIN_MS = 12_000;
+const running = new Set<ChildProcess>();
+
+// Whatever ends this process, no server stays behind.
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+/** Starts a process that is stopped with this one at the latest. */
+export function spawnNode(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  return child;
+}
+
+/** Starts a server and waits until it answers. */
+export async function launch({ args, env = {}, ready }: LaunchOptions): Promise<RunningServer> {
+  const child = spawnNode(args, env);
+  let complaint = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    if (complaint.length < 4000) complaint += chunk.toString('utf8');
+  });
+  const deadlineMs = performance.now() + READY_WITHIN_MS;
+  for (;;) {
+    const address = await ready(child);
+    if (address !== undefined) return { ...address, pid: child.pid as number, stop: () => stop(child) };
+    if (child.exitCode !== null || performance.now() > deadlineMs) {
+      await stop(child);
+      throw new Error(`the server \`node ${args.join(' ')}\` did not come up: ${complaint.trim()}`);
+    }
+    await wait(10);
+  }
+}
+
+/** Ends a process by its id, gently at first. */
+export async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS);
+  await ended;
+  clearTimeout(timer);
+}
+
+/** A port that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/** A folder that is gone when this process ends. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'custos-bench-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Starts one of the programs in this folder, which tell over their channel where they listen. */
+export function launchOwn(file: string, args: readonly string[] = []): Promise<RunningServer> {
+  let told: string | undefined;
+  let isListening = false;
+  return launch({
+    args: [join(import.meta.dirname, file), ...args],
+    ready: (child) => {
+      if (!isListening) child.on('message', (message: { origin?: string }) => (told ??= message.origin));
+      isListening = true;
+      return told === undefined ? undefined : { origin: told, ...credentials };
+    },
+  });
+}
+
+/** How Custos is started: the bundle, or the sources as they are. */
+export const programs = { bundle: join('dist', 'custos.js'), sources: join('src', 'main.ts') } as const;
+
+export interface CustosOptions {
+  readonly command: 'sandbox' | 'mock';
+  readonly program?: keyof typeof programs;
+  readonly https?: boolean;
+  readonly flags?: readonly string[];
+}
+
+/** Starts Custos quietly with the credentials of the comparison. */
+export async function launchCustos(options: CustosOptions): Promise<RunningServer> {
+  const { command, program = 'bundle', https = false, flags = [] } = options;
+  const readyFile = join(temporaryFolder(), 'ready.json');
+  return launch({
+    args: [programs[program], ...custosArguments(command, 0), '--ready-file', readyFile, ...flags],
+    ready: () => {
+      if (!existsSync(readyFile)) return undefined;
+      const told = JSON.parse(readFileSync(readyFile, 'utf8')) as { base_url: string; ca_file: string };
+      return {
+        origin: https ? told.base_url : told.base_url.replace('https:', 'http:'),
+        caPem: readFileSync(told.ca_file, 'utf8'),
+        ...credentials,
+      };
+    },
+  });
+}
+
+/** The command line of a quiet server on loopback that takes plain HTTP too. */
+export function custosArguments(command: 'sandbox' | 'mock', port: number): string[] {
+  const { appId, appSecret } = credentials;
+  const listening = ['--port', String(port), '--plain-http', '--quiet'];
+  return [command, ...listening, '--app-id', appId, '--app-secret', appSecret];
+}
+
+/** The command line of Prism on the same document. */
+export function prismArguments(port: number): string[] {
+  const program = join('bench', 'node_modules', '@stoplight', 'prism-cli', 'dist', 'index.js');
+  return [program, 'mock', '-h', '127.0.0.1', '-p', String(port), '-v', 'silent', join('openapi', 'openapi.json')];
+}
+
+/** Starts Prism with its log off. */
+export async function launchPrism(): Promise<RunningServer> {
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  return launch({
+    args: prismArguments(port),
+    ready: async () => {
+      const isUp = await fetch(origin).then(
+        () => true,
+        () => false,
+      );
+      return isUp ? { origin, ...credentials } : undefined;
+    },
+  });
+}

@@ -1,0 +1,137 @@
+import { join } from 'node:path';
+import Sqlite, { type Database } from 'better-sqlite3';
+import { systemEntropy } from '../../src/adapters/entropy.ts';
+import { makeIds } from '../../src/adapters/ids.ts';
+import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { generateWalletKey } from '../../src/domain/wallets/generate-wallet-key.ts';
+import { type WalletRow, walletColumns } from '../../src/domain/wallets/wallet-row.ts';
+import { decodeWalletSecret } from '../../src/domain/wallets/wallet-secret.ts';
+import { walletView } from '../../src/domain/wallets/wallet-view.ts';
+import type { CreateWalletRequest, WalletRpcRequest } from '../../src/generated/schemas.ts';
+import type { SealBinding } from '../../src/services.ts';
+import { type PersonalSignParams, signPersonalMessage } from '../../src/signing/ethereum/personal-sign.ts';
+import { sandboxSchema } from '../../src/storage/generated/sandbox-schema.ts';
+import { credentials } from './credentials.ts';
+import { temporaryFolder } from './launch.ts';
+import { statelessWork, type Work } from './work.ts';
+
+/** A new SQLite file with the schema and the pragmas of the sandbox. */
+export function openSandboxFile(file: string): Database {
+  const database = new Sqlite(file);
+  database.pragma('journal_mode = WAL');
+  database.pragma('synchronous = FULL');
+  database.pragma('foreign_keys = ON');
+  database.exec(sandboxSchema);
+  return database;
+}
+
+/** `insert into <table> (…) values (…)` with the columns in order. */
+export function insertStatement(table: string, columns: readonly string[]): string {
+  return `insert into ${table} (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`;
+}
+
+export const walletKeyColumns = [
+  'wallet_id',
+  'sealed_secret',
+  'wrapped_data_key',
+  'master_key_id',
+  'entropy_type',
+  'derivation_path',
+  'wallet_index',
+] as const;
+
+interface KeyRow {
+  sealed_secret: Uint8Array;
+  wrapped_data_key: Uint8Array;
+  master_key_id: string;
+}
+
+/**
+ * The wallets' work over prepared statements and nothing else. Keys are made, sealed and used by the same functions
+ * as in Custos, so that what differs is everything around them.
+ */
+export function storedWork(): Work {
+  const database = openSandboxFile(join(temporaryFolder(), 'bare.sqlite'));
+  const ids = makeIds(systemEntropy);
+  const vault = createMasterKeyVault({
+    masterKeys: [{ id: 'bench', key: systemEntropy.bytes(32) }],
+    entropy: systemEntropy,
+  });
+  const columns = walletColumns.join(', ');
+  const selectWallet = database.prepare(`select ${columns} from wallets where app_id = ? and id = ?`);
+  const selectKey = database.prepare(
+    'select sealed_secret, wrapped_data_key, master_key_id from wallet_keys where wallet_id = ?',
+  );
+  const insertWallet = database.prepare(insertStatement('wallets', walletColumns));
+  const insertKey = database.prepare(insertStatement('wallet_keys', walletKeyColumns));
+  const insertBoth = database.transaction((wallet: WalletRow, key: readonly unknown[]) => {
+    insertWallet.run(walletColumns.map((column) => wallet[column]));
+    insertKey.run(key);
+  });
+  const findWallet = (id: string | undefined) => selectWallet.get(credentials.appId, id) as WalletRow;
+
+  return {
+    listWallets: statelessWork.listWallets as () => unknown,
+    getWallet: ({ path }) => walletView(findWallet(path.wallet_id)),
+    createWallet: async ({ body }) => {
+      const { chain_type: chainType } = body as CreateWalletRequest;
+      const key = await generateWalletKey(chainType, systemEntropy);
+      const wallet = walletRow({ id: ids.cuid2(), chainType, address: key.address, publicKey: key.publicKey });
+      const sealed = await vault.seal(key.secretBytes, bindingOf(wallet));
+      key.secretBytes.fill(0);
+      insertBoth.immediate(wallet, [
+        ...[wallet.id, sealed.sealedSecret, sealed.wrappedDataKey, sealed.masterKeyId],
+        ...[key.entropyType, key.derivationPath, key.walletIndex],
+      ]);
+      return walletView(wallet);
+    },
+    walletRpc: async ({ path, body }) => {
+      const { method, params } = body as WalletRpcRequest & { params: PersonalSignParams };
+      const wallet = findWallet(path.wallet_id);
+      const key = selectKey.get(wallet.id) as KeyRow;
+      const sealed = {
+        sealedSecret: key.sealed_secret,
+        wrappedDataKey: key.wrapped_data_key,
+        masterKeyId: key.master_key_id,
+      };
+      const signature = await vault.withSecret(sealed, bindingOf(wallet), (bytes) =>
+        signPersonalMessage(decodeWalletSecret(bytes).privateKey, params),
+      );
+      return { method, data: { signature, encoding: 'hex' } };
+    },
+  };
+}
+
+function bindingOf(wallet: WalletRow): SealBinding {
+  return { walletId: wallet.id, appId: wallet.app_id, chainType: wallet.chain_type };
+}
+
+/** A row with nothing set but what every wallet has. */
+export function walletRow(
+  { id, chainType, address, publicKey }: { id: string; chainType: string; address: string; publicKey: string | null },
+  createdAtMs = Date.now(),
+): WalletRow {
+  return {
+    id,
+    app_id: credentials.appId,
+    chain_type: chainType,
+    address,
+    public_key: publicKey,
+    display_name: null,
+    external_id: null,
+    owner_id: null,
+    policy_id: null,
+    additional_signers: '[]',
+    entity_type: null,
+    entity_id: null,
+    entity_assignment_id: null,
+    entity_assigned_at_ms: null,
+    custody_provider: null,
+    custody_provider_user_id: null,
+    custody_chain: null,
+    created_at_ms: createdAtMs,
+    exported_at_ms: null,
+    imported_at_ms: null,
+    archived_at_ms: null,
+  };
+}

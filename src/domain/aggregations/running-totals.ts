@@ -1,0 +1,147 @@
+import { sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
+import type { PolicyAction, PolicyFacts } from '../../policy/action.ts';
+import {
+  type AggregationDefinition,
+  type CompiledAggregation,
+  type Contribution,
+  compileAggregation,
+} from '../../policy/aggregation.ts';
+import type { OperationContext } from '../../services.ts';
+import type { Tables } from '../../storage/entities.ts';
+import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
+
+const MS_PER_SECOND = 1000;
+/** Methods that an aggregation can count. */
+const COUNTED_METHODS: ReadonlySet<string> = new Set(['eth_signTransaction', 'eth_signUserOperation']);
+
+/** What one request finds in the app's aggregations, and adds to them once it is signed. */
+export interface RunningTotals {
+  /** What was recorded in the window plus what this request adds; undefined when the aggregation is gone. */
+  totalOf(aggregationId: string): bigint | undefined;
+  /** Records what the request adds. To be called in the transaction that signs. */
+  record(): Promise<void>;
+}
+
+interface Entry extends Contribution {
+  readonly aggregationId: string;
+}
+
+const compiled = new LRUCache<string, { text: string; aggregation: CompiledAggregation }>({ max: 1000 });
+const NO_TOTALS: RunningTotals = { totalOf: () => undefined, record: async () => undefined };
+
+/**
+ * Reads the totals that an action of a wallet falls under, and holds their groups until the transaction ends: of two
+ * concurrent requests the second sees what the first recorded, so a cap that only one fits under is passed by one.
+ */
+export async function openRunningTotals(
+  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
+  walletId: string,
+  action: PolicyAction,
+): Promise<RunningTotals> {
+  if (!COUNTED_METHODS.has(action.method)) return NO_TOTALS;
+  const rows = await context.em
+    .getKysely<Tables>()
+    .selectFrom('aggregations')
+    .select(['id', 'definition', 'window_seconds'])
+    .where('app_id', '=', context.app.id)
+    .orderBy('id')
+    .execute();
+  const totals = new Map<string, bigint>();
+  const entries: Entry[] = [];
+  for (const row of rows) {
+    const added = contributionsOf(row, action, context.nowMs).map((contribution) => ({
+      aggregationId: row.id,
+      // CHOICE: totals are kept per wallet, and within a wallet per value of `group_by`.
+      groupKey: `${walletId}:${contribution.groupKey}`,
+      amount: contribution.amount,
+    }));
+    entries.push(...added);
+    totals.set(row.id, await totalWith(context, row, added));
+  }
+  return {
+    totalOf: (aggregationId) => totals.get(aggregationId),
+    record: () => recordEntries(context, entries),
+  };
+}
+
+function contributionsOf(
+  row: { id: string; definition: string },
+  action: PolicyAction,
+  nowMs: number,
+): readonly Contribution[] {
+  // Conditions of aggregations cannot refer to totals, and sets are judged as gone: see `meets` in policy/aggregation.
+  const facts: PolicyFacts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
+  const kept = compiled.get(row.id);
+  if (kept?.text === row.definition) return kept.aggregation.contributions(action, facts);
+  const aggregation = compileAggregation(JSON.parse(row.definition) as AggregationDefinition);
+  compiled.set(row.id, { text: row.definition, aggregation });
+  return aggregation.contributions(action, facts);
+}
+
+/** The largest total among the groups the action falls into: a batch that touches several is held to each. */
+async function totalWith(
+  context: Pick<OperationContext, 'em' | 'nowMs'>,
+  row: { id: string; window_seconds: number },
+  added: readonly Entry[],
+): Promise<bigint> {
+  const byGroup = new Map<string, bigint>();
+  for (const { groupKey, amount } of added) byGroup.set(groupKey, (byGroup.get(groupKey) ?? 0n) + amount);
+  let largest = 0n;
+  for (const groupKey of [...byGroup.keys()].sort()) {
+    await lockGroup(context, row.id, groupKey);
+    const recorded = await sumRecorded(context, row, groupKey);
+    const total = recorded + (byGroup.get(groupKey) ?? 0n);
+    if (total > largest) largest = total;
+  }
+  return largest;
+}
+
+async function lockGroup(
+  context: Pick<OperationContext, 'em'>,
+  aggregationId: string,
+  groupKey: string,
+): Promise<void> {
+  // SQLite has one writer at a time.
+  if (!hasRowLocks(context)) return;
+  const key = `${aggregationId}:${groupKey}`;
+  await sql`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`.execute(
+    context.em.getKysely<Tables>(),
+  );
+}
+
+async function sumRecorded(
+  { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
+  { id, window_seconds: windowSeconds }: { id: string; window_seconds: number },
+  groupKey: string,
+): Promise<bigint> {
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('aggregation_records')
+    .select('amount')
+    .where('aggregation_id', '=', id)
+    .where('group_key', '=', groupKey)
+    .where('recorded_at_ms', '>', nowMs - windowSeconds * MS_PER_SECOND)
+    .execute();
+  return rows.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
+}
+
+async function recordEntries(
+  { em, ids, nowMs }: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  entries: readonly Entry[],
+): Promise<void> {
+  if (entries.length === 0) return;
+  await em
+    .getKysely<Tables>()
+    .insertInto('aggregation_records')
+    .values(
+      entries.map(({ aggregationId, groupKey, amount }) => ({
+        id: ids.cuid2(),
+        aggregation_id: aggregationId,
+        group_key: groupKey,
+        amount: amount.toString(),
+        recorded_at_ms: nowMs,
+      })),
+    )
+    .execute();
+}

@@ -1,0 +1,21 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** A secret with which an organization acts for itself. Its text is shown once and not kept. */
+export const OrganizationSecretEntity = defineEntity({
+  name: 'OrganizationSecret',
+  tableName: 'organization_secrets',
+  properties: {
+    id: p.text().primary(),
+    organizationId: p.text(),
+    /** Hex SHA-256. */
+    secretHash: p.text(),
+    /** The last four characters, to tell secrets apart. */
+    lastFour: p.text(),
+    /** Canonical base64 SubjectPublicKeyInfo of the key that must sign with it. */
+    signingPublicKey: p.text().nullable(),
+    createdAtMs: p.bigint('number'),
+    revokedAtMs: p.bigint('number').nullable(),
+  },
+  indexes: [{ name: 'organization_secrets_by_age', properties: ['organizationId', 'createdAtMs', 'id'] }],
+  uniques: [{ name: 'organization_secrets_hash', properties: ['secretHash'] }],
+});

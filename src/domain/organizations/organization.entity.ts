@@ -1,0 +1,20 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** A business customer of an app. */
+export const OrganizationEntity = defineEntity({
+  name: 'Organization',
+  tableName: 'organizations',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    displayName: p.text(),
+    /** The key quorum that owns the wallets made for the organization without an owner of their own. */
+    defaultKeyQuorumId: p.text(),
+    createdAtMs: p.bigint('number'),
+    updatedAtMs: p.bigint('number'),
+  },
+  indexes: [
+    { name: 'organizations_by_age', properties: ['appId', 'createdAtMs', 'id'] },
+    { name: 'organizations_by_key_quorum', properties: ['defaultKeyQuorumId'] },
+  ],
+});

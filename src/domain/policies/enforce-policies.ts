@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { LRUCache } from 'lru-cache';
+import { ApiError } from '../../errors.ts';
+import type { PolicyAction, PolicyFacts, SetCandidate } from '../../policy/action.ts';
+import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../policy/compile.ts';
+import { collectLookups, evaluatePolicy, type PolicyDecision } from '../../policy/evaluate.ts';
+import { setCandidateKey } from '../../policy/operators.ts';
+import type { OperationContext } from '../../services.ts';
+import type { Tables } from '../../storage/entities.ts';
+import type { RunningTotals } from '../aggregations/running-totals.ts';
+
+type EnforceContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'diagnostics'>;
+
+/** A compiled policy with the text it was compiled from: a changed policy is another text. */
+interface Kept {
+  readonly rules: string;
+  readonly policy: CompiledPolicy;
+}
+
+const MAX_KEPT_POLICIES = 1000;
+const compiled = new LRUCache<string, Kept>({ max: MAX_KEPT_POLICIES });
+
+/**
+ * Judges an action under every policy that applies; all must allow it.
+ *
+ * @throws ApiError policy_violation when one denies it. With diagnostics on, its `data` is the decision's whole trace.
+ */
+export async function enforcePolicies(
+  context: EnforceContext,
+  policyIds: readonly string[],
+  action: PolicyAction,
+  totals: RunningTotals,
+): Promise<void> {
+  for (const id of policyIds) {
+    const decision = await decide(context, await loadPolicy(context, id), action, totals);
+    if (!decision.allowed) throw denial(context, decision);
+  }
+}
+
+/** Judges an action under one policy, with everything the decision was made from. */
+export async function decide(
+  context: EnforceContext,
+  policy: CompiledPolicy,
+  action: PolicyAction,
+  totals: RunningTotals,
+): Promise<PolicyDecision> {
+  const lookups = collectLookups(policy, action, context.nowMs);
+  const memberships = new Map<string, ReadonlySet<string> | undefined>();
+  for (const { conditionSetId, candidates } of lookups.conditionSets) {
+    memberships.set(conditionSetId, await findMembers(context, conditionSetId, candidates));
+  }
+  const facts: PolicyFacts = {
+    nowMs: context.nowMs,
+    inConditionSet: (setId, candidate) => memberships.get(setId)?.has(setCandidateKey(candidate)),
+    aggregation: (id) => totals.totalOf(id),
+  };
+  return evaluatePolicy(policy, action, facts);
+}
+
+async function loadPolicy({ app, em }: EnforceContext, id: string): Promise<CompiledPolicy> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('policies')
+    .select(['chain_type', 'rules'])
+    .where('id', '=', id)
+    .where('app_id', '=', app.id)
+    .executeTakeFirst();
+  // INVARIANT: a policy that a wallet or signer is under is never deleted.
+  assert(row !== undefined, `policy ${id} is named by a wallet and does not exist`);
+  const kept = compiled.get(id);
+  if (kept?.rules === row.rules) return kept.policy;
+  const rules = JSON.parse(row.rules) as RuleInput[];
+  const policy = compilePolicy({ id, chain_type: row.chain_type, rules });
+  compiled.set(id, { rules: row.rules, policy });
+  return policy;
+}
+
+/** The candidates that the set holds, by key; undefined when the set is gone. */
+async function findMembers(
+  { app, em }: EnforceContext,
+  conditionSetId: string,
+  candidates: readonly SetCandidate[],
+): Promise<ReadonlySet<string> | undefined> {
+  const database = em.getKysely<Tables>();
+  const set = await database
+    .selectFrom('condition_sets')
+    .select('id')
+    .where('id', '=', conditionSetId)
+    .where('app_id', '=', app.id)
+    .executeTakeFirst();
+  if (set === undefined) return undefined;
+  const members = new Set<string>();
+  for (const candidate of candidates) {
+    const item = await database
+      .selectFrom('condition_set_items')
+      .select('id')
+      .where('condition_set_id', '=', conditionSetId)
+      .where(candidate.ignoreCase ? 'value_lower' : 'value', 'in', candidate.texts)
+      .limit(1)
+      .executeTakeFirst();
+    if (item !== undefined) members.add(setCandidateKey(candidate));
+  }
+  return members;
+}
+
+function denial({ diagnostics }: EnforceContext, decision: PolicyDecision): ApiError {
+  return new ApiError('policy_violation', undefined, diagnostics ? { data: { decision } } : {});
+}

@@ -1,0 +1,36 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** One way by which a user is known: an e-mail address, a phone number, a customer's own user id and so on. */
+export const LinkedAccountEntity = defineEntity({
+  name: 'LinkedAccount',
+  tableName: 'linked_accounts',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    userId: p.text(),
+    /** Grows with every account that the user links. */
+    position: p.integer(),
+    /** The `type` of the wire. */
+    type: p.text(),
+    /** `lookupKey` of what is unique within the app and type: the lower-case address, number, custom user id. */
+    subject: p.text(),
+    /** `lookupKey` of the lower-case public name; null where the kind has none. */
+    username: p.text().nullable(),
+    /** The wallet that the service holds; its address and keys are read from there. */
+    walletId: p.text().nullable(),
+    /** JSON object: the further members of the wire object; of an embedded wallet only `wallet_index`. */
+    details: p.text().default('{}'),
+    verifiedAtMs: p.bigint('number').nullable(),
+    firstVerifiedAtMs: p.bigint('number').nullable(),
+    latestVerifiedAtMs: p.bigint('number').nullable(),
+  },
+  indexes: [
+    { name: 'linked_accounts_by_user', properties: ['userId', 'position'] },
+    {
+      name: 'linked_accounts_by_username',
+      properties: ['appId', 'type', 'username', 'latestVerifiedAtMs', 'id'],
+      where: 'username is not null',
+    },
+  ],
+  uniques: [{ name: 'linked_accounts_subject', properties: ['appId', 'type', 'subject'] }],
+});

@@ -1,0 +1,9 @@
+import { deleteAllowlistEntry as remove } from '../../domain/allowlist/allowlist.ts';
+import { requireOwnApp } from '../../domain/apps/require-own-app.ts';
+import type { Handler } from '../../services.ts';
+
+export const deleteAllowlistEntry: Handler<'deleteAllowlistEntry'> = async ({ path, body }, context) => {
+  requireOwnApp(context, path.app_id);
+  await remove(context, body);
+  return { message: 'Allowlist entry removed' };
+};

@@ -1,0 +1,18 @@
+import { readAppSettings } from '../../domain/apps/app-settings.ts';
+import { findApp } from '../../domain/apps/find-app.ts';
+import { notFound } from '../../errors.ts';
+import type { Handler } from '../../services.ts';
+
+export const getAppTestCredentials: Handler<'getAppTestCredentials'> = async ({ path }, context) => {
+  if (path.app_id !== context.app.id) throw notFound('App');
+  const { settings } = await findApp(context.em, context.app.id);
+  const data = readAppSettings(settings).test_accounts.map((account) => ({
+    id: account.id,
+    email: account.email,
+    phone_number: account.phone_number,
+    otp_code: account.otp_code,
+    created_at: new Date(account.created_at_ms).toISOString(),
+    updated_at: new Date(account.updated_at_ms).toISOString(),
+  }));
+  return { data };
+};

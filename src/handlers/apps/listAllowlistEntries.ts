@@ -1,0 +1,8 @@
+import { listAllowlistEntries as list } from '../../domain/allowlist/allowlist.ts';
+import { requireOwnApp } from '../../domain/apps/require-own-app.ts';
+import type { Handler } from '../../services.ts';
+
+export const listAllowlistEntries: Handler<'listAllowlistEntries'> = async ({ path }, context) => {
+  requireOwnApp(context, path.app_id);
+  return list(context);
+};

@@ -1,0 +1,6 @@
+import { notImplemented } from '../../errors.ts';
+import type { Handler } from '../../services.ts';
+
+export const createPolicyRuleIntent: Handler<'createPolicyRuleIntent'> = async () => {
+  throw notImplemented('createPolicyRuleIntent');
+};

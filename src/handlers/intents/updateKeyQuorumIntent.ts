@@ -1,0 +1,6 @@
+import { notImplemented } from '../../errors.ts';
+import type { Handler } from '../../services.ts';
+
+export const updateKeyQuorumIntent: Handler<'updateKeyQuorumIntent'> = async () => {
+  throw notImplemented('updateKeyQuorumIntent');
+};

@@ -1,0 +1,6 @@
+import { notImplemented } from '../../errors.ts';
+import type { Handler } from '../../services.ts';
+
+export const initiateUserKycLinks: Handler<'initiateUserKycLinks'> = async () => {
+  throw notImplemented('initiateUserKycLinks');
+};

@@ -1,0 +1,5 @@
+import { createOrganizationSecret as make } from '../../domain/organizations/organization-secrets.ts';
+import type { Handler } from '../../services.ts';
+
+export const createOrganizationSecret: Handler<'createOrganizationSecret'> = async ({ path }, context) =>
+  make(context, path.organization_id);

@@ -1,0 +1,7 @@
+import { deleteOrganization as remove } from '../../domain/organizations/change-organizations.ts';
+import type { Handler } from '../../services.ts';
+
+export const deleteOrganization: Handler<'deleteOrganization'> = async ({ path }, context) => {
+  await remove(context, path.organization_id);
+  return undefined;
+};

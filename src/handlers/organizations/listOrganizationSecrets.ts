@@ -1,0 +1,6 @@
+import { listOrganizationSecrets as list } from '../../domain/organizations/organization-secrets.ts';
+import type { Handler } from '../../services.ts';
+
+export const listOrganizationSecrets: Handler<'listOrganizationSecrets'> = async ({ path }, context) => ({
+  data: await list(context, path.organization_id),
+});

@@ -1,0 +1,8 @@
+import { listOrganizations as list } from '../../domain/organizations/find-organization.ts';
+import { organizationView } from '../../domain/organizations/organization-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const listOrganizations: Handler<'listOrganizations'> = async ({ query }, context) => {
+  const { organizations, nextCursor } = await list(context, query);
+  return { data: organizations.map(organizationView), next_cursor: nextCursor };
+};

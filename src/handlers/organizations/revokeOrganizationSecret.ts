@@ -1,0 +1,10 @@
+import { revokeOrganizationSecret as revoke } from '../../domain/organizations/organization-secrets.ts';
+import type { Handler } from '../../services.ts';
+
+export const revokeOrganizationSecret: Handler<'revokeOrganizationSecret'> = async (
+  { path, body },
+  context,
+) => {
+  await revoke(context, path.organization_id, body.secret_id);
+  return { success: true };
+};

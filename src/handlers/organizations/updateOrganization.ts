@@ -1,0 +1,6 @@
+import { updateOrganization as change } from '../../domain/organizations/change-organizations.ts';
+import { organizationView } from '../../domain/organizations/organization-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const updateOrganization: Handler<'updateOrganization'> = async ({ path, body }, context) =>
+  organizationView(await change(context, path.organization_id, body));

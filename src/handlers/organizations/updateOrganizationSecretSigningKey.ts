@@ -1,0 +1,10 @@
+import { bindOrganizationSecret } from '../../domain/organizations/organization-secrets.ts';
+import type { Handler } from '../../services.ts';
+
+export const updateOrganizationSecretSigningKey: Handler<'updateOrganizationSecretSigningKey'> = async (
+  { path, body },
+  context,
+) => {
+  await bindOrganizationSecret(context, path.organization_id, body);
+  return { success: true };
+};

@@ -1,0 +1,6 @@
+import { batchCreateUsers as makeAll } from '../../domain/users/batch-create-users.ts';
+import type { Handler } from '../../services.ts';
+
+export const batchCreateUsers: Handler<'batchCreateUsers'> = async ({ body }, context) => ({
+  results: await makeAll(context, body.users),
+});

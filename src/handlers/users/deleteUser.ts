@@ -1,0 +1,7 @@
+import { deleteUser as remove } from '../../domain/users/delete-user.ts';
+import type { Handler } from '../../services.ts';
+
+export const deleteUser: Handler<'deleteUser'> = async ({ path }, context) => {
+  await remove(context, path.user_id);
+  return undefined;
+};

@@ -1,0 +1,6 @@
+import { findUserByAccount } from '../../domain/users/find-user.ts';
+import { userView } from '../../domain/users/user-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const getUserByCustomAuthID: Handler<'getUserByCustomAuthID'> = async ({ body }, context) =>
+  userView(await findUserByAccount(context, { type: 'custom_auth', subject: body.custom_user_id }));

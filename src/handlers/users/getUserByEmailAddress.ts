@@ -1,0 +1,7 @@
+import { findUserByAccount } from '../../domain/users/find-user.ts';
+import { normalizeEmail } from '../../domain/users/linked-account-kinds.ts';
+import { userView } from '../../domain/users/user-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const getUserByEmailAddress: Handler<'getUserByEmailAddress'> = async ({ body }, context) =>
+  userView(await findUserByAccount(context, { type: 'email', subject: normalizeEmail(body.address) }));

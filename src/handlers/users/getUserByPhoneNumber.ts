@@ -1,0 +1,10 @@
+import { findUserByAccount } from '../../domain/users/find-user.ts';
+import { normalizePhoneNumber } from '../../domain/users/linked-account-kinds.ts';
+import { userView } from '../../domain/users/user-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const getUserByPhoneNumber: Handler<'getUserByPhoneNumber'> = async ({ body }, context) => {
+  // A text that is no number is nobody's.
+  const subject = normalizePhoneNumber(body.number) ?? body.number;
+  return userView(await findUserByAccount(context, { type: 'phone', subject }));
+};

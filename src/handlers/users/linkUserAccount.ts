@@ -1,0 +1,6 @@
+import { linkAccount } from '../../domain/users/link-account.ts';
+import { userView } from '../../domain/users/user-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const linkUserAccount: Handler<'linkUserAccount'> = async ({ path, body }, context) =>
+  userView(await linkAccount(context, path.user_id, body));

@@ -1,0 +1,8 @@
+import { listUsers as list } from '../../domain/users/list-users.ts';
+import { userView } from '../../domain/users/user-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const listUsers: Handler<'listUsers'> = async ({ query }, context) => {
+  const { users, nextCursor } = await list(context, query);
+  return { data: users.map(userView), next_cursor: nextCursor };
+};

@@ -1,0 +1,6 @@
+import { searchUsers as search } from '../../domain/users/search-users.ts';
+import { userView } from '../../domain/users/user-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const searchUsers: Handler<'searchUsers'> = async ({ body }, context) =>
+  userView(await search(context, body));

@@ -1,0 +1,6 @@
+import { replaceCustomMetadata } from '../../domain/users/custom-metadata.ts';
+import { userView } from '../../domain/users/user-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const setUserCustomMetadata: Handler<'setUserCustomMetadata'> = async ({ path, body }, context) =>
+  userView(await replaceCustomMetadata(context, path.user_id, body.custom_metadata));

@@ -1,0 +1,314 @@
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { answerOnce } from '../../src/domain/idempotency/answer-once.ts';
+import { ApiError } from '../../src/errors.ts';
+import { createResponseCheck } from '../../src/http/response-check.ts';
+import { createRunOperation } from '../../src/http/run-operation.ts';
+import { unitsOf } from '../../src/http/unit-of-work.ts';
+import type { OperationContext, Services } from '../../src/services.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
+import { appHeaders, compile, keptLog, startToyServer, type ToyServer } from '../unit/http/toy-server.ts';
+
+// The toy shop with a database under it: a toy that is made is a row in `apps`, whatever its name says.
+
+type Handler = (
+  input: { body: { name: string; note?: unknown } },
+  context: OperationContext,
+) => Promise<unknown>;
+
+const json = { ...appHeaders, 'content-type': 'application/json' };
+const toyAnswer = { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] };
+const errorAnswer = { type: 'object', properties: { error: { type: 'string' } }, required: ['error'] };
+
+const insertToy: Handler = async ({ body }, { em }) => {
+  await sql`insert into apps (id, name, secret_hashes, settings, created_at_ms) values (${body.name}, 'toy', '[]', '{}', 0)`.execute(
+    em.getKysely(),
+  );
+  return { id: body.name };
+};
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  let database: TestDatabase;
+  let server: ToyServer;
+  let handler: Handler;
+  let runs: number;
+
+  beforeEach(async () => {
+    database = await openTestDatabase(kind);
+    runs = 0;
+    handler = insertToy;
+    const validators = {
+      createToy: {
+        200: compile(toyAnswer),
+        400: compile(errorAnswer),
+        401: compile(errorAnswer),
+        409: compile(errorAnswer),
+      },
+      listToys: { 200: compile({}) },
+    };
+    const registry = {
+      createToy: (...input: Parameters<Handler>) => {
+        runs += 1;
+        return handler(...input);
+      },
+      listToys: async (_input: unknown, { em }: OperationContext) => ({
+        inTransaction: em.isInTransaction(),
+      }),
+    };
+    server = await startToyServer({
+      run: createRunOperation({
+        services: {} as Services,
+        registry,
+        openUnit: unitsOf(database),
+        idempotency: answerOnce(kind),
+        check: createResponseCheck({ mode: 'always', validators, log: keptLog() }),
+      }),
+    });
+  });
+  afterEach(async () => {
+    await server[Symbol.asyncDispose]();
+    await database[Symbol.asyncDispose]();
+  });
+
+  const create = (name: string, { key, note }: { key?: string; note?: unknown } = {}) =>
+    server.fetch('POST', '/v1/toys', {
+      headers: key === undefined ? json : { ...json, 'service-idempotency-key': key },
+      body: JSON.stringify({ name, note }),
+    });
+  const toys = async (): Promise<string[]> => {
+    const rows = await database.orm.em
+      .fork()
+      .execute<{ id: string }[]>("select id from apps where name = 'toy' order by id");
+    return rows.map(({ id }) => id);
+  };
+
+  describe('one transaction around one handler', () => {
+    test('is committed before the answer is sent', async () => {
+      expect(await create('bear')).toMatchObject({ status: 200, body: { id: 'bear' } });
+      expect(await toys()).toEqual(['bear']);
+    });
+
+    test('is undone by a refusal', async () => {
+      handler = async (input, context) => {
+        await insertToy(input, context);
+        throw new ApiError('invalid_state', 'The bear is asleep.');
+      };
+      expect(await create('bear')).toMatchObject({
+        status: 400,
+        body: { error: 'The bear is asleep.', code: 'invalid_state' },
+      });
+      expect(await toys()).toEqual([]);
+    });
+
+    test('is undone by a fault', async () => {
+      handler = async (input, context) => {
+        await insertToy(input, context);
+        throw new Error('bug');
+      };
+      expect(await create('bear')).toMatchObject({ status: 500 });
+      expect(await toys()).toEqual([]);
+    });
+
+    test('is undone when the answer breaks the contract, which is told with its place', async () => {
+      handler = async (input, context) => {
+        await insertToy(input, context);
+        return { id: 7 };
+      };
+      const { status, body } = await create('bear');
+      expect({ status, body }).toEqual({
+        status: 500,
+        body: {
+          error: 'Service unavailable.',
+          data: {
+            request_id: 'request-1',
+            operation: 'createToy',
+            status: 200,
+            pointer: '/id',
+            message: 'must be a string',
+          },
+        },
+      });
+      expect(await toys()).toEqual([]);
+    });
+
+    test('a refusal that the contract does not know is a fault', async () => {
+      handler = () => Promise.reject(new ApiError('feature_not_enabled'));
+      expect(await create('bear')).toMatchObject({
+        status: 500,
+        body: { data: { status: 403, message: 'the status 403 is not in the contract' } },
+      });
+    });
+
+    test('is not begun for a GET', async () => {
+      expect((await server.fetch('GET', '/v1/toys')).body).toEqual({ inTransaction: false });
+    });
+
+    test('many at once do not mix: each is whole or not there', async () => {
+      handler = async (input, context) => {
+        await insertToy({ body: { name: `${input.body.name}-a` } }, context);
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        await insertToy({ body: { name: `${input.body.name}-b` } }, context);
+        if (input.body.note === 'fail') throw new ApiError('invalid_state');
+        return { id: input.body.name };
+      };
+      const numbers = Array.from({ length: 40 }, (_, index) => String(index).padStart(2, '0'));
+      await Promise.all(
+        numbers.map((name, index) => create(name, { note: index % 3 === 0 ? 'fail' : 'pass' })),
+      );
+      const whole = numbers.filter((_, index) => index % 3 !== 0);
+      expect(await toys()).toEqual(whole.flatMap((name) => [`${name}-a`, `${name}-b`]));
+    });
+
+    test('that collides with another is run again and sees what the other did', async () => {
+      handler = async (input, context) => {
+        const found = await context.em.execute<object[]>('select id from apps where id = ?', [
+          input.body.name,
+        ]);
+        if (found.length > 0) throw new ApiError('resource_already_exists');
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        return insertToy(input, context);
+      };
+      const answers = await Promise.all(Array.from({ length: 4 }, () => create('bear')));
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409]);
+      expect(answers.find(({ status }) => status === 409)?.headers.get('x-should-retry')).toBe('false');
+      expect(await toys()).toEqual(['bear']);
+    });
+  });
+
+  describe('an idempotency key', () => {
+    const reused = {
+      error:
+        'Idempotency key was reused for a request with a new body. Please create a new idempotency key for the request.',
+      code: 'invalid_data',
+    };
+    const atWork = {
+      error: 'Previous request with matching idempotency key is still in progress.',
+      code: 'invalid_data',
+    };
+
+    test('makes a repetition get the first answer, byte for byte, and changes nothing again', async () => {
+      const first = await create('bear', { key: 'k1' });
+      const second = await create('bear', { key: 'k1' });
+      expect([second.status, second.text]).toEqual([first.status, first.text]);
+      expect(second.headers.get('idempotent-replayed')).toBe('true');
+      expect(first.headers.get('idempotent-replayed')).toBeNull();
+      expect(runs).toBe(1);
+    });
+
+    test('knows a body by its value, not by its spelling', async () => {
+      const headers = { ...json, 'service-idempotency-key': 'k1' };
+      await server.fetch('POST', '/v1/toys', { headers, body: '{"name":"bear","note":{"a":1.0,"b":2}}' });
+      const { status } = await server.fetch('POST', '/v1/toys', {
+        headers,
+        body: '{ "note":{"b":2,"a":1},"name":"bear" }',
+      });
+      expect({ status, runs }).toEqual({ status: 200, runs: 1 });
+    });
+
+    test('is refused with another body', async () => {
+      await create('bear', { key: 'k1' });
+      expect(await create('doll', { key: 'k1' })).toMatchObject({ status: 400, body: reused });
+      expect(JSON.stringify((await create('doll', { key: 'k1' })).body)).toBe(JSON.stringify(reused));
+      expect(await toys()).toEqual(['bear']);
+    });
+
+    test('belongs to one app and is one of many', async () => {
+      await create('bear', { key: 'k1' });
+      expect(await create('doll', { key: 'k2' })).toMatchObject({ status: 200 });
+      expect(await create('ball')).toMatchObject({ status: 200 });
+      server.directory.records.push({ ...server.directory.records[0]!, id: 'other' });
+      const headers = {
+        ...json,
+        authorization: `Basic ${Buffer.from('other:toy-secret').toString('base64')}`,
+        'service-app-id': 'other',
+        'service-idempotency-key': 'k1',
+      };
+      const answer = await server.fetch('POST', '/v1/toys', { headers, body: '{"name":"kite"}' });
+      expect(answer).toMatchObject({ status: 200, body: { id: 'kite' } });
+    });
+
+    test('tells a second request that the first is still at work', async () => {
+      let finish = (): void => undefined;
+      const wait = new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      handler = async (input, context) => {
+        await wait;
+        return insertToy(input, context);
+      };
+      const first = create('bear', { key: 'k1' });
+      while (runs === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      expect(await create('bear', { key: 'k1' })).toMatchObject({ status: 400, body: atWork });
+      finish();
+      expect(await first).toMatchObject({ status: 200 });
+      expect(await create('bear', { key: 'k1' })).toMatchObject({ status: 200, body: { id: 'bear' } });
+      expect(runs).toBe(1);
+    });
+
+    test('keeps a refusal too, though its work was undone', async () => {
+      handler = async (input, context) => {
+        await insertToy(input, context);
+        throw new ApiError('resource_conflict', 'There is a bear.', { data: { n: 1 } });
+      };
+      const first = await create('bear', { key: 'k1' });
+      handler = insertToy;
+      const second = await create('bear', { key: 'k1' });
+      expect([second.status, second.text]).toEqual([409, first.text]);
+      expect({ runs, toys: await toys() }).toEqual({ runs: 1, toys: [] });
+    });
+
+    test.each([
+      ['a policy violation', new ApiError('policy_violation')],
+      ['a missing signature', new ApiError('missing_or_empty_authorization_header')],
+      ['a fault', new Error('bug')],
+    ])('does not keep %s', async (_what, error) => {
+      handler = () => Promise.reject(error);
+      const first = await create('bear', { key: 'k1' });
+      expect(first.status).toBeGreaterThanOrEqual(400);
+      handler = insertToy;
+      expect(await create('bear', { key: 'k1' })).toMatchObject({ status: 200, body: { id: 'bear' } });
+      expect(runs).toBe(2);
+    });
+
+    test('is forgotten after 24 hours', async () => {
+      await create('bear', { key: 'k1' });
+      server.clock.nowMs += 24 * 60 * 60 * 1000 - 1;
+      expect(await create('bear', { key: 'k1' })).toMatchObject({ status: 200 });
+      expect(runs).toBe(1);
+      server.clock.nowMs += 1;
+      expect(await create('doll', { key: 'k1' })).toMatchObject({ status: 200, body: { id: 'doll' } });
+      expect(await create('bear', { key: 'k1' })).toMatchObject({ status: 400, body: reused });
+      expect(runs).toBe(2);
+    });
+
+    test('has one effect, however many requests carry it at once', async () => {
+      const answers = await Promise.all(Array.from({ length: 30 }, () => create('bear', { key: 'storm' })));
+      const bodies = new Set(answers.map(({ text }) => text));
+      expect(bodies.size).toBeLessThanOrEqual(2);
+      for (const { status, body } of answers) {
+        expect(status === 200 ? { id: 'bear' } : atWork).toEqual(body);
+      }
+      expect(await toys()).toEqual(['bear']);
+    });
+  });
+});
+
+test('processes that share a PostgreSQL know of each other’s idempotency keys', async () => {
+  await using database = await openTestDatabase('postgres');
+  const use = { appId: 'capp', key: 'k1', fingerprint: 'f', nowMs: 0 };
+  const [here, there] = [answerOnce('postgres'), answerOnce('postgres')];
+  const first = await unitsOf(database)(true);
+  const second = await unitsOf(database)(true);
+  try {
+    expect(await here.begin(first.em, use)).toBeUndefined();
+    await expect(there.begin(second.em, use)).rejects.toMatchObject({
+      message: 'Previous request with matching idempotency key is still in progress.',
+    });
+    await here.keep(first.em, use, { status: 200, text: '{}' });
+    await first.commit();
+    expect(await there.begin(second.em, use)).toEqual({ status: 200, text: '{}' });
+  } finally {
+    await first.rollback();
+    await second.rollback();
+  }
+});

@@ -1,0 +1,84 @@
+import { globSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { expect, test } from 'vitest';
+import { operations } from '../../src/generated/operations.ts';
+import { operations as controlOperations } from '../../src/sandbox/generated/operations.ts';
+import { root, sourceFiles, withoutComments } from './source-files.ts';
+
+const files = sourceFiles('src/**/*.ts', 'mocks/*.ts', 'codegen/**/*.ts', 'test/**/*.ts', 'bench/**/*.ts');
+const handlers = files.filter(({ path }) => path.startsWith('src/handlers/'));
+const controlHandlers = files.filter(({ path }) => path.startsWith('src/sandbox/handlers/'));
+// A test of one operation bears the operation's name.
+const namedByOperation = /^src\/handlers\/|^src\/sandbox\/handlers\/|^test\/contract\//;
+
+function nameOf(path: string): string {
+  return basename(path).replace(/\.ts$/, '');
+}
+
+test('files are kebab-case, except those named after an operation', () => {
+  const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.(entity|test|d))?\.ts$/;
+  const strange = files.filter(({ path }) => !namedByOperation.test(path) && !kebab.test(basename(path)));
+  expect(strange.map(({ path }) => path)).toEqual([]);
+});
+
+test('each operation has one handler of its name under its tag, and no handler is left over', () => {
+  const expected = Object.values(operations).map(({ id, tag }) => `src/handlers/${tag}/${id}.ts`);
+  expect(handlers.map(({ path }) => path).sort()).toEqual(expected.sort());
+  expect(controlHandlers.map(({ path }) => nameOf(path)).sort()).toEqual(
+    Object.keys(controlOperations).sort(),
+  );
+  const misnamed = [...handlers, ...controlHandlers].filter(
+    ({ path, text }) => !text.includes(`export const ${nameOf(path)}:`),
+  );
+  expect(misnamed.map(({ path }) => path)).toEqual([]);
+});
+
+test('no barrels, no default exports, no folders for what belongs nowhere', () => {
+  const barrels = files.filter(({ path }) => basename(path) === 'index.ts');
+  const defaults = files.filter(
+    ({ path, text }) => path !== 'vitest.config.ts' && /^export default\b/m.test(text),
+  );
+  const shapeless = files.filter(({ path }) => /\/(utils?|helpers?|common|misc|lib)\//.test(path));
+  expect([...barrels, ...defaults, ...shapeless].map(({ path }) => path)).toEqual([]);
+});
+
+test('classes are for errors only, and for migrations, which the ORM wants so', () => {
+  const classes = files
+    .filter(({ path }) => path.startsWith('src/'))
+    .flatMap(({ path, text }) =>
+      [...withoutComments(text).matchAll(/\bclass (\w+)( extends (\w+))?/g)].map(
+        ([, name = '', , parent]) => ({
+          place: `${path}: ${name}`,
+          isError: (/Error$/.test(name) && /Error$/.test(parent ?? '')) || parent === 'Migration',
+        }),
+      ),
+    );
+  expect(classes.filter(({ isError }) => !isError).map(({ place }) => place)).toEqual([]);
+});
+
+test('files stay small enough to be seen whole', () => {
+  const limitOf = (path: string): number => (/^src\/(sandbox\/)?handlers\//.test(path) ? 60 : 400);
+  const large = files
+    .filter(({ path }) => !path.startsWith('test/') && !path.startsWith('bench/'))
+    .map(({ path, text }) => ({ path, lines: text.split('\n').length - 1 }))
+    .filter(({ path, lines }) => lines > limitOf(path));
+  expect(large).toEqual([]);
+});
+
+test('folders stay small enough to be seen whole', () => {
+  // The pipeline is one room, and the contract decides how many handlers there are.
+  const limitOf = (folder: string): number =>
+    folder.startsWith('src/handlers/') ? Number.POSITIVE_INFINITY : folder === 'src/http' ? 30 : 25;
+  const counts = new Map<string, number>();
+  for (const { path } of files) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+  const crowded = [...counts].filter(([folder, count]) => count > limitOf(folder));
+  expect(crowded).toEqual([]);
+});
+
+test('nothing names a machine that it was written on', () => {
+  const texts = globSync(['README.md', 'CHANGELOG.md', 'openapi/*.yaml'], { cwd: root });
+  const places = [...files, ...sourceFiles(...texts)].filter(({ path, text }) =>
+    path.startsWith('test/house/') ? false : /\/(home|Users|root)\/\w+\//.test(text),
+  );
+  expect(places.map(({ path }) => path)).toEqual([]);
+});

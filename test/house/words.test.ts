@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { sourceFiles, withoutComments } from './source-files.ts';
+
+const files = sourceFiles('src/**/*.ts', 'mocks/*.ts').map(({ path, text }) => ({
+  path,
+  code: withoutComments(text),
+}));
+
+/** `file: match` of every place where `word` stands outside `rooms`. */
+function placesOf(word: RegExp, rooms: RegExp): string[] {
+  return files
+    .filter(({ path }) => !rooms.test(path))
+    .flatMap(({ path, code }) => [...code.matchAll(word)].map(([match]) => `${path}: ${match}`));
+}
+
+test('the clock is read in adapters only', () => {
+  expect(placesOf(/\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\)/g, /^src\/adapters\//)).toEqual([]);
+});
+
+test('randomness is drawn in adapters only', () => {
+  const makers =
+    /\bMath\.random\b|\b(randomBytes|randomUUID|randomInt|randomFill(Sync)?|getRandomValues|generateKey(Pair)?(Sync)?|randomSecretKey|randomPrivateKey)\b/g;
+  expect(placesOf(makers, /^src\/adapters\//)).toEqual([]);
+});
+
+test('the environment is read in the config only', () => {
+  expect(placesOf(/\bprocess\.env\b/g, /^src\/config\.ts$/)).toEqual([]);
+  expect(placesOf(/\bNODE_ENV\b/g, /^$/)).toEqual([]);
+});
+
+test('whether this is a sandbox or production is known to the compositions only', () => {
+  const rooms = /^src\/(compose|cli|adapters|sandbox)\/|^src\/config|^mocks\//;
+  // The embedded database's schema is called after its user, and express after its own word.
+  const known =
+    /^src\/storage\/(prepare-sandbox-schema|render-schema|write-schema|open-database)\.ts: |^src\/http\/app\.ts: production$/;
+  const places = placesOf(/\w*(sandbox|production)\w*/gi, rooms);
+  expect(places.filter((place) => !known.test(place))).toEqual([]);
+});
+
+test('comments carry no marks but the agreed ones', () => {
+  const marks = sourceFiles('src/**/*.ts', 'mocks/*.ts', 'codegen/*.ts', 'test/**/*.ts').flatMap(
+    ({ path, text }) =>
+      [...text.matchAll(/(?:\/\/|\*) ?(FIXME|HACK|XXX|TODO(?!\(#\d+\)))\b/g)].map(
+        ([match]) => `${path}: ${match}`,
+      ),
+  );
+  expect(marks).toEqual([]);
+});

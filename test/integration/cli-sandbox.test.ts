@@ -1,0 +1,267 @@
+import { execFile } from 'node:child_process';
+import { existsSync, statSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { acmeApp } from '../../mocks/apps.ts';
+import type { Wallet } from '../../src/generated/schemas.ts';
+import {
+  runCustos,
+  type ServingCustos,
+  serveCustos,
+  temporaryFolder,
+  waitFor,
+} from '../support/run-custos.ts';
+
+const shell = promisify(execFile);
+
+interface WalletPage {
+  data: Wallet[];
+}
+
+function makeWallet(custos: ServingCustos, chainType = 'ethereum') {
+  return custos.call<Wallet>('POST', '/v1/wallets', { chain_type: chainType });
+}
+
+/** The command below the banner's "Make a wallet:". */
+function commandOf(banner: string): string {
+  return /\n(curl [\s\S]*?)\n\n/.exec(banner)?.[1] ?? '';
+}
+
+/** Status and body of a plain HTTP request. */
+function plainGet(url: string): Promise<{ status: number | undefined; body: unknown }> {
+  return new Promise((resolve, reject) => {
+    httpRequest(url, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode, body: JSON.parse(text) }));
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+test('the ready file says how to reach the server, once requests are served, and goes with it', async () => {
+  const custos = await serveCustos(['sandbox']);
+  expect(custos.ready).toEqual({
+    base_url: expect.stringMatching(/^https:\/\/127\.0\.0\.1:\d+$/),
+    app_id: acmeApp.id,
+    app_secret: acmeApp.secret,
+    ca_file: expect.stringMatching(/\/ca-[0-9a-f]{12}\.pem$/),
+    pid: custos.process.pid,
+  });
+  // It holds the secret: nobody else may read it.
+  expect(statSync(custos.readyFile).mode & 0o077).toBe(0);
+  const { status } = await makeWallet(custos);
+  expect(status).toBe(200);
+  const { code } = await custos.stop('SIGINT');
+  expect(code).toBe(0);
+  expect(existsSync(custos.readyFile)).toBe(false);
+});
+
+test('the curl of the banner works when pasted', async () => {
+  await using custos = await serveCustos(['sandbox']);
+  await waitFor(() => custos.output().stdout.includes('Ctrl-C'));
+  const banner = custos.output().stdout;
+  for (const value of [
+    custos.ready.base_url,
+    acmeApp.id,
+    acmeApp.secret,
+    custos.ready.ca_file,
+    'in memory',
+    '/docs',
+  ]) {
+    expect(banner).toContain(value);
+  }
+  const { stdout } = await shell('sh', ['-c', commandOf(banner)]);
+  expect(JSON.parse(stdout)).toMatchObject({ chain_type: 'ethereum', owner_id: null });
+});
+
+test('the curl of the banner works for clients of another brand', async () => {
+  await using custos = await serveCustos(['sandbox', '--prefix', 'acme', '--app-secret', "it's_a_secret"]);
+  await waitFor(() => custos.output().stdout.includes('Ctrl-C'));
+  const command = commandOf(custos.output().stdout);
+  expect(command).toContain('acme-app-id');
+  const { stdout } = await shell('sh', ['-c', command]);
+  expect(JSON.parse(stdout)).toMatchObject({ chain_type: 'ethereum' });
+});
+
+test('a restart on the same folder keeps wallets, credentials and certificate', async () => {
+  const folder = temporaryFolder();
+  const first = await serveCustos(['sandbox', '--data', folder, '--app-secret', 'a-secret-of-our-own']);
+  const { body: wallet } = await makeWallet(first);
+  const signing = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
+  const signed = await first.call<{ data: unknown }>('POST', `/v1/wallets/${wallet.id}/rpc`, signing);
+  expect(signed.status).toBe(200);
+  // No farewell: what was acknowledged is there all the same.
+  await first.stop('SIGKILL');
+
+  await using second = await serveCustos(['sandbox', '--data', folder]);
+  expect(second.ready.app_secret).toBe('a-secret-of-our-own');
+  expect(second.ready.ca_file).toBe(first.ready.ca_file);
+  expect(second.ready.ca_file.startsWith(folder)).toBe(true);
+  expect((await second.call<Wallet>('GET', `/v1/wallets/${wallet.id}`)).body).toEqual(wallet);
+  // ECDSA here is deterministic (RFC 6979): the same key gives the same signature.
+  const again = await second.call('POST', `/v1/wallets/${wallet.id}/rpc`, signing);
+  expect(again.body).toEqual(signed.body);
+  // Keys and secrets are their owner's alone.
+  for (const file of ['sandbox.json', 'certificate.json']) {
+    expect(statSync(join(folder, file)).mode & 0o077).toBe(0);
+  }
+});
+
+test('a seed gives the same answers byte for byte, another seed others', async () => {
+  const answersOf = async (seed: string): Promise<string[]> => {
+    await using custos = await serveCustos(['sandbox', '--seed', seed, '--seed-data']);
+    const made = [await makeWallet(custos), await makeWallet(custos, 'solana')];
+    const signing = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
+    const rest = [
+      await custos.call('POST', `/v1/wallets/${made[0]?.body.id}/rpc`, signing),
+      await custos.call('GET', '/v1/wallets'),
+      await custos.call('GET', '/_sandbox/apps'),
+      await custos.call('POST', '/_sandbox/reset'),
+      await makeWallet(custos),
+    ];
+    return [...made, ...rest].map(
+      ({ status, headers, text }) => `${status} ${headers['x-request-id']} ${text}`,
+    );
+  };
+  const [demo, demoAgain, other] = [
+    await answersOf('demo'),
+    await answersOf('demo'),
+    await answersOf('other'),
+  ];
+  expect(demoAgain).toEqual(demo);
+  expect(other[0]).not.toEqual(demo[0]);
+  // After the reset the first wallet is the first wallet again.
+  expect(demo.at(-1)).toEqual(demo[0]);
+});
+
+test('a seeded restart on a folder draws new ids', async () => {
+  const folder = temporaryFolder();
+  const args = ['sandbox', '--data', folder, '--seed', 'demo'];
+  const first = await serveCustos(args);
+  const { body: wallet } = await makeWallet(first);
+  await first.stop();
+  await using second = await serveCustos(args);
+  const { status, body: next } = await makeWallet(second);
+  expect(status).toBe(200);
+  expect(next.id).not.toBe(wallet.id);
+  expect(next.address).not.toBe(wallet.address);
+  const { body } = await second.call<WalletPage>('GET', '/v1/wallets');
+  expect(body.data.map(({ id }) => id).sort()).toEqual([wallet.id, next.id].sort());
+});
+
+test('plain HTTP is refused in words, and accepted from this machine on demand', async () => {
+  await using strict = await serveCustos(['sandbox']);
+  const url = (custos: ServingCustos) => `${custos.ready.base_url.replace('https:', 'http:')}/openapi.json`;
+  expect(await plainGet(url(strict))).toEqual({ status: 403, body: { error: 'HTTPS is required.' } });
+  await using open = await serveCustos(['sandbox', '--plain-http']);
+  expect(await plainGet(url(open))).toMatchObject({ status: 200, body: { openapi: '3.1.0' } });
+});
+
+test('--quiet prints nothing, --json prints one object a line', async () => {
+  const quiet = await serveCustos(['sandbox', '--quiet']);
+  await makeWallet(quiet);
+  expect(await quiet.stop()).toEqual({ code: 0, stdout: '', stderr: '' });
+
+  const custos = await serveCustos(['sandbox', '--json']);
+  await makeWallet(custos);
+  const { stdout, stderr } = await custos.stop();
+  expect(stderr).toBe('');
+  const lines = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(lines[0]).toEqual({ msg: 'ready', ...custos.ready });
+  expect(lines[1]).toEqual({
+    level: 'info',
+    time: expect.stringMatching(/^\d{4}-/),
+    msg: 'request',
+    request_id: expect.any(String),
+    operation: 'createWallet',
+    app: acmeApp.id,
+    status: 200,
+    duration_ms: expect.any(Number),
+  });
+});
+
+test('a port that is taken is told with advice', async () => {
+  await using custos = await serveCustos(['sandbox']);
+  const { port } = new URL(custos.ready.base_url);
+  const { code, stdout, stderr } = await runCustos(['sandbox', '--port', port]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toBe(
+    `custos: port ${port} on 127.0.0.1 is taken; stop what listens there, or choose another with --port (0 takes any free one)\n`,
+  );
+});
+
+test('the admin port serves health and metrics', async () => {
+  await using custos = await serveCustos(['sandbox', '--admin-port', '0']);
+  await makeWallet(custos);
+  const metrics = await fetch(`${custos.ready.admin_url}/metrics`);
+  expect(await metrics.text()).toContain(
+    'custos_http_requests_total{operation="createWallet",status="200"} 1',
+  );
+  expect(await (await fetch(`${custos.ready.admin_url}/readyz`)).json()).toEqual({ status: 'ready' });
+  expect(await (await fetch(`${custos.ready.admin_url}/healthz`)).json()).toEqual({ status: 'ok' });
+});
+
+test('requests are counted with --rate-limit', async () => {
+  await using custos = await serveCustos(['sandbox', '--rate-limit', '2/2']);
+  const statuses: number[] = [];
+  for (let count = 0; count < 6; count += 1) statuses.push((await custos.call('GET', '/v1/wallets')).status);
+  expect(statuses).toContain(429);
+  expect(statuses[0]).toBe(200);
+});
+
+test('apps are administered on the folder of a running sandbox', async () => {
+  const folder = temporaryFolder();
+  const data = ['--data', folder, '--json'];
+  const custos = await serveCustos(['sandbox', '--data', folder]);
+  const created = await runCustos(['apps', 'create', '--name', 'Globex', ...data]);
+  expect(created.code).toBe(0);
+  const globex = JSON.parse(created.stdout) as { id: string; secret: string };
+  const listed = await runCustos(['apps', 'list', ...data]);
+  expect(JSON.parse(listed.stdout)).toEqual([
+    { id: acmeApp.id, name: 'Acme', created_at: expect.any(String) },
+    { id: globex.id, name: 'Globex', created_at: expect.any(String) },
+  ]);
+  const credentials = Buffer.from(`${globex.id}:${globex.secret}`).toString('base64');
+  const headers = { authorization: `Basic ${credentials}`, 'service-app-id': globex.id };
+  expect((await custos.call<WalletPage>('GET', '/v1/wallets', undefined, headers)).body.data).toEqual([]);
+
+  const rotated = await runCustos(['apps', 'rotate-secret', acmeApp.id, ...data]);
+  const { secret } = JSON.parse(rotated.stdout) as { secret: string };
+  expect(secret).not.toBe(acmeApp.secret);
+  await custos.stop();
+  // The next start tells the secret that is in force, and does not bring the old one back.
+  await using next = await serveCustos(['sandbox', '--data', folder]);
+  expect(next.ready.app_secret).toBe(secret);
+  expect((await next.call('GET', '/v1/wallets')).status).toBe(200);
+  const old = `Basic ${Buffer.from(`${acmeApp.id}:${acmeApp.secret}`).toString('base64')}`;
+  expect((await next.call('GET', '/v1/wallets', undefined, { authorization: old })).status).toBe(401);
+
+  const unknown = await runCustos(['apps', 'rotate-secret', 'nobody', ...data]);
+  expect({ code: unknown.code, stderr: unknown.stderr }).toEqual({
+    code: 1,
+    stderr: 'custos: App not found\n',
+  });
+});
+
+test('a stop finishes what has begun', async () => {
+  const custos = await serveCustos(['sandbox']);
+  const begun = Array.from({ length: 20 }, () => makeWallet(custos));
+  await waitFor(() => custos.output().stderr.includes('operation=createWallet'));
+  const stopped = custos.stop();
+  const answers = await Promise.allSettled(begun);
+  const finished = answers.filter((answer) => answer.status === 'fulfilled');
+  // Those whose request had not arrived were not let in; those that had were answered in full.
+  expect(finished.length).toBeGreaterThan(0);
+  for (const { value } of finished) expect(value.status).toBe(200);
+  expect((await stopped).code).toBe(0);
+});

@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest';
+import { runCustos } from '../support/run-custos.ts';
+
+const commands = [
+  [],
+  ['sandbox'],
+  ['mock'],
+  ['serve'],
+  ['migrate'],
+  ['apps'],
+  ['apps', 'create'],
+  ['apps', 'list'],
+  ['apps', 'rotate-secret'],
+  ['sig', 'explain'],
+];
+
+test.each(commands)('%s %s --help shows examples and ends well', async (...command) => {
+  const { code, stdout, stderr } = await runCustos([
+    ...command.filter((word) => word !== undefined),
+    '--help',
+  ]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/^Usage: custos/);
+  expect(stdout).toMatch(/\nExamples?:\n/);
+  expect(stdout).toContain('-h, --help');
+});
+
+test('--version prints the version', async () => {
+  const { code, stdout } = await runCustos(['--version']);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+test('a call without a command, or with an unknown one, is a wrong call', async () => {
+  const nothing = await runCustos([]);
+  expect(nothing.code).toBe(2);
+  expect(nothing.stderr).toContain('Usage: custos');
+  const unknown = await runCustos(['sandbocks']);
+  expect(unknown.code).toBe(2);
+  expect(unknown.stderr).toContain("unknown command 'sandbocks'");
+  expect(unknown.stderr).toContain('sandbox');
+  const option = await runCustos(['sandbox', '--poort', '1']);
+  expect(option.code).toBe(2);
+  expect(option.stderr).toContain("unknown option '--poort'");
+});
+
+test('every option that cannot be used is named at once', async () => {
+  const { code, stdout, stderr } = await runCustos([
+    ...['sandbox', '--port', '70000', '--prefix', 'Acme!', '--rate-limit', 'fast', '--app-secret', 'short'],
+    ...['--public-url', 'ftp://acme.example', '--jwt-key', '/nowhere/key.pem', '--log-level', 'loud'],
+  ]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toBe(
+    [
+      'custos: these options cannot be used:',
+      '  - --port must be a whole number from 0 to 65535, not `70000`',
+      '  - --prefix must be one lower-case word of at most 32 letters and digits, not `Acme!`',
+      '  - --public-url must be an http(s) URL without query, not `ftp://acme.example`',
+      '  - --rate-limit must be a whole number from 0 to 1000000, not `fast`',
+      '  - --log-level must be one of debug, info, warn, error, silent, not `loud`',
+      '  - --jwt-key: cannot read `/nowhere/key.pem` (ENOENT)',
+      '  - --app-secret must be 8 to 256 printable ASCII characters without spaces',
+      '',
+    ].join('\n'),
+  );
+});
+
+test('serve names everything that is missing at once', async () => {
+  const { code, stderr } = await runCustos(['serve']);
+  expect(code).toBe(2);
+  const faults = stderr.split('\n').filter((line) => line.startsWith('  - '));
+  expect(faults.map((fault) => fault.split(' ')[3])).toEqual([
+    'DATABASE_URL',
+    'CUSTOS_TLS_CERT',
+    'CUSTOS_MASTER_KEY',
+    'CUSTOS_PUBLIC_URLS',
+  ]);
+});
+
+test('serve refuses a seed, as an option and in the environment', async () => {
+  const text = 'a seed makes keys and ids guessable and is refused here';
+  const option = await runCustos(['serve', '--seed', 'demo']);
+  expect(option.code).toBe(2);
+  expect(option.stderr).toContain(text);
+  const variable = await runCustos(['serve'], { env: { CUSTOS_SEED: 'demo' } });
+  expect(variable.code).toBe(2);
+  expect(variable.stderr).toContain(text);
+});
+
+test('a database that is away is told in words', async () => {
+  const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/nothing' };
+  const { code, stderr } = await runCustos(['migrate'], { env });
+  expect(code).toBe(1);
+  expect(stderr).toContain('the database refuses connections; is PostgreSQL running');
+  const { code: withoutUrl, stderr: advice } = await runCustos(['migrate']);
+  expect(withoutUrl).toBe(2);
+  expect(advice).toContain('DATABASE_URL is missing');
+});
+
+test('apps of a folder that holds no sandbox', async () => {
+  const { code, stderr } = await runCustos(['apps', 'list', '--data', '/nowhere']);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: 'custos: no sandbox has kept its data in `/nowhere`\n',
+  });
+});

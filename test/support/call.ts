@@ -1,0 +1,173 @@
+import { createPrivateKey, createSign } from 'node:crypto';
+import canonicalize from 'canonicalize';
+import { type OperationId, type Operations, operations } from '../../src/generated/operations.ts';
+import { createJudge, type Judge } from './document-judge.ts';
+import type { TestSandbox } from './sandbox.ts';
+
+/** Path, query and body of an operation; what it does not have is left out. */
+export type CallInput<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
+  Part<'query', Operations[Id]['query']> &
+  Part<'body', Operations[Id]['body']>;
+
+/** A part is required when it has a required member. */
+type Part<Name extends string, Value> = [Value] extends [undefined]
+  ? { [N in Name]?: undefined }
+  : undefined extends Value
+    ? { [N in Name]?: Value }
+    : Record<string, never> extends Value
+      ? { [N in Name]?: Value }
+      : { [N in Name]: Value };
+
+export interface CallOptions {
+  /** Headers beside the app's own; undefined takes one away. */
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+  /** Private P-256 keys, base64 PKCS#8, that sign the request one after the other. */
+  readonly signWith?: readonly string[];
+  readonly idempotencyKey?: string;
+  /** Unix ms. */
+  readonly expiryMs?: number;
+}
+
+export interface Answer<Body> {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Body;
+}
+
+/** What every refusal looks like. */
+export interface Refusal {
+  readonly error: string;
+  readonly code?: string;
+  readonly data?: Record<string, unknown>;
+}
+
+/** Calls an operation that is to succeed; throws with what came back when it does not. */
+export async function call<Id extends OperationId>(
+  sandbox: TestSandbox,
+  id: Id,
+  input: CallInput<Id>,
+  options: CallOptions = {},
+): Promise<Answer<Operations[Id]['response']>> {
+  const answer = await send(sandbox, id, input, options);
+  if (answer.status >= 400) throw new Error(`${id} answered ${answer.status} ${JSON.stringify(answer.body)}`);
+  return answer as Answer<Operations[Id]['response']>;
+}
+
+/** Calls an operation that is to refuse, and returns status and body of the refusal. The input may be anything. */
+export async function refusal(
+  sandbox: TestSandbox,
+  id: OperationId,
+  input: LooseInput,
+  options: CallOptions = {},
+): Promise<{ status: number; body: Refusal }> {
+  const { status, body } = await send(sandbox, id, input, options);
+  if (status < 400) throw new Error(`${id} did not refuse: ${status} ${JSON.stringify(body)}`);
+  return { status, body: body as Refusal };
+}
+
+interface LooseInput {
+  readonly path?: object | undefined;
+  readonly query?: object | undefined;
+  readonly body?: unknown;
+}
+
+const judges = new WeakMap<TestSandbox, Promise<Judge>>();
+
+/** Sends a request and has its answer judged by the document, whatever it is. */
+async function send(
+  sandbox: TestSandbox,
+  id: OperationId,
+  input: LooseInput,
+  options: CallOptions,
+): Promise<Answer<unknown>> {
+  const { method, path: template } = operations[id];
+  const target = fillTemplate(template, input.path) + queryText(input.query);
+  const answer = await sandbox.dispatcher.request({
+    origin: sandbox.baseUrl,
+    path: target,
+    method,
+    headers: headersFor(sandbox, { method, target, body: input.body }, options),
+    body: input.body === undefined ? null : JSON.stringify(input.body),
+  });
+  const text = await answer.body.text();
+  const body: unknown = text === '' ? undefined : JSON.parse(text);
+  const contentType = answer.headers['content-type'];
+  if (answer.headers['x-request-id'] === undefined) throw new Error(`${id} answered without x-request-id`);
+  (await judgeOf(sandbox))({
+    operationId: id,
+    status: answer.statusCode,
+    contentType: typeof contentType === 'string' ? contentType : undefined,
+    body,
+  });
+  return { status: answer.statusCode, headers: answer.headers, body };
+}
+
+function judgeOf(sandbox: TestSandbox): Promise<Judge> {
+  const known = judges.get(sandbox) ?? sandbox.document().then(createJudge);
+  judges.set(sandbox, known);
+  return known;
+}
+
+interface SentRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly body: unknown;
+}
+
+function headersFor(
+  sandbox: TestSandbox,
+  request: SentRequest,
+  options: CallOptions,
+): Record<string, string> {
+  const { prefix, appId, appSecret } = sandbox;
+  const signed: Record<string, string> = { [`${prefix}-app-id`]: appId };
+  if (options.idempotencyKey !== undefined) signed[`${prefix}-idempotency-key`] = options.idempotencyKey;
+  if (options.expiryMs !== undefined) signed[`${prefix}-request-expiry`] = String(options.expiryMs);
+  const headers: Record<string, string | undefined> = {
+    authorization: `Basic ${Buffer.from(`${appId}:${appSecret}`).toString('base64')}`,
+    ...signed,
+  };
+  if (request.body !== undefined) headers['content-type'] = 'application/json';
+  if (options.signWith !== undefined) {
+    const signatures = options.signWith.map((key) => signRequest(sandbox, request, signed, key));
+    headers[`${prefix}-authorization-signature`] = signatures.join(',');
+  }
+  Object.assign(headers, options.headers);
+  return Object.fromEntries(
+    Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}
+
+/** Signs as published clients do, with nothing of the server's own: RFC 8785 JSON, ECDSA P-256 over SHA-256, DER. */
+export function signRequest(
+  sandbox: Pick<TestSandbox, 'baseUrl'>,
+  { method, target, body }: SentRequest,
+  headers: Readonly<Record<string, string>>,
+  privateKey: string,
+): string {
+  const payload = canonicalize({
+    version: 1,
+    method,
+    url: sandbox.baseUrl + target,
+    body: body ?? '',
+    headers,
+  });
+  const key = createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' });
+  return createSign('sha256').update(payload!, 'utf8').sign(key, 'base64');
+}
+
+function fillTemplate(template: string, path: object | undefined): string {
+  const values = (path ?? {}) as Record<string, string>;
+  return template.replaceAll(/\{([^}]+)\}/g, (_, name: string) =>
+    encodeURIComponent(values[name] ?? `no-${name}`),
+  );
+}
+
+function queryText(query: object | undefined): string {
+  const text = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    for (const item of Array.isArray(value) ? value : [value])
+      if (item !== undefined) text.append(name, String(item));
+  }
+  return text.size === 0 ? '' : `?${text}`;
+}

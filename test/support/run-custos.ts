@@ -1,0 +1,153 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Agent, type Dispatcher } from 'undici';
+
+const root = join(import.meta.dirname, '..', '..');
+const program = join(root, 'dist', 'custos.js');
+let built: Promise<unknown> | undefined;
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface RunOptions {
+  /** Added to an environment without any setting of ours. */
+  readonly env?: Record<string, string>;
+}
+
+/** Runs a command that ends by itself. */
+export async function runCustos(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  const child = await start(args, options);
+  const output = collect(child);
+  return { code: await ended(child), ...output() };
+}
+
+/** What the ready file says. */
+export interface Ready {
+  readonly base_url: string;
+  readonly app_id: string;
+  readonly app_secret: string;
+  readonly ca_file: string;
+  readonly pid: number;
+  readonly admin_url?: string;
+}
+
+/** A server in a process of its own. */
+export interface ServingCustos extends AsyncDisposable {
+  readonly ready: Ready;
+  readonly readyFile: string;
+  readonly process: ChildProcess;
+  /** Calls with the app's credentials; trusts the server's own authority only. */
+  call<Body>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<Called<Body>>;
+  /** What it has printed so far. */
+  output(): { readonly stdout: string; readonly stderr: string };
+  /** Sends a signal and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<Finished>;
+}
+
+export interface Called<Body> {
+  readonly status: number;
+  readonly headers: Dispatcher.ResponseData['headers'];
+  readonly text: string;
+  readonly body: Body;
+}
+
+/** Starts a command that serves, on a free port, and waits until it is ready. */
+export async function serveCustos(args: readonly string[], options: RunOptions = {}): Promise<ServingCustos> {
+  const folder = temporaryFolder();
+  const readyFile = join(folder, 'ready.json');
+  const child = await start([...args, '--port', '0', '--ready-file', readyFile], options);
+  const output = collect(child);
+  const end = ended(child);
+  await waitFor(() => existsSync(readyFile) || child.exitCode !== null);
+  if (!existsSync(readyFile)) throw new Error(`custos ended with ${await end}: ${output().stderr}`);
+  const ready = JSON.parse(readFileSync(readyFile, 'utf8')) as Ready;
+  const prefix = args.includes('--prefix') ? args[args.indexOf('--prefix') + 1] : 'service';
+  const agent = new Agent({ connect: { ca: readFileSync(ready.ca_file, 'utf8') } });
+
+  const stop = async (signal: NodeJS.Signals = 'SIGTERM'): Promise<Finished> => {
+    child.kill(signal);
+    const code = await end;
+    await agent.destroy();
+    rmSync(folder, { recursive: true, force: true });
+    return { code, ...output() };
+  };
+  return {
+    ready,
+    readyFile,
+    process: child,
+    output,
+    stop,
+    async call(method, path, body, headers) {
+      const response = await agent.request({
+        origin: ready.base_url,
+        path,
+        method: method as Dispatcher.HttpMethod,
+        headers: {
+          authorization: `Basic ${Buffer.from(`${ready.app_id}:${ready.app_secret}`).toString('base64')}`,
+          [`${prefix}-app-id`]: ready.app_id,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const text = await response.body.text();
+      const parsed = text === '' ? undefined : JSON.parse(text);
+      return { status: response.statusCode, headers: response.headers, text, body: parsed };
+    },
+    [Symbol.asyncDispose]: async () => void (await stop()),
+  };
+}
+
+/** A new empty folder. */
+export function temporaryFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'custos-test-'));
+}
+
+/** Runs what is published: the bundle, brought up to date first. */
+async function start(args: readonly string[], { env = {} }: RunOptions): Promise<ChildProcess> {
+  built ??= promisify(execFile)(process.execPath, [join(root, 'codegen', 'build.ts')]);
+  await built;
+  const own = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith('CUSTOS_') && name !== 'DATABASE_URL',
+  );
+  const child = spawn(process.execPath, [program, ...args], { env: { ...Object.fromEntries(own), ...env } });
+  // A test that fails on the way must not leave a server behind.
+  const kill = (): void => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  child.once('exit', () => process.off('exit', kill));
+  return child;
+}
+
+function collect(child: ChildProcess): () => { stdout: string; stderr: string } {
+  const chunks = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
+  child.stdout?.on('data', (chunk: Buffer) => chunks.stdout.push(chunk));
+  child.stderr?.on('data', (chunk: Buffer) => chunks.stderr.push(chunk));
+  return () => ({
+    stdout: Buffer.concat(chunks.stdout).toString('utf8'),
+    stderr: Buffer.concat(chunks.stderr).toString('utf8'),
+  });
+}
+
+function ended(child: ChildProcess): Promise<number | null> {
+  return new Promise((resolve) => child.once('close', (code) => resolve(code)));
+}
+
+/** Waits, at most 20 s. */
+export async function waitFor(condition: () => boolean): Promise<void> {
+  const untilMs = performance.now() + 20_000;
+  while (!condition()) {
+    if (performance.now() > untilMs) throw new Error('waited for 20 s in vain');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

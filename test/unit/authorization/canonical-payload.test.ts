@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import {
+  candidateUrls,
+  canonicalPayloads,
+  canonicalPayloadTexts,
+} from '../../../src/authorization/canonical-payload.ts';
+
+const headers = { 'service-app-id': 'cmh2k3v9e0000l20c9q7ab4yz' };
+const url = 'https://api.example.com/v1/wallets/w1/rpc';
+
+describe('canonicalPayloads', () => {
+  test('are the sorted members without white space, in UTF-8', () => {
+    const request = {
+      method: 'POST',
+      urls: [url],
+      body: { params: { message: 'grüß' }, method: 'personal_sign' },
+      headers: { 'service-request-expiry': '1763719200000', ...headers },
+    };
+    const text =
+      '{"body":{"method":"personal_sign","params":{"message":"grüß"}},' +
+      '"headers":{"service-app-id":"cmh2k3v9e0000l20c9q7ab4yz","service-request-expiry":"1763719200000"},' +
+      '"method":"POST","url":"https://api.example.com/v1/wallets/w1/rpc","version":1}';
+    expect(canonicalPayloadTexts(request)).toEqual([text]);
+    expect(canonicalPayloads(request)).toEqual([new Uint8Array(Buffer.from(text, 'utf8'))]);
+  });
+
+  test.each([
+    ['absent', undefined],
+    ['{}', {}],
+    ['the empty string', ''],
+  ])('have three spellings when the body is %s', (_, body) => {
+    const rest = `"headers":{"service-app-id":"cmh2k3v9e0000l20c9q7ab4yz"},"method":"DELETE","url":"${url}","version":1}`;
+    expect(canonicalPayloadTexts({ method: 'DELETE', urls: [url], body, headers })).toEqual([
+      `{"body":"",${rest}`,
+      `{${rest}`,
+      `{"body":{},${rest}`,
+    ]);
+  });
+
+  test.each([[[]], [null], [0], [false]])('have one spelling when the body is %j', (body) => {
+    expect(canonicalPayloadTexts({ method: 'POST', urls: [url], body, headers })).toHaveLength(1);
+  });
+
+  test('are made for every URL, the first URL first', () => {
+    const texts = canonicalPayloadTexts({
+      method: 'POST',
+      urls: [url, 'https://two/v1'],
+      body: { a: 1 },
+      headers,
+    });
+    expect(texts.map((text) => JSON.parse(text).url)).toEqual([url, 'https://two/v1']);
+  });
+});
+
+describe('candidateUrls', () => {
+  test('put the path as sent behind the origin and each base URL', () => {
+    expect(
+      candidateUrls({
+        publicBaseUrls: ['https://api.example.com', 'https://edge.example.com/tenant/'],
+        origin: 'https://127.0.0.1:4010',
+        target: '/api/v1/wallets/ext_wal_order-7/rpc',
+      }),
+    ).toEqual([
+      'https://127.0.0.1:4010/api/v1/wallets/ext_wal_order-7/rpc',
+      'https://api.example.com/api/v1/wallets/ext_wal_order-7/rpc',
+      'https://edge.example.com/tenant/api/v1/wallets/ext_wal_order-7/rpc',
+    ]);
+  });
+
+  test('drop one slash at the end and repetitions', () => {
+    expect(
+      candidateUrls({ publicBaseUrls: ['https://a/'], origin: 'https://a', target: '/v1/policies/p/' }),
+    ).toEqual(['https://a/v1/policies/p']);
+  });
+
+  test('do without a request origin', () => {
+    expect(candidateUrls({ publicBaseUrls: ['https://a'], origin: undefined, target: '/v1' })).toEqual([
+      'https://a/v1',
+    ]);
+  });
+});

@@ -1,0 +1,106 @@
+import { createPrivateKey, sign } from 'node:crypto';
+import { adjustableClock } from '../../../src/adapters/clock.ts';
+import { seededEntropy } from '../../../src/adapters/entropy.ts';
+import { makeIds } from '../../../src/adapters/ids.ts';
+import { createHttpJwks } from '../../../src/adapters/jwks-http.ts';
+import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
+import { p256KeyPairFromSeed } from '../../../src/crypto/p256.ts';
+import { createApp } from '../../../src/domain/apps/create-app.ts';
+import type { AppSettings } from '../../../src/domain/apps/find-app.ts';
+import { createUser } from '../../../src/domain/users/create-user.ts';
+import type { OperationContext, Services } from '../../../src/services.ts';
+import { type DatabaseKind, openTestDatabase } from '../../support/databases.ts';
+
+export const startMs = 1_763_719_200_000;
+export const acme = { id: 'cmh2k3v9e0000l20c9q7ab4yz', name: 'Acme' };
+
+/** The canonical payloads of the one request that tests make. */
+export const payloads = [
+  '{"body":{"a":1},"headers":{"service-app-id":"acme"},"method":"PATCH","url":"https://a/v1/x","version":1}',
+];
+
+export interface Request {
+  signatures?: readonly string[];
+  payloads?: readonly string[];
+  diagnostics?: boolean;
+  app?: { id: string; name: string };
+}
+
+/** An empty database with one app, and the means to run verbs on it as operations would. */
+export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) {
+  const database = await openTestDatabase(kind);
+  const entropy = seededEntropy('house');
+  const clock = adjustableClock({ startMs, frozen: true });
+  const services: Services = {
+    clock,
+    entropy,
+    ids: makeIds(entropy),
+    vault: createMasterKeyVault({ masterKeys: [{ id: 'test', key: new Uint8Array(32).fill(1) }], entropy }),
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    jwks: createHttpJwks(clock),
+    diagnostics: false,
+    prefix: 'service',
+  };
+
+  /** Runs `work` as one operation: in a transaction, undone when it throws. */
+  async function operate<T>(
+    work: (context: OperationContext) => Promise<T>,
+    request: Request = {},
+  ): Promise<T> {
+    const em = database.orm.em.fork();
+    await em.begin();
+    try {
+      const encoder = new TextEncoder();
+      const result = await work({
+        ...services,
+        diagnostics: request.diagnostics ?? false,
+        app: request.app ?? acme,
+        em,
+        nowMs: clock.now(),
+        requestId: 'r1',
+        proof: {
+          signatures: request.signatures ?? [],
+          canonicalPayloads: () => (request.payloads ?? payloads).map((text) => encoder.encode(text)),
+          expiryMs: undefined,
+          userId: undefined,
+        },
+      });
+      await em.commit();
+      return result;
+    } catch (error) {
+      await em.rollback();
+      throw error;
+    }
+  }
+
+  await operate((context) => createApp(context, { ...acme, secret: 'secret of acme', settings }));
+
+  return {
+    operate,
+    clock,
+    database,
+    services,
+    close: () => database.close(),
+    /** A user whose custom_auth account has the id `customUserId`. */
+    addUser: async (customUserId: string, app = acme) => {
+      const account = { type: 'custom_auth', custom_user_id: customUserId } as const;
+      const user = await operate((context) => createUser(context, { linked_accounts: [account] }), { app });
+      return user.row.id;
+    },
+  };
+}
+
+/** A signer whose key comes from one repeated byte. */
+export function signer(byte: number) {
+  const pair = p256KeyPairFromSeed(new Uint8Array(48).fill(byte));
+  return {
+    publicKey: pair.publicKey,
+    sign: (text = payloads[0]) => signWith(pair.privateKeyPkcs8, text ?? ''),
+  };
+}
+
+/** A signature, base64 DER, under a private key in base64 PKCS #8. */
+export function signWith(privateKeyPkcs8: string, text: string): string {
+  const key = createPrivateKey({ key: Buffer.from(privateKeyPkcs8, 'base64'), format: 'der', type: 'pkcs8' });
+  return sign('sha256', Buffer.from(text, 'utf8'), key).toString('base64');
+}

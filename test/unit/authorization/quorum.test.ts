@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest';
+import { countQuorum, fewestSignatures, type Quorum } from '../../../src/authorization/quorum.ts';
+
+function quorum(parts: Partial<Quorum>): Quorum {
+  return { id: 'q', threshold: null, publicKeys: [], users: [], quorums: [], ...parts };
+}
+
+const desk = quorum({ id: 'desk', threshold: 2, publicKeys: ['ann', 'bob', 'cid'] });
+
+describe('countQuorum', () => {
+  test('counts a member once however often it stands there', () => {
+    const twice = quorum({ threshold: 2, publicKeys: ['ann', 'ann', 'bob'] });
+    expect(countQuorum(twice, new Set(['ann']))).toEqual({
+      count: 1,
+      threshold: 2,
+      missing: 1,
+      satisfied: false,
+    });
+  });
+
+  test('asks for every member when there is no threshold', () => {
+    const all = quorum({ publicKeys: ['ann', 'bob'], users: [{ userId: 'eve', liveKeys: ['e1', 'e2'] }] });
+    expect(countQuorum(all, new Set(['ann', 'bob']))).toMatchObject({ threshold: 3, missing: 1 });
+    expect(countQuorum(all, new Set(['ann', 'bob', 'e2']))).toMatchObject({ missing: 0, satisfied: true });
+  });
+
+  test('counts a user once by any live key', () => {
+    const users = quorum({
+      threshold: 2,
+      users: [{ userId: 'eve', liveKeys: ['e1', 'e2'] }],
+      publicKeys: ['ann'],
+    });
+    expect(countQuorum(users, new Set(['e1', 'e2']))).toMatchObject({ count: 1, satisfied: false });
+  });
+
+  test('counts a nested quorum as one member when its own threshold is met', () => {
+    const board = quorum({ threshold: 2, publicKeys: ['zoe'], quorums: [desk] });
+    expect(countQuorum(board, new Set(['ann', 'bob', 'cid'])).count).toBe(1);
+    expect(countQuorum(board, new Set(['ann', 'zoe'])).count).toBe(1);
+    expect(countQuorum(board, new Set(['ann', 'bob', 'zoe']))).toMatchObject({ count: 2, satisfied: true });
+  });
+
+  test('counts a key in both places where it stands', () => {
+    const board = quorum({ threshold: 2, publicKeys: ['ann'], quorums: [{ ...desk, threshold: 1 }] });
+    expect(countQuorum(board, new Set(['ann']))).toMatchObject({ count: 2, satisfied: true });
+  });
+
+  test('is never satisfied without members, whatever the threshold', () => {
+    for (const threshold of [null, 0, 1]) {
+      expect(countQuorum(quorum({ threshold }), new Set(['ann'])).satisfied).toBe(false);
+    }
+    expect(countQuorum(quorum({ quorums: [quorum({ id: 'gone' })] }), new Set()).satisfied).toBe(false);
+  });
+});
+
+test('fewestSignatures adds up the cheapest members, or gives up counting where keys repeat', () => {
+  expect(fewestSignatures(desk)).toBe(2);
+  expect(fewestSignatures(quorum({ threshold: 2, publicKeys: ['zoe'], quorums: [desk] }))).toBe(3);
+  expect(fewestSignatures(quorum({ threshold: 1, publicKeys: ['zoe'], quorums: [desk] }))).toBe(1);
+  expect(fewestSignatures(quorum({ threshold: 2, publicKeys: ['ann'], quorums: [desk] }))).toBe(1);
+});

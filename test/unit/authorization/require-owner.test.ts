@@ -1,0 +1,256 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Eligible, requireOwner } from '../../../src/authorization/require-owner.ts';
+import { createKeyQuorum } from '../../../src/domain/key-quorums/create-key-quorum.ts';
+import { resolveOwner } from '../../../src/domain/key-quorums/resolve-owner.ts';
+import { createUserKey } from '../../../src/domain/user-keys/create-user-key.ts';
+import type { CreateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
+import { databaseKinds } from '../../support/databases.ts';
+import { openHouse, payloads, type Request, signer, signWith, startMs } from './house-of-rows.ts';
+
+const ann = signer(1);
+const bob = signer(2);
+const cid = signer(3);
+const dan = signer(4);
+const stranger = signer(9);
+
+describe.each(databaseKinds)('requireOwner on %s', (kind) => {
+  let house: Awaited<ReturnType<typeof openHouse>>;
+  beforeAll(async () => {
+    house = await openHouse(kind);
+  });
+  afterAll(() => house.close());
+
+  const quorumOf = async (input: CreateKeyQuorumRequest) =>
+    (await house.operate((context) => createKeyQuorum(context, input))).id;
+  const ask = (eligible: Eligible, request: Request = {}) =>
+    house.operate((context) => requireOwner(context, eligible), request);
+  const refusal = (eligible: Eligible, request: Request = {}) =>
+    ask(eligible, request).then(
+      () => 'accepted',
+      (error) => [error.status, error.code, error.data],
+    );
+  const twoOfThree = () =>
+    quorumOf({ public_keys: [ann.publicKey, bob.publicKey, cid.publicKey], authorization_threshold: 2 });
+
+  test('a resource without an owner asks for nothing, and stray signatures are not looked at', async () => {
+    expect(await ask({ ownerId: null })).toEqual({ kind: 'none' });
+    expect(await ask({ ownerId: null }, { signatures: ['garbage'] })).toEqual({ kind: 'none' });
+    const signers = [{ signerId: await twoOfThree() }];
+    expect(await ask({ ownerId: null, signers }, { signatures: [ann.sign(), bob.sign()] })).toEqual({
+      kind: 'none',
+    });
+  });
+
+  test('two of three agree, in any order, and a third signature does no harm', async () => {
+    const ownerId = await twoOfThree();
+    for (const signatures of [
+      [ann.sign(), bob.sign()],
+      [cid.sign(), ann.sign()],
+      [ann.sign(), bob.sign(), cid.sign()],
+      [stranger.sign(), 'garbage', ann.sign(), bob.sign(), stranger.sign()],
+    ]) {
+      expect(await ask({ ownerId }, { signatures })).toEqual({ kind: 'owner' });
+    }
+  });
+
+  test.each([
+    ['no signature', 'missing_or_empty_authorization_header', []],
+    ['one signature', 'incorrect_quantity_of_authorization_signatures', [ann.sign()]],
+    ['two by strangers', 'zero_correct_authorization_signatures', [stranger.sign(), dan.sign()]],
+    ['two over another request', 'zero_correct_authorization_signatures', [ann.sign('{}'), bob.sign('{}')]],
+    ['two that are no signatures', 'zero_correct_authorization_signatures', ['x', '']],
+    [
+      'one good and one of a stranger',
+      'insufficient_correct_authorization_signatures',
+      [ann.sign(), dan.sign()],
+    ],
+    ['two of the same member', 'insufficient_correct_authorization_signatures', [ann.sign(), ann.sign()]],
+  ])('two of three with %s: %s', async (_, code, signatures) => {
+    expect(await refusal({ ownerId: await twoOfThree() }, { signatures })).toEqual([401, code, undefined]);
+  });
+
+  test('a nested quorum counts as one member', async () => {
+    const nested = await twoOfThree();
+    const ownerId = await quorumOf({ public_keys: [dan.publicKey], key_quorum_ids: [nested] });
+    expect(await ask({ ownerId }, { signatures: [ann.sign(), dan.sign(), cid.sign()] })).toEqual({
+      kind: 'owner',
+    });
+    expect(await refusal({ ownerId }, { signatures: [ann.sign(), bob.sign()] })).toEqual([
+      401,
+      'incorrect_quantity_of_authorization_signatures',
+      undefined,
+    ]);
+    expect(await refusal({ ownerId }, { signatures: [ann.sign(), bob.sign(), cid.sign()] })).toEqual([
+      401,
+      'insufficient_correct_authorization_signatures',
+      undefined,
+    ]);
+  });
+
+  test('the owner comes before the signers, the signers in their order', async () => {
+    const ownerId = await quorumOf({ public_keys: [ann.publicKey] });
+    const first = { signerId: await quorumOf({ public_keys: [bob.publicKey] }), overridePolicyIds: ['p1'] };
+    const second = {
+      signerId: await quorumOf({ public_keys: [bob.publicKey, cid.publicKey], authorization_threshold: 1 }),
+    };
+    const eligible = { ownerId, signers: [first, second] };
+    expect(await ask(eligible, { signatures: [bob.sign(), ann.sign()] })).toEqual({ kind: 'owner' });
+    expect(await ask(eligible, { signatures: [bob.sign()] })).toEqual({ kind: 'signer', ...first });
+    expect(await ask(eligible, { signatures: [cid.sign()] })).toEqual({ kind: 'signer', ...second });
+    expect(await ask({ ...eligible, signers: [second, first] }, { signatures: [bob.sign()] })).toEqual({
+      kind: 'signer',
+      ...second,
+    });
+  });
+
+  test('signers do not count where only the owner may agree', async () => {
+    const ownerId = await quorumOf({ public_keys: [ann.publicKey] });
+    expect(await refusal({ ownerId }, { signatures: [bob.sign()] })).toEqual([
+      401,
+      'zero_correct_authorization_signatures',
+      undefined,
+    ]);
+  });
+
+  test('a user signs with a live key, is told when it has expired, and when there is none', async () => {
+    const userId = await house.addUser('alice');
+    const ownerId = await house.operate((context) => resolveOwner(context, { owner: { user_id: userId } }));
+    const eligible = { ownerId: ownerId ?? null };
+    const signatures = [stranger.sign()];
+    expect(await refusal(eligible, { signatures })).toEqual([401, 'no_valid_user_session_keys', undefined]);
+
+    const old = await house.operate((context) => createUserKey(context, { userId }));
+    const fresh = await house.operate((context) => createUserKey(context, { userId }));
+    for (const { privateKey } of [old, fresh]) {
+      const signature = signWith(privateKey, payloads[0] ?? '');
+      expect(await ask(eligible, { signatures: [signature] })).toEqual({ kind: 'owner' });
+    }
+    expect(await refusal(eligible, { signatures })).toEqual([
+      401,
+      'zero_correct_authorization_signatures',
+      undefined,
+    ]);
+
+    house.clock.set(old.expiresAtMs - 1);
+    const signature = signWith(old.privateKey, payloads[0] ?? '');
+    expect(await ask(eligible, { signatures: [signature] })).toEqual({ kind: 'owner' });
+    house.clock.set(old.expiresAtMs);
+    expect(await refusal(eligible, { signatures: [signature] })).toEqual([
+      401,
+      'user_session_keys_expired',
+      undefined,
+    ]);
+    expect(await refusal(eligible, { signatures })).toEqual([401, 'no_valid_user_session_keys', undefined]);
+    house.clock.set(startMs);
+  });
+
+  test('a key bound to intents signs for nothing else', async () => {
+    const userId = await house.addUser('bea');
+    const ownerId = await house.operate((context) => resolveOwner(context, { owner: { user_id: userId } }));
+    const bound = await house.operate((context) => createUserKey(context, { userId, intentIds: ['i1'] }));
+    const signatures = [signWith(bound.privateKey, payloads[0] ?? '')];
+    expect(await refusal({ ownerId: ownerId ?? null }, { signatures })).toEqual([
+      401,
+      'no_valid_user_session_keys',
+      undefined,
+    ]);
+  });
+
+  test('an owner that does not exist stops everything', async () => {
+    await expect(ask({ ownerId: 'a'.repeat(24) }, { signatures: [ann.sign()] })).rejects.toThrow(
+      /does not exist/,
+    );
+  });
+
+  describe('with diagnostics', () => {
+    test('says what was expected, what each signature is, and what is missing', async () => {
+      const ownerId = await twoOfThree();
+      const request = { signatures: [ann.sign(), bob.sign('{}'), 'garbage'], diagnostics: true };
+      expect(await refusal({ ownerId }, request)).toEqual([
+        401,
+        'insufficient_correct_authorization_signatures',
+        {
+          signature_check: {
+            expected_payloads: payloads,
+            signed_parts: {
+              method: 'PATCH',
+              urls: ['https://a/v1/x'],
+              bodies: ['{"a":1}'],
+              headers: { 'service-app-id': 'acme' },
+              request_expiry: '(not sent)',
+            },
+            signatures: [
+              {
+                index: 0,
+                verified: true,
+                public_key: ann.publicKey,
+                counts: true,
+                key_quorum_ids: [ownerId],
+              },
+              {
+                index: 1,
+                verified: false,
+                encoding: 'der',
+                reason: 'no eligible key signed any of the expected payloads',
+              },
+              {
+                index: 2,
+                verified: false,
+                encoding: 'not base64',
+                reason: 'the signature is not base64; expected base64 of a DER signature',
+              },
+            ],
+            parties: [
+              {
+                role: 'owner',
+                key_quorum_id: ownerId,
+                authorization_threshold: 2,
+                counted: 1,
+                missing: 1,
+                public_keys: [
+                  { public_key: ann.publicKey, signed: true },
+                  { public_key: bob.publicKey, signed: false },
+                  { public_key: cid.publicKey, signed: false },
+                ],
+                users: [],
+                key_quorums: [],
+              },
+            ],
+          },
+        },
+      ]);
+    });
+
+    test('names the mistake when a signature covers a text that differs in a known way', async () => {
+      const ownerId = await quorumOf({ public_keys: [dan.publicKey] });
+      const slash = (payloads[0] ?? '').replace('https://a/v1/x', 'https://a/v1/x/');
+      const [, , data] = (await refusal(
+        { ownerId },
+        { signatures: [dan.sign(slash)], diagnostics: true },
+      )) as [number, string, { signature_check: { signatures: unknown[] } }];
+      expect(data.signature_check.signatures).toEqual([
+        {
+          index: 0,
+          verified: false,
+          encoding: 'der',
+          reason: 'the URL ended in a slash; everything else agrees',
+          differs_in: 'url',
+          public_key: dan.publicKey,
+        },
+      ]);
+    });
+
+    test('explains the codes that are given before anything is verified, too', async () => {
+      const ownerId = await twoOfThree();
+      const [, none] = (await refusal({ ownerId }, { diagnostics: true })) as [number, string];
+      expect(none).toBe('missing_or_empty_authorization_header');
+      const [, few, data] = (await refusal({ ownerId }, { signatures: [ann.sign()], diagnostics: true })) as [
+        number,
+        string,
+        { signature_check: { parties: { counted: number; missing: number }[] } },
+      ];
+      expect(few).toBe('incorrect_quantity_of_authorization_signatures');
+      expect(data.signature_check.parties[0]).toMatchObject({ counted: 1, missing: 1 });
+    });
+  });
+});

@@ -1,0 +1,180 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
+import { p256 } from '@noble/curves/nist.js';
+import { describe, expect, test } from 'vitest';
+import {
+  decodeCanonicalBase64,
+  InvalidPublicKeyError,
+  p256KeyPairFromSeed,
+  p256PublicKeyPoint,
+  parseP256PublicKey,
+  verifyP256,
+} from '../../../src/crypto/p256.ts';
+
+const pair = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
+const spki = pair.publicKey.export({ format: 'der', type: 'spki' });
+const pem = pair.publicKey.export({ format: 'pem', type: 'spki' }).toString();
+const publicKey = spki.toString('base64');
+const point = spki.subarray(-65);
+const message = new TextEncoder().encode('the canonical payload');
+
+describe('parseP256PublicKey accepts', () => {
+  test('base64 of a SubjectPublicKeyInfo, unchanged', () => {
+    expect(parseP256PublicKey(publicKey)).toBe(publicKey);
+  });
+
+  test.each([
+    ['PEM', pem],
+    ['PEM with CRLF line ends', pem.replaceAll('\n', '\r\n')],
+    ['PEM without the last line end', pem.trim()],
+  ])('%s, returned as base64', (_, text) => {
+    expect(parseP256PublicKey(text)).toBe(publicKey);
+  });
+
+  test('a compressed point, returned uncompressed', () => {
+    const compressed = Buffer.from(p256.Point.fromBytes(point).toBytes(true));
+    const der = Buffer.concat([
+      Buffer.from('3039301306072a8648ce3d020106082a8648ce3d030107032200', 'hex'),
+      compressed,
+    ]);
+    expect(parseP256PublicKey(der.toString('base64'))).toBe(publicKey);
+  });
+});
+
+describe('parseP256PublicKey refuses', () => {
+  const offCurve = Buffer.from(spki);
+  offCurve[offCurve.length - 1] = (offCurve.at(-1) ?? 0) ^ 1;
+  const zeroPoint = Buffer.concat([spki.subarray(0, 27), Buffer.alloc(64)]);
+  const k1 = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).publicKey;
+  const p384 = generateKeyPairSync('ec', { namedCurve: 'secp384r1' }).publicKey;
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey;
+  const base64 = (key: ReturnType<typeof createPublicKey>) =>
+    key.export({ format: 'der', type: 'spki' }).toString('base64');
+
+  test.each([
+    ['a point off the curve', offCurve.toString('base64'), /not on the curve/],
+    ['the point (0, 0)', zeroPoint.toString('base64'), /not on the curve/],
+    ['a key on secp256k1', base64(k1), /another curve/],
+    ['a key on P-384', base64(p384), /another curve/],
+    ['an RSA key', base64(rsa), /P-256/],
+    ['a raw point', point.toString('base64'), /raw point/],
+    [
+      'a truncated DER',
+      spki.subarray(0, 60).toString('base64'),
+      /truncated: it declares 91 bytes and holds 60/,
+    ],
+    ['bytes after the DER', Buffer.concat([spki, Buffer.of(0)]).toString('base64'), /further bytes/],
+    ['no bytes', '', /base64/],
+    ['base64url', publicKey.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', ''), /base64/],
+    [
+      'base64 with bits left over',
+      publicKey.replace(/.==$/, (end) => `${end[0] === 'B' ? 'C' : 'B'}==`),
+      /base64/,
+    ],
+    ['text around a PEM block', `# my key\n${pem}`, /PEM/],
+    ['two PEM blocks', pem + pem, /PEM/],
+    ['a PEM block that does not end', pem.slice(0, pem.indexOf('-----END')), /PEM/],
+    ['a PEM block of garbage', '-----BEGIN PUBLIC KEY-----\n%%%%\n-----END PUBLIC KEY-----', /PEM/],
+    ['a private key', pair.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), /PUBLIC KEY/],
+    ['a megabyte', 'A'.repeat(1_000_000), /too long/],
+  ])('%s', (_, text, reason) => {
+    expect(() => parseP256PublicKey(text)).toThrow(InvalidPublicKeyError);
+    expect(() => parseP256PublicKey(text)).toThrow(reason);
+  });
+
+  test('any key with one byte of its header flipped', () => {
+    for (let index = 0; index < 27; index += 1) {
+      const changed = Buffer.from(spki);
+      changed[index] = (changed[index] ?? 0) ^ 1;
+      expect(() => parseP256PublicKey(changed.toString('base64'))).toThrow(InvalidPublicKeyError);
+    }
+  });
+});
+
+describe('verifyP256', () => {
+  const der = sign('sha256', message, pair.privateKey);
+  const raw = sign('sha256', message, { key: pair.privateKey, dsaEncoding: 'ieee-p1363' });
+
+  test('accepts DER and r || s', () => {
+    expect(verifyP256(publicKey, message, der)).toBe(true);
+    expect(verifyP256(publicKey, message, raw)).toBe(true);
+  });
+
+  test('accepts low and high s, as @noble/curves makes them', () => {
+    const secret = p256.utils.randomSecretKey();
+    const key = spkiOf(p256.getPublicKey(secret, false));
+    const { r, s } = p256.Signature.fromBytes(p256.sign(message, secret, { lowS: true }));
+    for (const twin of [s, p256.Point.Fn.ORDER - s]) {
+      const signature = new p256.Signature(r, twin);
+      expect(verifyP256(key, message, signature.toBytes('der'))).toBe(true);
+      expect(verifyP256(key, message, signature.toBytes('compact'))).toBe(true);
+    }
+  });
+
+  test('agrees with @noble/curves about every single flipped byte', () => {
+    for (const [signature, format] of [
+      [der, 'der'],
+      [raw, 'compact'],
+    ] as const) {
+      for (let index = 0; index < signature.length; index += 1) {
+        const changed = Uint8Array.from(signature);
+        changed[index] = (changed[index] ?? 0) ^ 1;
+        expect(verifyP256(publicKey, message, changed)).toBe(nobleAccepts(changed, message, format));
+        expect(verifyP256(publicKey, message, changed)).toBe(false);
+      }
+    }
+  });
+
+  test.each([
+    ['no bytes', new Uint8Array()],
+    ['one byte', Uint8Array.of(0x30)],
+    ['64 zeros', new Uint8Array(64)],
+    ['a DER signature with a byte after it', Buffer.concat([der, Buffer.of(0)])],
+    ['a kilobyte of ones', new Uint8Array(1024).fill(0xff)],
+  ])('refuses %s without throwing', (_, signature) => {
+    expect(verifyP256(publicKey, message, signature)).toBe(false);
+  });
+
+  function nobleAccepts(signature: Uint8Array, text: Uint8Array, format: 'der' | 'compact'): boolean {
+    try {
+      return p256.verify(signature, text, point, { lowS: false, format });
+    } catch {
+      return false;
+    }
+  }
+});
+
+describe('p256KeyPairFromSeed', () => {
+  test('makes the key pair that @noble/curves makes of the same scalar', () => {
+    const seed = new Uint8Array(48).fill(0xa5);
+    const made = p256KeyPairFromSeed(seed);
+    const scalar = (BigInt(`0x${'a5'.repeat(48)}`) % (p256.Point.Fn.ORDER - 1n)) + 1n;
+    const secret = Buffer.from(scalar.toString(16).padStart(64, '0'), 'hex');
+    expect(made.publicKey).toBe(spkiOf(p256.getPublicKey(secret, false)));
+    const privateKey = createPrivateKey({
+      key: Buffer.from(made.privateKeyPkcs8, 'base64'),
+      format: 'der',
+      type: 'pkcs8',
+    });
+    expect(Buffer.from(privateKey.export({ format: 'jwk' }).d ?? '', 'base64url')).toEqual(secret);
+    expect(privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64')).toBe(made.privateKeyPkcs8);
+    expect(createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).toString('base64')).toBe(
+      made.publicKey,
+    );
+  });
+
+  test('wants 48 bytes', () => {
+    expect(() => p256KeyPairFromSeed(new Uint8Array(32))).toThrow(RangeError);
+  });
+});
+
+test('p256PublicKeyPoint gives the uncompressed point', () => {
+  expect(Buffer.from(p256PublicKeyPoint(publicKey))).toEqual(Buffer.from(point));
+});
+
+test.each(['', ' AA==', 'AA', 'AB==', 'A-__', 'AAAA\n'])('decodeCanonicalBase64 refuses %j', (text) => {
+  expect(decodeCanonicalBase64(text)).toBeUndefined();
+});
+
+function spkiOf(uncompressed: Uint8Array): string {
+  return Buffer.concat([spki.subarray(0, 26), uncompressed]).toString('base64');
+}

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { startAdminServer } from '../../../src/http/admin-server.ts';
+import { createMetrics } from '../../../src/http/metrics.ts';
+import { keptLog } from './toy-server.ts';
+
+async function start(checkReady: () => Promise<void> = async () => undefined) {
+  const metrics = createMetrics(() => 3);
+  const server = await startAdminServer({ host: '127.0.0.1', port: 0, metrics, checkReady, log: keptLog() });
+  return {
+    metrics,
+    async get(path: string, method = 'GET') {
+      const answer = await fetch(`http://127.0.0.1:${server.port}${path}`, { method });
+      return { status: answer.status, type: answer.headers.get('content-type'), text: await answer.text() };
+    },
+    [Symbol.asyncDispose]: () => server.close(),
+  };
+}
+
+const type = 'application/json; charset=utf-8';
+
+test('it lives, and is ready while the check passes', async () => {
+  await using admin = await start();
+  expect(await admin.get('/healthz')).toEqual({ status: 200, type, text: '{"status":"ok"}' });
+  expect(await admin.get('/readyz')).toEqual({ status: 200, type, text: '{"status":"ready"}' });
+});
+
+test('it lives but is not ready while the database is away', async () => {
+  await using admin = await start(() => Promise.reject(new Error('connection refused')));
+  expect(await admin.get('/healthz')).toMatchObject({ status: 200 });
+  expect(await admin.get('/readyz')).toEqual({ status: 503, type, text: '{"status":"not ready"}' });
+});
+
+test('requests are counted and timed by operation and status', async () => {
+  await using admin = await start();
+  admin.metrics.observe('createWallet', 200, 3);
+  admin.metrics.observe('createWallet', 200, 30);
+  admin.metrics.observe('createWallet', 400, 1);
+  const { status, text } = await admin.get('/metrics');
+  expect(status).toBe(200);
+  for (const line of [
+    'custos_http_requests_total{operation="createWallet",status="200"} 2',
+    'custos_http_requests_total{operation="createWallet",status="400"} 1',
+    'custos_http_request_duration_seconds_bucket{le="0.005",operation="createWallet",status="200"} 1',
+    'custos_http_request_duration_seconds_sum{operation="createWallet",status="200"} 0.033',
+    'custos_http_requests_in_flight 3',
+  ]) {
+    expect(text.split('\n')).toContain(line);
+  }
+  expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds /m);
+});
+
+test('anything else is not there', async () => {
+  await using admin = await start();
+  expect(await admin.get('/')).toEqual({ status: 404, type, text: '{"error":"Not found"}' });
+  expect(await admin.get('/metrics', 'POST')).toEqual({
+    status: 405,
+    type,
+    text: '{"error":"Method not allowed"}',
+  });
+});

@@ -1,0 +1,184 @@
+import { describe, expect, test } from 'vitest';
+import { createAuthenticate } from '../../../src/http/authenticate.ts';
+import type { Exchange } from '../../../src/http/exchange.ts';
+import type { Operation } from '../../../src/http/operation.ts';
+import { noonMs, sha256, stoppedClock, toyApp, toyDirectory } from './toy-server.ts';
+
+const app = { id: toyApp.id, name: toyApp.name };
+const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
+const good = basic(`${toyApp.id}:${toyApp.secret}`);
+
+const noToken = { error: 'Missing or invalid authorization header.', code: 'missing_or_invalid_token' };
+const badCredentials = { error: 'Invalid app ID or app secret.' };
+const noAppId = { error: 'Missing or invalid app ID.', code: 'missing_or_invalid_service_app_id' };
+
+function setUp() {
+  const directory = toyDirectory();
+  const clock = stoppedClock();
+  const userTokens = {
+    verify: async (token: string, of: { id: string }) =>
+      token === 'alices-token' && of.id === toyApp.id ? { userId: 'did:service:alice' } : undefined,
+  };
+  const authenticate = createAuthenticate({ apps: directory, userTokens, clock });
+  const ask = async (headers: Record<string, string>, security: Operation['security'] = 'app') => {
+    const exchange = {
+      headers,
+      nowMs: noonMs,
+      route: { operation: { security } },
+      app: undefined,
+      userId: undefined,
+    } as unknown as Exchange;
+    try {
+      await authenticate(exchange);
+      return { app: exchange.app, userId: exchange.userId };
+    } catch (error) {
+      const { status, toBody } = error as { status: number; toBody(): object };
+      return { status, body: toBody.call(error) };
+    }
+  };
+  return { directory, clock, ask };
+}
+
+const refusals: [what: string, headers: Record<string, string>, status: number, body: object][] = [
+  ['no Authorization', { 'service-app-id': toyApp.id }, 401, noToken],
+  ['nothing at all', {}, 401, noToken],
+  ['a scheme that is not Basic', { authorization: 'Digest x', 'service-app-id': toyApp.id }, 401, noToken],
+  ['a user token', { authorization: 'Bearer alices-token', 'service-app-id': toyApp.id }, 401, noToken],
+  ['no base64', { authorization: 'Basic €', 'service-app-id': toyApp.id }, 401, noToken],
+  ['Basic alone', { authorization: 'Basic', 'service-app-id': toyApp.id }, 401, noToken],
+  ['no colon', { authorization: basic('no-colon'), 'service-app-id': toyApp.id }, 401, noToken],
+  [
+    'a wrong secret',
+    { authorization: basic(`${toyApp.id}:wrong`), 'service-app-id': toyApp.id },
+    401,
+    badCredentials,
+  ],
+  ['no secret', { authorization: basic(`${toyApp.id}:`), 'service-app-id': toyApp.id }, 401, badCredentials],
+  [
+    'an unknown app',
+    { authorization: basic(`nobody:${toyApp.secret}`), 'service-app-id': 'nobody' },
+    401,
+    badCredentials,
+  ],
+  ['a wrong secret and no app id', { authorization: basic(`${toyApp.id}:wrong`) }, 401, badCredentials],
+  ['no app id', { authorization: good }, 400, noAppId],
+  ['an empty app id', { authorization: good, 'service-app-id': '' }, 400, noAppId],
+  ['the id of another app', { authorization: good, 'service-app-id': 'other' }, 401, badCredentials],
+];
+
+test.each(refusals)('%s is refused', async (_what, headers, status, body) => {
+  const { ask } = setUp();
+  expect(await ask(headers)).toEqual({ status, body });
+});
+
+test.each(refusals)('%s is refused after the app was let in', async (_what, headers, status, body) => {
+  const { ask } = setUp();
+  await ask({ authorization: good, 'service-app-id': toyApp.id });
+  expect(await ask(headers)).toEqual({ status, body });
+});
+
+test.each([good, good.replace('Basic', 'basic'), good.replace('Basic', 'BASIC ')])(
+  '%s is let in',
+  async (authorization) => {
+    const { ask } = setUp();
+    expect(await ask({ authorization, 'service-app-id': toyApp.id })).toEqual({ app, userId: undefined });
+  },
+);
+
+test('a secret may hold colons and any characters', async () => {
+  const { ask, directory } = setUp();
+  directory.records = [{ ...app, secretHashes: [sha256('a:b:ü')] }];
+  expect(await ask({ authorization: basic(`${app.id}:a:b:ü`), 'service-app-id': app.id })).toMatchObject({
+    app,
+  });
+});
+
+test('every secret in force is taken', async () => {
+  const { ask, directory } = setUp();
+  directory.records = [{ ...app, secretHashes: [sha256('new'), sha256('old')] }];
+  for (const secret of ['new', 'old']) {
+    expect(
+      await ask({ authorization: basic(`${app.id}:${secret}`), 'service-app-id': app.id }),
+    ).toMatchObject({ app });
+  }
+});
+
+test('an app without a secret in force lets nobody in', async () => {
+  const { ask, directory } = setUp();
+  directory.records = [{ ...app, secretHashes: [] }];
+  expect(await ask({ authorization: good, 'service-app-id': app.id })).toEqual({
+    status: 401,
+    body: badCredentials,
+  });
+});
+
+describe('what was let in once', () => {
+  const headers = { authorization: good, 'service-app-id': toyApp.id };
+
+  test('is not looked up again', async () => {
+    const { ask, directory } = setUp();
+    for (let turn = 0; turn < 5; turn += 1) expect(await ask(headers)).toMatchObject({ app });
+    expect(directory.lookups).toBe(1);
+  });
+
+  test('is looked up again when an app has changed, and refused when its secret has', async () => {
+    const { ask, directory } = setUp();
+    await ask(headers);
+    directory.records = [{ ...app, secretHashes: [sha256('rotated')] }];
+    directory.changes += 1;
+    expect(await ask(headers)).toEqual({ status: 401, body: badCredentials });
+  });
+
+  test('is looked up again after half a minute: another process may have changed it', async () => {
+    const { ask, directory, clock } = setUp();
+    await ask(headers);
+    directory.records = [];
+    clock.nowMs += 29_999;
+    expect(await ask(headers)).toMatchObject({ app });
+    clock.nowMs += 1;
+    expect(await ask(headers)).toEqual({ status: 401, body: badCredentials });
+  });
+
+  test('is not kept when it was refused', async () => {
+    const { ask, directory } = setUp();
+    const wrong = { ...headers, authorization: basic(`${app.id}:wrong`) };
+    await ask(wrong);
+    await ask(wrong);
+    expect(directory.lookups).toBe(2);
+  });
+});
+
+describe('an operation that takes user tokens', () => {
+  test('lets a user in, and the app as ever', async () => {
+    const { ask } = setUp();
+    const user = { authorization: 'Bearer alices-token', 'service-app-id': toyApp.id };
+    expect(await ask(user, 'app-or-user')).toEqual({ app, userId: 'did:service:alice' });
+    expect(await ask({ ...user, authorization: good }, 'app-or-user')).toEqual({ app, userId: undefined });
+  });
+
+  test.each([
+    ['a token of nobody', { authorization: 'Bearer x', 'service-app-id': toyApp.id }, 401, noToken],
+    ['an unknown app', { authorization: 'Bearer alices-token', 'service-app-id': 'other' }, 401, noToken],
+    ['no app id', { authorization: 'Bearer alices-token' }, 400, noAppId],
+  ] as const)('refuses %s', async (_what, headers, status, body) => {
+    const { ask } = setUp();
+    expect(await ask(headers, 'app-or-user')).toEqual({ status, body });
+  });
+
+  test('refuses every token while nobody verifies them', async () => {
+    const authenticate = createAuthenticate({ apps: toyDirectory(), clock: stoppedClock() });
+    const headers = { authorization: 'Bearer alices-token', 'service-app-id': toyApp.id };
+    const exchange = { headers, route: { operation: { security: 'app-or-user' } } } as unknown as Exchange;
+    await expect(authenticate(exchange)).rejects.toMatchObject({ code: 'missing_or_invalid_token' });
+  });
+});
+
+describe('an operation open to all', () => {
+  test('asks for nothing and believes nothing but the name of the app', async () => {
+    const { ask } = setUp();
+    expect(await ask({}, 'none')).toEqual({ app: { id: '', name: '' }, userId: undefined });
+    expect(await ask({ authorization: 'Basic wrong' }, 'none')).toMatchObject({ app: { id: '' } });
+    expect(await ask({ 'service-app-id': toyApp.id }, 'none')).toMatchObject({ app });
+    expect(await ask({ 'service-app-id': 'other' }, 'none')).toMatchObject({ app: { id: '' } });
+  });
+});

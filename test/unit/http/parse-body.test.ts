@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest';
+import { parseBody } from '../../../src/http/parse-body.ts';
+import { toyOperations } from './toy-server.ts';
+
+const byId = new Map(toyOperations.map((operation) => [operation.id, operation]));
+const createToy = byId.get('createToy')!;
+const json = { 'content-type': 'application/json' };
+
+function refusal(run: () => unknown): unknown {
+  try {
+    run();
+  } catch (error) {
+    return (error as { toBody(): unknown }).toBody();
+  }
+  return 'no refusal';
+}
+
+function bodyFault(message: string): object {
+  return {
+    error: `body: ${message}`,
+    code: 'invalid_data',
+    data: { issues: [{ in: 'body', pointer: '', message }] },
+  };
+}
+
+test('JSON is parsed as it stands', () => {
+  expect(parseBody(createToy, json, Buffer.from('{"name":"Bär","n":1e2}'))).toEqual({ name: 'Bär', n: 100 });
+});
+
+test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(
+  '%s is taken',
+  (type) => {
+    expect(parseBody(createToy, { 'content-type': type }, Buffer.from('{}'))).toEqual({});
+  },
+);
+
+test.each([undefined, 'text/plain', 'application/x-www-form-urlencoded', 'application/json; charset=latin1'])(
+  'a body of type %s is refused',
+  (type) => {
+    const headers = type === undefined ? {} : { 'content-type': type };
+    expect(refusal(() => parseBody(createToy, headers, Buffer.from('{}')))).toEqual({
+      error: 'Content-Type must be application/json.',
+    });
+  },
+);
+
+test('a compressed body is refused', () => {
+  expect(
+    refusal(() => parseBody(createToy, { ...json, 'content-encoding': 'gzip' }, Buffer.from('{}'))),
+  ).toEqual({
+    error: 'Content-Encoding must be left out.',
+  });
+});
+
+test('broken JSON is refused with the place where it breaks', () => {
+  expect(refusal(() => parseBody(createToy, json, Buffer.from('{"name": oops}')))).toEqual(
+    bodyFault('broken JSON at line 1, column 10: expected a value'),
+  );
+});
+
+test('a text that is not UTF-8 is refused', () => {
+  expect(refusal(() => parseBody(createToy, json, Buffer.from([0x22, 0xff, 0x22])))).toEqual(
+    bodyFault('the text is not UTF-8'),
+  );
+});
+
+test('a body nested without end is refused before it can exhaust the stack', () => {
+  const deep = (depth: number) =>
+    Buffer.from(`{"note":${'['.repeat(depth)}${']'.repeat(depth)}}${' '.repeat(1024)}`);
+  expect(refusal(() => parseBody(createToy, json, deep(128)))).toEqual(
+    bodyFault('nested deeper than 128 levels'),
+  );
+  expect(parseBody(createToy, json, deep(127))).toHaveProperty('note');
+});
+
+test('brackets inside strings do not nest', () => {
+  const text = JSON.stringify({ note: `\\"${'['.repeat(5000)}` });
+  expect(parseBody(createToy, json, Buffer.from(text))).toEqual(JSON.parse(text));
+});
+
+test('a missing body is refused where the operation needs one, and else absent', () => {
+  expect(refusal(() => parseBody(createToy, {}, Buffer.alloc(0)))).toEqual(
+    bodyFault('the request has no body'),
+  );
+  expect(parseBody(byId.get('playWithToy')!, {}, Buffer.alloc(0))).toBeUndefined();
+});
+
+test('a body sent to an operation without one is ignored, whatever it is', () => {
+  expect(
+    parseBody(byId.get('getToy')!, { 'content-type': 'text/plain' }, Buffer.from('{oops')),
+  ).toBeUndefined();
+});

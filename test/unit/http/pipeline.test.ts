@@ -1,0 +1,325 @@
+import { request as httpRequest } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { ApiError } from '../../../src/errors.ts';
+import type { Exchange } from '../../../src/http/exchange.ts';
+import { MAX_BODY_BYTES } from '../../../src/http/transport-guards.ts';
+import { appHeaders, echo, noonMs, startToyServer, type ToyServer, toyApp } from './toy-server.ts';
+
+const app = { id: toyApp.id, name: toyApp.name };
+const json = { ...appHeaders, 'content-type': 'application/json' };
+
+test('a request goes all the way and back', async () => {
+  await using server = await startToyServer();
+  const { status, headers, body } = await server.fetch('POST', '/v1/toys?x=1', {
+    headers: json,
+    body: '{"name":"bear","colour":"red"}',
+  });
+  expect({ status, body }).toEqual({
+    status: 200,
+    body: { operation: 'createToy', path: {}, query: { x: '1' }, body: { name: 'bear', colour: 'red' }, app },
+  });
+  expect(Object.fromEntries(headers)).toEqual({
+    'cache-control': 'no-store',
+    connection: 'keep-alive',
+    'content-length': expect.any(String),
+    'content-type': 'application/json; charset=utf-8',
+    date: expect.any(String),
+    'keep-alive': expect.any(String),
+    'x-request-id': 'request-1',
+  });
+});
+
+test('an answer without a body has none', async () => {
+  await using server = await startToyServer({ run: async () => ({ status: 204 }) });
+  const { status, headers, text } = await server.fetch('DELETE', '/v1/toys/bear');
+  expect({ status, text, type: headers.get('content-type') }).toEqual({ status: 204, text: '', type: null });
+});
+
+describe('the order of the steps', () => {
+  const cases: [
+    what: string,
+    method: string,
+    path: string,
+    options: Parameters<ToyServer['fetch']>[2],
+    status: number,
+  ][] = [
+    [
+      'too large and unknown to all',
+      'POST',
+      '/v1/games',
+      { headers: {}, body: 'x'.repeat(MAX_BODY_BYTES + 1) },
+      413,
+    ],
+    ['unknown path, no credentials', 'GET', '/v1/games', { headers: {} }, 401],
+    ['unknown path', 'GET', '/v1/games', {}, 404],
+    ['wrong method, no credentials', 'PUT', '/v1/toys', { headers: {} }, 401],
+    ['wrong method', 'PUT', '/v1/toys', {}, 405],
+    [
+      'broken body, no credentials',
+      'POST',
+      '/v1/toys',
+      { headers: { 'content-type': 'application/json' }, body: '{' },
+      401,
+    ],
+    ['wrong type and broken body', 'POST', '/v1/toys', { body: '{' }, 415],
+    ['broken body', 'POST', '/v1/toys', { headers: json, body: '{' }, 400],
+    [
+      'expired and invalid',
+      'POST',
+      '/v1/toys',
+      { headers: { ...json, 'service-request-expiry': '1' }, body: '{}' },
+      400,
+    ],
+  ];
+  test.each(cases)('%s', async (_what, method, path, options, status) => {
+    await using server = await startToyServer({ run: () => expect.unreachable('the operation was run') });
+    const answer = await server.fetch(method, path, options);
+    expect(answer.status).toBe(status);
+    expect(answer.body).toHaveProperty('error');
+    expect(answer.headers.get('x-request-id')).toBe('request-1');
+  });
+
+  test('validation comes before the expiry, the expiry before the operation', async () => {
+    await using server = await startToyServer({ run: () => expect.unreachable('the operation was run') });
+    const headers = { ...json, 'service-request-expiry': String(noonMs - 1) };
+    expect((await server.fetch('POST', '/v1/toys', { headers, body: '{}' })).body).toMatchObject({
+      code: 'invalid_data',
+    });
+    expect((await server.fetch('POST', '/v1/toys', { headers, body: '{"name":"a"}' })).body).toMatchObject({
+      code: 'request_expired',
+    });
+  });
+});
+
+describe('the body', () => {
+  test('of exactly 1 MB passes, of one byte more is refused', async () => {
+    await using server = await startToyServer({
+      run: async ({ rawBody }) => ({ status: 200, body: rawBody.length }),
+    });
+    const ofSize = (size: number) => `{"name":"${'x'.repeat(size - '{"name":""}'.length)}"}`;
+    const most = await server.fetch('POST', '/v1/toys', { headers: json, body: ofSize(MAX_BODY_BYTES) });
+    expect(most.body).toBe(MAX_BODY_BYTES);
+    const more = await server.fetch('POST', '/v1/toys', { headers: json, body: ofSize(MAX_BODY_BYTES + 1) });
+    expect({ status: more.status, body: more.body }).toEqual({
+      status: 413,
+      body: { error: 'Request body is larger than 1 MB.' },
+    });
+  });
+
+  test('that is too large is refused too when its size is not told beforehand', async () => {
+    await using server = await startToyServer();
+    const stream = new ReadableStream({
+      start(controller) {
+        for (let chunk = 0; chunk < 40; chunk += 1) controller.enqueue(new Uint8Array(50_000));
+        controller.close();
+      },
+    });
+    const { status } = await server.fetch('POST', '/v1/toys', { headers: json, body: stream });
+    expect(status).toBe(413);
+    expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
+  });
+
+  test('that never comes whole leaves no trace but the closed connection', async () => {
+    const run = () => expect.unreachable('the operation was run');
+    await using server = await startToyServer({ run });
+    const request = httpRequest(`${server.url}/v1/toys`, {
+      method: 'POST',
+      headers: { ...json, 'content-length': 100 },
+    });
+    request.on('error', () => undefined);
+    request.write('{"name":');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    request.destroy();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(server.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+});
+
+describe('what goes wrong', () => {
+  test('in words of the domain is answered as it says', async () => {
+    const refusal = new ApiError('resource_conflict', undefined, {
+      data: { hint: 1 },
+      headers: { 'x-extra': 'y' },
+    });
+    await using server = await startToyServer({ run: () => Promise.reject(refusal) });
+    const { status, headers, body } = await server.fetch('GET', '/v1/toys');
+    expect({ status, body }).toEqual({
+      status: 409,
+      body: {
+        error: 'Conflict encountered while trying to modify resource.',
+        code: 'resource_conflict',
+        data: { hint: 1 },
+      },
+    });
+    expect(headers.get('x-should-retry')).toBe('false');
+    expect(headers.get('x-extra')).toBe('y');
+  });
+
+  test('by a fault of ours is answered with the request id and logged with its cause', async () => {
+    const bug = new Error('select secret from wallets: no such column');
+    await using server = await startToyServer({ run: () => Promise.reject(bug) });
+    const { status, body } = await server.fetch('GET', '/v1/toys');
+    expect({ status, body }).toEqual({
+      status: 500,
+      body: { error: 'Service unavailable.', data: { request_id: 'request-1' } },
+    });
+    expect(server.log.lines).toContainEqual({
+      level: 'error',
+      fields: { request_id: 'request-1', err: bug },
+      message: 'the request failed',
+    });
+  });
+
+  test('with the credentials names the scheme that is asked for', async () => {
+    await using server = await startToyServer();
+    const { headers } = await server.fetch('GET', '/v1/toys', { headers: {} });
+    expect(headers.get('www-authenticate')).toBe('Basic realm="custos", charset="UTF-8"');
+  });
+});
+
+test('one line of log tells of each request, and nothing that is secret', async () => {
+  await using server = await startToyServer();
+  await server.fetch('POST', '/v1/toys?token=hush', {
+    headers: { ...json, 'service-authorization-signature': 'signed-hush' },
+    body: '{"name":"hush"}',
+  });
+  expect(server.log.lines).toEqual([
+    {
+      level: 'info',
+      fields: {
+        request_id: 'request-1',
+        operation: 'createToy',
+        app: toyApp.id,
+        status: 200,
+        duration_ms: expect.any(Number),
+      },
+      message: 'request',
+    },
+  ]);
+});
+
+test('every answered request is observed under the name of its operation', async () => {
+  const seen: unknown[] = [];
+  await using server = await startToyServer({
+    observe: (operation, status) => seen.push([operation, status]),
+  });
+  await server.fetch('GET', '/v1/toys');
+  await server.fetch('GET', '/v1/toys?limit=x');
+  await server.fetch('GET', '/v1/games');
+  expect(seen).toEqual([
+    ['listToys', 200],
+    ['listToys', 400],
+    ['none', 404],
+  ]);
+});
+
+describe('the proof', () => {
+  const decode = (exchange: Exchange) =>
+    exchange.proof!.canonicalPayloads().map((bytes) => new TextDecoder().decode(bytes));
+
+  test('holds the signatures, the expiry and every text an honest client may have signed', async () => {
+    const run = async (exchange: Exchange) => ({
+      status: 200,
+      body: { ...exchange.proof, payloads: decode(exchange) },
+    });
+    await using server = await startToyServer({ run, publicBaseUrls: () => ['https://toys.example'] });
+    const headers = {
+      ...json,
+      'service-authorization-signature': ' one, ,two ',
+      'service-request-expiry': String(noonMs),
+      'service-idempotency-key': 'key-1',
+    };
+    const { body } = await server.fetch('POST', '/api/v1/toys/', {
+      headers,
+      body: '{ "name": "b", "colour":"red" }',
+    });
+    const payload = (url: string) =>
+      `{"body":{"colour":"red","name":"b"},"headers":{"service-app-id":"${toyApp.id}","service-idempotency-key":"key-1","service-request-expiry":"${noonMs}"},"method":"POST","url":"${url}","version":1}`;
+    expect(body).toEqual({
+      signatures: ['one', 'two'],
+      expiryMs: noonMs,
+      payloads: [payload(`${server.url}/api/v1/toys`), payload('https://toys.example/api/v1/toys')],
+    });
+  });
+
+  test('of a request without a body has its three spellings', async () => {
+    const run = async (exchange: Exchange) => ({ status: 200, body: decode(exchange) });
+    await using server = await startToyServer({ run });
+    const { body } = await server.fetch('DELETE', '/v1/toys/bear', { headers: json, body: '{}' });
+    const rest = `"headers":{"service-app-id":"${toyApp.id}"},"method":"DELETE","url":"${server.url}/v1/toys/bear","version":1}`;
+    expect(body).toEqual([`{"body":"",${rest}`, `{${rest}`, `{"body":{},${rest}`]);
+  });
+
+  test('of a body that has no canonical form is refused, not failed', async () => {
+    const run = async (exchange: Exchange) => ({ status: 200, body: decode(exchange) });
+    await using server = await startToyServer({ run });
+    const { status, body } = await server.fetch('POST', '/v1/toys', {
+      headers: json,
+      body: '{"name":"\\ud800"}',
+    });
+    expect({ status, body }).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
+  });
+
+  test.each(['', 'soon', '-1', '1.5', '1e15', String(noonMs - 1)])(
+    'is refused with the expiry `%s`, signed or not',
+    async (expiry) => {
+      await using server = await startToyServer();
+      const { status, body } = await server.fetch('GET', '/v1/toys', {
+        headers: { ...appHeaders, 'service-request-expiry': expiry },
+      });
+      expect({ status, body }).toMatchObject({ status: 400, body: { code: 'request_expired' } });
+    },
+  );
+});
+
+describe('plain HTTP', () => {
+  const refused = { status: 403, body: { error: 'HTTPS is required.' } };
+
+  test('is refused unless it is asked for', async () => {
+    await using server = await startToyServer({ transport: { plainHttp: false, trustedProxies: [] } });
+    expect(await server.fetch('GET', '/v1/toys')).toMatchObject(refused);
+    const headers = { ...appHeaders, 'x-forwarded-proto': 'https' };
+    expect(await server.fetch('GET', '/v1/toys', { headers })).toMatchObject(refused);
+  });
+
+  test.each(['127.0.0.1', '127.0.0.0/8'])(
+    'is accepted from the proxy %s that took it by HTTPS',
+    async (proxy) => {
+      await using server = await startToyServer({ transport: { plainHttp: false, trustedProxies: [proxy] } });
+      const headers = { ...appHeaders, 'x-forwarded-proto': 'https' };
+      expect(await server.fetch('GET', '/v1/toys', { headers })).toMatchObject({ status: 200 });
+      expect(await server.fetch('GET', '/v1/toys')).toMatchObject(refused);
+      // The last item is the proxy's own; those before it may be forged.
+      const forged = { ...appHeaders, 'x-forwarded-proto': 'https, http' };
+      expect(await server.fetch('GET', '/v1/toys', { headers: forged })).toMatchObject(refused);
+    },
+  );
+
+  test('behind a proxy is known to have been HTTPS in what was signed', async () => {
+    const run = async (exchange: Exchange) => ({
+      status: 200,
+      body: JSON.parse(new TextDecoder().decode(exchange.proof!.canonicalPayloads()[0])).url,
+    });
+    await using server = await startToyServer({
+      run,
+      transport: { plainHttp: false, trustedProxies: ['127.0.0.1'] },
+    });
+    const headers = { ...appHeaders, 'x-forwarded-proto': 'https' };
+    expect((await server.fetch('GET', '/v1/toys', { headers })).body).toBe(
+      `${server.url.replace('http', 'https')}/v1/toys`,
+    );
+  });
+});
+
+test('requests at work at the same time do not see each other', async () => {
+  await using server = await startToyServer({
+    run: async (exchange) => {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return echo(exchange);
+    },
+  });
+  const names = Array.from({ length: 50 }, (_, index) => `toy-${index}`);
+  const answers = await Promise.all(names.map((name) => server.fetch('GET', `/v1/toys/${name}`)));
+  expect(answers.map(({ body }) => (body as { path: { toy_id: string } }).path.toy_id)).toEqual(names);
+  expect(new Set(answers.map(({ headers }) => headers.get('x-request-id'))).size).toBe(names.length);
+});

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { requestIdsFrom } from '../../../src/http/request-ids.ts';
+
+test('every id is a UUID of version 4 and none comes twice', () => {
+  const next = requestIdsFrom(systemEntropy);
+  const ids = Array.from({ length: 2_000 }, next);
+  for (const id of ids)
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  expect(new Set(ids).size).toBe(ids.length);
+});
+
+test('the bytes are those that were drawn, but for version and variant', () => {
+  const entropy = { bytes: (length: number) => new Uint8Array(length).fill(0xff) };
+  expect(requestIdsFrom(entropy)()).toBe('ffffffff-ffff-4fff-bfff-ffffffffffff');
+});

@@ -1,0 +1,195 @@
+import type { RequestListener } from 'node:http';
+import { get } from 'node:https';
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeCertificate, type ServerCertificate } from '../../../src/adapters/certificate.ts';
+import { systemClock } from '../../../src/adapters/clock.ts';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { type RunningServer, startServer } from '../../../src/http/server.ts';
+import { keptLog } from './toy-server.ts';
+
+let certificate: ServerCertificate;
+beforeAll(async () => {
+  certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
+});
+
+const open: RunningServer[] = [];
+afterAll(() => Promise.all(open.map((server) => server.close())));
+
+async function start(handler: RequestListener, graceMs = 2_000) {
+  const log = keptLog();
+  const server = await startServer({
+    handler,
+    tls: certificate,
+    host: '127.0.0.1',
+    port: 0,
+    log,
+    newRequestId: () => 'request-1',
+    graceMs,
+  });
+  open.push(server);
+  return { server, log };
+}
+
+/** Tells the caller over what its request came. */
+const tellTransport: RequestListener = (request, response) => {
+  response.end((request.socket as { encrypted?: boolean }).encrypted ? 'tls' : 'plain');
+};
+
+function overTls(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    get({ host: '127.0.0.1', port, ca: certificate.ca, agent: false }, (response) => {
+      response.setEncoding('utf8').on('data', resolve);
+    }).on('error', reject);
+  });
+}
+
+/** Sends `pieces` one after the other and returns all that comes back until the server closes or falls silent. */
+function raw(port: number, pieces: string[], silenceMs = 300): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket: Socket = connect(port, '127.0.0.1');
+    let received = '';
+    const finish = (): void => {
+      socket.destroy();
+      resolve(received);
+    };
+    socket.setTimeout(silenceMs, finish);
+    socket.on('data', (chunk) => {
+      received += chunk;
+    });
+    socket.on('close', finish);
+    socket.on('error', reject);
+    socket.on('connect', async () => {
+      for (const piece of pieces) {
+        socket.write(piece);
+        await new Promise((next) => setTimeout(next, 20));
+      }
+    });
+  });
+}
+
+const plainGet = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
+
+describe('one port', () => {
+  test('speaks TLS to a TLS hello and plain HTTP to anything else, side by side', async () => {
+    const { server } = await start(tellTransport);
+    const [tls, plain] = await Promise.all([overTls(server.port), raw(server.port, [plainGet])]);
+    expect(tls).toBe('tls');
+    expect(plain).toMatch(/^HTTP\/1\.1 200 OK\r\n.*plain/s);
+  });
+
+  test('takes a plain request in pieces, and several on one connection', async () => {
+    const { server } = await start(tellTransport);
+    const answer = await raw(server.port, [
+      'G',
+      'ET / HT',
+      'TP/1.1\r\nhost: x\r\n\r\n',
+      plainGet,
+      plainGet + plainGet,
+    ]);
+    expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(4);
+  });
+
+  test('takes a plain body that comes with its head and goes on after it', async () => {
+    const { server } = await start((request, response) => {
+      let size = 0;
+      request.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+      });
+      request.on('end', () => response.end(`size ${size}`));
+    });
+    const head = 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 200000\r\n\r\n';
+    expect(await raw(server.port, [head + 'a'.repeat(100_000), 'b'.repeat(100_000)])).toContain(
+      'size 200000',
+    );
+  });
+
+  test('answers what is not HTTP in JSON', async () => {
+    const { server } = await start(tellTransport);
+    const answer = await raw(server.port, ['HELLO\r\n\r\n']);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(answer).toMatch(/\r\nx-request-id: request-1\r\n/);
+    expect(answer).toMatch(/\r\n\r\n\{"error":"Bad Request"\}$/);
+  });
+
+  test('answers headers beyond all measure in JSON', async () => {
+    const { server } = await start(tellTransport);
+    const answer = await raw(server.port, [`GET / HTTP/1.1\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`]);
+    expect(answer).toMatch(/^HTTP\/1\.1 431 .*\{"error":"Request Header Fields Too Large"\}$/s);
+  });
+
+  test('survives a broken TLS hello and a connection that says nothing', async () => {
+    const { server, log } = await start(tellTransport);
+    await raw(server.port, ['\x16\x03\x01broken'], 100);
+    await raw(server.port, [], 50);
+    expect(await overTls(server.port)).toBe('tls');
+    expect(log.lines).toEqual([]);
+  });
+
+  test('that is taken is refused with a reason', async () => {
+    const { server } = await start(tellTransport);
+    const options = {
+      handler: tellTransport,
+      tls: undefined,
+      host: '127.0.0.1',
+      log: keptLog(),
+      newRequestId: () => '',
+    };
+    await expect(startServer({ ...options, port: server.port })).rejects.toMatchObject({
+      code: 'EADDRINUSE',
+    });
+  });
+});
+
+describe('a stop', () => {
+  test('finishes what has begun and accepts nothing new', async () => {
+    let begin = (): void => undefined;
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const { server, log } = await start((_request, response) => {
+      begin();
+      setTimeout(() => response.end('finished'), 200);
+    });
+    const answer = raw(server.port, [plainGet], 1_000);
+    await begun;
+    expect(server.inFlight()).toBe(1);
+    const closing = server.close();
+    await expect(raw(server.port, [plainGet])).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    await closing;
+    expect(await answer).toMatch(/\r\nconnection: close\r\n.*finished/is);
+    expect(server.inFlight()).toBe(0);
+    expect(log.lines).toEqual([]);
+  });
+
+  test('does not wait for idle and undecided connections', async () => {
+    const { server } = await start(tellTransport);
+    const idle = raw(server.port, [plainGet], 5_000);
+    const undecided = raw(server.port, [], 5_000);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const startedMs = performance.now();
+    await server.close();
+    await Promise.all([idle, undecided]);
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+  });
+
+  test('cuts off after its grace what does not finish, and says so', async () => {
+    const { server, log } = await start(() => undefined, 100);
+    const answer = raw(server.port, [plainGet], 5_000);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await server.close();
+    expect(await answer).toBe('');
+    expect(log.lines).toEqual([
+      {
+        level: 'warn',
+        fields: { requests: 1 },
+        message: 'requests were cut off: they did not finish in time',
+      },
+    ]);
+  });
+
+  test('may be asked for twice', async () => {
+    const { server } = await start(tellTransport);
+    await Promise.all([server.close(), server.close()]);
+  });
+});

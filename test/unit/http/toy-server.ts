@@ -1,0 +1,218 @@
+import { createHash } from 'node:crypto';
+import type { RequestListener } from 'node:http';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { ValidateFunction } from '../../../src/generated/validate-function.ts';
+import type { AppDirectory, AppRecord } from '../../../src/http/authenticate.ts';
+import { createAuthenticate } from '../../../src/http/authenticate.ts';
+import type { Exchange, RunOperation } from '../../../src/http/exchange.ts';
+import type { Operation, RequestValidators } from '../../../src/http/operation.ts';
+import { createPipeline, type PipelineOptions } from '../../../src/http/pipeline.ts';
+import { startServer } from '../../../src/http/server.ts';
+import type { Clock, Log } from '../../../src/services.ts';
+
+/** A shop of toys in five operations: small enough to be judged by eye, with one of everything the pipeline knows. */
+export const toyOperations: readonly Operation[] = [
+  operation('listToys', 'GET', '/v1/toys'),
+  operation('createToy', 'POST', '/v1/toys', { hasBody: true, bodyRequired: true, idempotent: true }),
+  operation('getToy', 'GET', '/v1/toys/{toy_id}'),
+  operation('deleteToy', 'DELETE', '/v1/toys/{toy_id}', { successStatus: 204 }),
+  operation('getCatalogue', 'GET', '/v1/catalogue.json', { security: 'none' }),
+  operation('playWithToy', 'POST', '/v1/toys/{toy_id}/play', {
+    hasBody: true,
+    bodyRequired: false,
+    security: 'app-or-user',
+  }),
+];
+
+function operation(id: string, method: string, path: string, more: Partial<Operation> = {}): Operation {
+  return {
+    id,
+    method,
+    path,
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    idempotent: false,
+    security: 'app',
+    ...more,
+  };
+}
+
+/** Compiles a schema the way the generator does. */
+export function compile(schema: object, coerceTypes: boolean | 'array' = false): ValidateFunction {
+  const ajv = new Ajv2020({ coerceTypes, discriminator: true, strict: false });
+  return ajv.compile(schema) as ValidateFunction;
+}
+
+const anyParameters = compile({ type: 'object' });
+const toyBody = compile({
+  type: 'object',
+  properties: { name: { type: 'string', minLength: 1 }, colour: { enum: ['red', 'blue'] }, note: {} },
+  required: ['name'],
+  additionalProperties: false,
+});
+
+export const toyValidators: Record<string, RequestValidators> = {
+  listToys: {
+    params: compile(
+      {
+        properties: {
+          query: {
+            properties: {
+              limit: { type: 'integer', maximum: 100 },
+              tags: { type: 'array', items: { type: 'string' } },
+            },
+          },
+        },
+      },
+      'array',
+    ),
+  },
+  createToy: { params: anyParameters, body: toyBody },
+  getToy: { params: compile({ properties: { path: { properties: { toy_id: { maxLength: 40 } } } } }) },
+  deleteToy: { params: anyParameters },
+  getCatalogue: { params: anyParameters },
+  playWithToy: { params: anyParameters, body: compile({ type: 'object' }) },
+};
+
+export const toyApp = { id: 'capp0000000000000000000001', name: 'Toys', secret: 'toy-secret' };
+
+export const appHeaders = {
+  authorization: `Basic ${Buffer.from(`${toyApp.id}:${toyApp.secret}`).toString('base64')}`,
+  'service-app-id': toyApp.id,
+};
+
+export interface ToyDirectory extends AppDirectory {
+  records: AppRecord[];
+  lookups: number;
+  changes: number;
+}
+
+/** Apps in memory; `lookups` counts how often the check had to ask. */
+export function toyDirectory(): ToyDirectory {
+  const directory: ToyDirectory = {
+    records: [{ id: toyApp.id, name: toyApp.name, secretHashes: [sha256(toyApp.secret)] }],
+    lookups: 0,
+    changes: 0,
+    generation: () => directory.changes,
+    find: async (id) => {
+      directory.lookups += 1;
+      return directory.records.find((record) => record.id === id);
+    },
+  };
+  return directory;
+}
+
+export function sha256(text: string): Uint8Array {
+  return createHash('sha256').update(text, 'utf8').digest();
+}
+
+export interface LogLine {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly fields: Record<string, unknown>;
+  readonly message: string;
+}
+
+/** A log that keeps its lines. */
+export function keptLog(): Log & { readonly lines: LogLine[] } {
+  const lines: LogLine[] = [];
+  const at = (level: LogLine['level']) => (fields: object, message: string) => {
+    lines.push({ level, fields: fields as Record<string, unknown>, message });
+  };
+  return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+export const noonMs = Date.UTC(2026, 0, 1, 12);
+
+/** A clock that stands still until it is moved. */
+export function stoppedClock(): Clock & { nowMs: number } {
+  const clock = { nowMs: noonMs, now: () => clock.nowMs };
+  return clock;
+}
+
+export interface ToyAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly body: unknown;
+}
+
+export interface ToyServer extends AsyncDisposable {
+  readonly url: string;
+  readonly log: ReturnType<typeof keptLog>;
+  readonly clock: ReturnType<typeof stoppedClock>;
+  readonly directory: ToyDirectory;
+  fetch(
+    method: string,
+    path: string,
+    options?: { headers?: Record<string, string>; body?: string | ReadableStream },
+  ): Promise<ToyAnswer>;
+}
+
+/** The answer of every toy operation unless a test says otherwise: what it was asked. */
+export const echo: RunOperation = async ({ route, query, body, app, userId }: Exchange) => ({
+  status: 200,
+  body: { operation: route?.operation.id, path: { ...route?.params }, query, body, app, userId },
+});
+
+/** Serves the toy contract over plain HTTP on a free port. */
+export async function startToyServer(options: Partial<PipelineOptions> = {}): Promise<ToyServer> {
+  const log = keptLog();
+  const clock = stoppedClock();
+  const directory = toyDirectory();
+  let requests = 0;
+  const pipeline = await createPipeline({
+    operations: toyOperations,
+    validators: toyValidators,
+    run: echo,
+    transport: { plainHttp: true, trustedProxies: [] },
+    authenticate: createAuthenticate({ apps: directory, clock }),
+    publicBaseUrls: () => [],
+    clock,
+    log,
+    newRequestId: () => `request-${++requests}`,
+    ...options,
+  });
+  const server = await listen((request, response) => void pipeline(request, response), log);
+  return {
+    ...server,
+    log,
+    clock,
+    directory,
+    async fetch(method, path, { headers = appHeaders, body } = {}) {
+      const answer = await fetch(server.url + path, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body, duplex: 'half' }),
+      } as RequestInit);
+      const text = await answer.text();
+      return {
+        status: answer.status,
+        headers: answer.headers,
+        text,
+        body: text === '' ? undefined : JSON.parse(text),
+      };
+    },
+  };
+}
+
+/** Serves `handler` over plain HTTP on a free port. */
+export async function listen(
+  handler: RequestListener,
+  log: Log = keptLog(),
+): Promise<{ url: string; port: number } & AsyncDisposable> {
+  const server = await startServer({
+    handler,
+    tls: undefined,
+    host: '127.0.0.1',
+    port: 0,
+    log,
+    newRequestId: () => 'request-of-server',
+    graceMs: 500,
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    port: server.port,
+    [Symbol.asyncDispose]: () => server.close(),
+  };
+}

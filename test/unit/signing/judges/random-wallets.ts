@@ -1,0 +1,56 @@
+import { createHash, randomInt } from 'node:crypto';
+import {
+  type ChainType,
+  deriveWallet,
+  generatePrivateKey,
+  type WalletKeys,
+} from '../../../../src/signing/chains.ts';
+
+const isLong = process.env.TEST_LONG === '1';
+
+/** How many random wallets each judge sees; `TEST_LONG=1` shows it 10,000. */
+export const walletCount = isLong ? 10_000 : 100;
+
+/** For the tests that walk over all of them, in ms. */
+export const judgeTimeout = isLong ? 3_600_000 : 30_000;
+
+/** Printed with every judge's test; `TEST_SEED` repeats a run. */
+export const seed = process.env.TEST_SEED ?? String(randomInt(2 ** 47));
+
+export interface RandomWallet extends WalletKeys {
+  readonly index: number;
+  readonly secret: Uint8Array;
+  /** The same bytes for the same seed, wallet and label. */
+  bytes(label: string, length: number): Uint8Array;
+  /** From 0 to `below` - 1. */
+  number(label: string, below: number): number;
+}
+
+/** One wallet after the other, so that ten thousand need no memory. */
+export async function* randomWallets(
+  chainType: ChainType,
+  count: number = walletCount,
+): AsyncGenerator<RandomWallet> {
+  for (let index = 0; index < count; index += 1) {
+    const bytes = (label: string, length: number) =>
+      new Uint8Array(
+        createHash('shake256', { outputLength: length }).update(`${seed}/${index}/${label}`).digest(),
+      );
+    const secret = await generatePrivateKey(chainType, bytes('secret', 32));
+    yield {
+      index,
+      secret,
+      ...(await deriveWallet(chainType, secret)),
+      bytes,
+      number: (label, below) => Number(new DataView(bytes(label, 8).buffer).getBigUint64(0) % BigInt(below)),
+    };
+  }
+}
+
+export function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}
+
+export function unhex(text: string): Uint8Array {
+  return new Uint8Array(Buffer.from(text.replace(/^0x/, ''), 'hex'));
+}
