@@ -67,6 +67,8 @@ function toAjvSchema(schema: Schema, openness: Openness, componentId: ComponentI
   // Ajv takes no mapping: our branches tell themselves apart by a `const` or `enum` of the tag.
   if (schema.discriminator !== undefined) {
     out.discriminator = { propertyName: schema.discriminator.propertyName };
+    // Ajv's discriminator looks at objects only; whatever is none would pass unseen.
+    out.type ??= 'object';
   }
   return out;
 }

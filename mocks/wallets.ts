@@ -22,7 +22,7 @@ export const aliceWallet = {
   owner: { public_key: aliceKey.publicKey },
 } satisfies CreateWalletRequest;
 
-/** Owned by the treasury quorum, whose id it gets when it is made. */
+/** Owned by the treasury quorum and held to the spending policy, whose ids it gets when it is made. */
 export const treasuryWallet = {
   chain_type: 'ethereum',
   external_id: 'treasury',

@@ -116,26 +116,61 @@ export function publicKeyFile(faults: Faults, name: string, path: string): strin
   return undefined;
 }
 
-/** 32 bytes, in hex or base64, from the environment or a file it names. */
-export function masterKey(faults: Faults, env: Environment): Uint8Array {
-  const { CUSTOS_MASTER_KEY: text, CUSTOS_MASTER_KEY_FILE: path } = env;
-  if (text === undefined && path === undefined) {
+/** What wraps data keys in production: keys in memory, the current one first, or a key of a management service. */
+export interface MasterKeySettings {
+  readonly local: readonly Uint8Array[];
+  readonly transit: { readonly url: string; readonly key: string; readonly token: string } | undefined;
+}
+
+/**
+ * The current master key: 32 bytes from the environment or a file it names, or a key of a management service. Behind
+ * it the keys that were current before, until `custos keys rotate` has moved everything.
+ */
+export function masterKeys(faults: Faults, env: Environment): MasterKeySettings {
+  const { CUSTOS_MASTER_KEY: text, CUSTOS_MASTER_KEY_FILE: path, CUSTOS_KMS_URL: kmsUrl } = env;
+  const given = [text, path, kmsUrl].filter((value) => value !== undefined).length;
+  if (given === 0) {
     faults.push(
-      'CUSTOS_MASTER_KEY or CUSTOS_MASTER_KEY_FILE is missing: 32 bytes in hex or base64, e.g. from `openssl rand -hex 32`; keep it safe, without it no wallet can sign',
+      'CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE or CUSTOS_KMS_URL is missing: 32 bytes in hex or base64, e.g. from `openssl rand -hex 32`; keep it safe, without it no wallet can sign',
     );
-    return new Uint8Array();
+  } else if (given > 1) {
+    faults.push('of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL several are set; keep one');
   }
-  if (text !== undefined && path !== undefined) {
-    faults.push('CUSTOS_MASTER_KEY and CUSTOS_MASTER_KEY_FILE are both set; keep one');
-    return new Uint8Array();
+  const local: (Uint8Array | undefined)[] = [];
+  if (text !== undefined) local.push(keyBytes(faults, 'CUSTOS_MASTER_KEY', text));
+  if (path !== undefined) {
+    const encoded = readText(faults, 'CUSTOS_MASTER_KEY_FILE', path);
+    if (encoded !== undefined) local.push(keyBytes(faults, 'CUSTOS_MASTER_KEY_FILE', encoded));
   }
-  const name = text === undefined ? 'CUSTOS_MASTER_KEY_FILE' : 'CUSTOS_MASTER_KEY';
-  const encoded = (text ?? readText(faults, name, path ?? ''))?.trim();
-  if (encoded === undefined) return new Uint8Array();
+  for (const item of items(env.CUSTOS_PREVIOUS_MASTER_KEYS)) {
+    local.push(keyBytes(faults, 'CUSTOS_PREVIOUS_MASTER_KEYS', item));
+  }
+  return {
+    local: local.filter((key) => key !== undefined),
+    transit: kmsUrl === undefined ? undefined : transitKey(faults, env, kmsUrl),
+  };
+}
+
+function keyBytes(faults: Faults, name: string, text: string): Uint8Array | undefined {
+  const encoded = text.trim();
   const isHex = /^[0-9a-fA-F]{64}$/.test(encoded);
   const key = isHex ? Buffer.from(encoded, 'hex') : Buffer.from(encoded, 'base64');
-  if (key.length !== 32) faults.push(`${name} must be 32 bytes in hex or base64; it holds ${key.length}`);
-  return new Uint8Array(key);
+  if (key.length === 32) return new Uint8Array(key);
+  faults.push(`${name} must be 32 bytes in hex or base64; it holds ${key.length}`);
+  return undefined;
+}
+
+function transitKey(
+  faults: Faults,
+  env: Environment,
+  url: string,
+): NonNullable<MasterKeySettings['transit']> {
+  const { CUSTOS_KMS_KEY: key, CUSTOS_KMS_TOKEN: token } = env;
+  if (key === undefined)
+    faults.push('CUSTOS_KMS_KEY is missing: the name of the key at CUSTOS_KMS_URL that wraps');
+  if (token === undefined)
+    faults.push('CUSTOS_KMS_TOKEN is missing: what CUSTOS_KMS_URL knows this server by');
+  return { url: publicUrls(faults, 'CUSTOS_KMS_URL', [url])[0] ?? url, key: key ?? '', token: token ?? '' };
 }
 
 /** The server's own certificate and key, or neither where a trusted proxy ends TLS. */

@@ -77,7 +77,7 @@ export interface ServeConfig extends ListenConfig {
   tls: { cert: string; key: string } | undefined;
   trustedProxies: readonly string[];
   /** 32 bytes. */
-  masterKey: Uint8Array;
+  masterKeys: check.MasterKeySettings;
   responseCheck: ResponseCheck;
 }
 
@@ -136,6 +136,10 @@ const serveNames = [
   'CUSTOS_TRUST_PROXY',
   'CUSTOS_MASTER_KEY',
   'CUSTOS_MASTER_KEY_FILE',
+  'CUSTOS_PREVIOUS_MASTER_KEYS',
+  'CUSTOS_KMS_URL',
+  'CUSTOS_KMS_KEY',
+  'CUSTOS_KMS_TOKEN',
   'CUSTOS_PUBLIC_URLS',
   'CUSTOS_PREFIX',
   'CUSTOS_RATE_LIMIT',
@@ -181,7 +185,7 @@ export function readServeConfig(
     logLevel: check.oneOf(faults, 'CUSTOS_LOG_LEVEL', env.CUSTOS_LOG_LEVEL ?? 'info', logLevels),
     tls: check.tls(faults, env, trustedProxies.length > 0),
     trustedProxies,
-    masterKey: check.masterKey(faults, env),
+    masterKeys: check.masterKeys(faults, env),
     responseCheck: check.oneOf(faults, 'CUSTOS_RESPONSE_CHECK', env.CUSTOS_RESPONSE_CHECK ?? 'sampled', [
       'off',
       'sampled',
@@ -195,6 +199,20 @@ export function readServeConfig(
   }
   failOn(faults, 'the server cannot start with these settings:');
   return Object.freeze(config);
+}
+
+/** What `custos keys rotate` needs of the same environment. Throws ConfigError. */
+export function readKeysConfig(env: Environment = process.env): {
+  databaseUrl: string;
+  masterKeys: check.MasterKeySettings;
+} {
+  const faults: string[] = [];
+  const config = {
+    databaseUrl: check.databaseUrl(faults, env.DATABASE_URL),
+    masterKeys: check.masterKeys(faults, env),
+  };
+  failOn(faults, 'the keys cannot be rotated with these settings:');
+  return config;
 }
 
 /** The database of `custos migrate` and `custos apps`: a sandbox's folder when given, else DATABASE_URL. */

@@ -86,6 +86,12 @@ function report(measured: readonly Measured[]) {
     }),
     atLeast({
       id: 'G3',
+      what: `${id}: Prism to pipeline`,
+      measured: cpu(names.prism, id) / cpu(names.pipeline, id),
+      limit: 15,
+    }),
+    atLeast({
+      id: 'G3',
       what: `${id}: Prism to custos mock`,
       measured: cpu(names.prism, id) / cpu(names.mock, id),
       limit: 15,

@@ -121,15 +121,23 @@ export interface CustosOptions {
   readonly command: 'sandbox' | 'mock';
   readonly program?: keyof typeof programs;
   readonly https?: boolean;
+  /** Without its line for each request; so by default. */
+  readonly isQuiet?: boolean;
   readonly flags?: readonly string[];
 }
 
-/** Starts Custos quietly with the credentials of the comparison. */
+/** Starts Custos with the credentials of the comparison. */
 export async function launchCustos(options: CustosOptions): Promise<RunningServer> {
-  const { command, program = 'bundle', https = false, flags = [] } = options;
+  const { command, program = 'bundle', https = false, isQuiet = true, flags = [] } = options;
   const readyFile = join(temporaryFolder(), 'ready.json');
   return launch({
-    args: [programs[program], ...custosArguments(command, 0), '--ready-file', readyFile, ...flags],
+    args: [
+      programs[program],
+      ...custosArguments(command, 0),
+      ...['--ready-file', readyFile],
+      ...(isQuiet ? ['--quiet'] : []),
+      ...flags,
+    ],
     ready: () => {
       if (!existsSync(readyFile)) return undefined;
       const told = JSON.parse(readFileSync(readyFile, 'utf8')) as { base_url: string; ca_file: string };
@@ -142,10 +150,10 @@ export async function launchCustos(options: CustosOptions): Promise<RunningServe
   });
 }
 
-/** The command line of a quiet server on loopback that takes plain HTTP too. */
+/** The command line of a server on loopback that takes plain HTTP too. */
 export function custosArguments(command: 'sandbox' | 'mock', port: number): string[] {
   const { appId, appSecret } = credentials;
-  const listening = ['--port', String(port), '--plain-http', '--quiet'];
+  const listening = ['--port', String(port), '--plain-http'];
   return [command, ...listening, '--app-id', appId, '--app-secret', appSecret];
 }
 

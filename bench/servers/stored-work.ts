@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import Sqlite, { type Database } from 'better-sqlite3';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
+import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
 import { generateWalletKey } from '../../src/domain/wallets/generate-wallet-key.ts';
 import { type WalletRow, walletColumns } from '../../src/domain/wallets/wallet-row.ts';
@@ -10,18 +11,21 @@ import { walletView } from '../../src/domain/wallets/wallet-view.ts';
 import type { CreateWalletRequest, WalletRpcRequest } from '../../src/generated/schemas.ts';
 import type { SealBinding } from '../../src/services.ts';
 import { type PersonalSignParams, signPersonalMessage } from '../../src/signing/ethereum/personal-sign.ts';
-import { sandboxSchema } from '../../src/storage/generated/sandbox-schema.ts';
+import { sandboxSchema, sandboxSchemaVersion } from '../../src/storage/generated/sandbox-schema.ts';
 import { credentials } from './credentials.ts';
 import { temporaryFolder } from './launch.ts';
 import { statelessWork, type Work } from './work.ts';
 
-/** A new SQLite file with the schema and the pragmas of the sandbox. */
+/** A SQLite file with the pragmas of the sandbox, and its schema when the file is new. */
 export function openSandboxFile(file: string): Database {
   const database = new Sqlite(file);
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = FULL');
   database.pragma('foreign_keys = ON');
-  database.exec(sandboxSchema);
+  if (database.pragma('user_version', { simple: true }) !== sandboxSchemaVersion) {
+    database.exec(sandboxSchema);
+    database.pragma(`user_version = ${sandboxSchemaVersion}`);
+  }
   return database;
 }
 
@@ -54,7 +58,7 @@ export function storedWork(): Work {
   const database = openSandboxFile(join(temporaryFolder(), 'bare.sqlite'));
   const ids = makeIds(systemEntropy);
   const vault = createMasterKeyVault({
-    masterKeys: [{ id: 'bench', key: systemEntropy.bytes(32) }],
+    masterKeys: [localMasterKey('bench', systemEntropy.bytes(32), systemEntropy)],
     entropy: systemEntropy,
   });
   const columns = walletColumns.join(', ');

@@ -1,23 +1,18 @@
-import {
-  type CipherGCMTypes,
-  createCipheriv,
-  createDecipheriv,
-  createSecretKey,
-  type KeyObject,
-} from 'node:crypto';
 import type { Entropy, KeyVault, SealBinding, SealedKey } from '../services.ts';
+import { openAesGcm, sealAesGcm } from './aes-gcm.ts';
+import { VaultError } from './vault-error.ts';
 
-const CIPHER: CipherGCMTypes = 'aes-256-gcm';
-const KEY_BYTES = 32;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
+const DATA_KEY_BYTES = 32;
 const VERSION = '1';
 
-/** A master key and the name under which wrapped data keys remember it. */
+/** Something that wraps data keys: a key in memory, or a key management service. */
 export interface MasterKey {
-  id: string;
-  /** 32 bytes. The vault keeps its own copy; the caller may wipe this one. */
-  key: Uint8Array;
+  /** The name under which wrapped data keys remember it. */
+  readonly id: string;
+  /** The wrapped form opens only under the same associated data. */
+  wrap(dataKey: Uint8Array, associated: Uint8Array): Promise<Uint8Array>;
+  /** The data key, for the caller to wipe. Throws VaultError. */
+  unwrap(wrapped: Uint8Array, associated: Uint8Array): Promise<Uint8Array>;
 }
 
 export interface MasterKeyVaultOptions {
@@ -32,68 +27,49 @@ export interface MasterKeyVault extends KeyVault {
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
 }
 
-/** A secret that could not be sealed or opened. Says which master key, never what was inside. */
-export class VaultError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'VaultError';
-  }
-}
-
 /**
- * A vault under one or more master keys held in memory.
+ * A vault under one or more master keys.
  *
- * Envelope encryption: AES-256-GCM with a random 96-bit nonce (NIST SP 800-38D §8.2.2) of the secret under a
- * data key of its own, and of the data key under the master key. Both are bound to wallet, app, chain type and
- * version, so that a sealed key copied to another row opens for nobody.
+ * Envelope encryption: AES-256-GCM of the secret under a data key of its own, and the data key wrapped by the master
+ * key. Both are bound to wallet, app, chain type and version, so that a sealed key copied to another row opens for
+ * nobody.
  *
- * @throws VaultError when a key is not 32 bytes, two keys share a name, or the self-check fails.
+ * @throws VaultError when two keys share a name.
  */
 export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOptions): MasterKeyVault {
-  const known = importMasterKeys(masterKeys);
-  const currentMasterKeyId = masterKeys[0].id;
-  checkItself(known.get(currentMasterKeyId) as KeyObject, entropy);
+  const known = new Map(masterKeys.map((key) => [key.id, key]));
+  if (known.size < masterKeys.length) throw new VaultError('two master keys have the same name');
+  const [current] = masterKeys;
 
-  const masterKey = (id: string): KeyObject => {
-    const key = known.get(id);
-    if (key === undefined) throw new VaultError(`master key \`${id}\` is not configured`);
-    return key;
-  };
-  const wrap = (dataKey: Uint8Array, binding: SealBinding) => ({
-    wrappedDataKey: encrypt(
-      masterKey(currentMasterKeyId),
-      dataKey,
-      associatedData('data key', binding),
-      entropy,
-    ),
-    masterKeyId: currentMasterKeyId,
+  const wrap = async (dataKey: Uint8Array, binding: SealBinding) => ({
+    wrappedDataKey: await current.wrap(dataKey, associatedData('data key', binding)),
+    masterKeyId: current.id,
   });
-  const unwrap = (sealed: SealedKey, binding: SealBinding): Buffer =>
-    decrypt(
-      masterKey(sealed.masterKeyId),
-      sealed.wrappedDataKey,
-      associatedData('data key', binding),
-      sealed.masterKeyId,
-    );
+  const unwrap = ({ wrappedDataKey, masterKeyId }: SealedKey, binding: SealBinding): Promise<Uint8Array> => {
+    const key = known.get(masterKeyId);
+    if (key === undefined) throw new VaultError(`master key \`${masterKeyId}\` is not configured`);
+    return key.unwrap(wrappedDataKey, associatedData('data key', binding));
+  };
 
   return {
-    currentMasterKeyId,
+    currentMasterKeyId: current.id,
 
     async seal(secret, binding) {
-      const dataKey = entropy.bytes(KEY_BYTES);
+      const dataKey = entropy.bytes(DATA_KEY_BYTES);
       try {
-        const sealedSecret = encrypt(dataKey, secret, associatedData('secret', binding), entropy);
-        return { sealedSecret, ...wrap(dataKey, binding) };
+        const sealedSecret = sealAesGcm(dataKey, secret, associatedData('secret', binding), entropy);
+        return { sealedSecret, ...(await wrap(dataKey, binding)) };
       } finally {
         dataKey.fill(0);
       }
     },
 
     async withSecret(sealed, binding, use) {
-      const dataKey = unwrap(sealed, binding);
+      const dataKey = await unwrap(sealed, binding);
       let secret: Buffer | undefined;
       try {
-        secret = decrypt(dataKey, sealed.sealedSecret, associatedData('secret', binding), sealed.masterKeyId);
+        secret = openAesGcm(dataKey, sealed.sealedSecret, associatedData('secret', binding));
+        if (secret === undefined) throw new VaultError('a sealed secret does not open under its data key');
         return await use(secret);
       } finally {
         dataKey.fill(0);
@@ -102,79 +78,14 @@ export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOpti
     },
 
     async rewrap(sealed, binding) {
-      const dataKey = unwrap(sealed, binding);
+      const dataKey = await unwrap(sealed, binding);
       try {
-        return { sealedSecret: sealed.sealedSecret, ...wrap(dataKey, binding) };
+        return { sealedSecret: sealed.sealedSecret, ...(await wrap(dataKey, binding)) };
       } finally {
         dataKey.fill(0);
       }
     },
   };
-}
-
-function importMasterKeys(masterKeys: readonly MasterKey[]): Map<string, KeyObject> {
-  const known = new Map<string, KeyObject>();
-  for (const { id, key } of masterKeys) {
-    if (key.length !== KEY_BYTES) {
-      throw new VaultError(`master key \`${id}\` must be ${KEY_BYTES} bytes, got ${key.length}`);
-    }
-    if (known.has(id)) throw new VaultError(`two master keys are named \`${id}\``);
-    known.set(id, createSecretKey(key));
-  }
-  return known;
-}
-
-/** Seals and opens a throw-away value, and sees that a changed byte is noticed. */
-function checkItself(key: KeyObject, entropy: Entropy): void {
-  const value = entropy.bytes(KEY_BYTES);
-  const associated = Buffer.from('self-check');
-  const sealed = encrypt(key, value, associated, entropy);
-  if (!decrypt(key, sealed, associated, 'self-check').equals(value))
-    throw new VaultError('self-check failed');
-  sealed[sealed.length - 1] = (sealed.at(-1) as number) ^ 1;
-  try {
-    decrypt(key, sealed, associated, 'self-check');
-  } catch {
-    return;
-  }
-  throw new VaultError('self-check failed: a changed tag was accepted');
-}
-
-/** nonce || ciphertext || tag */
-function encrypt(
-  key: KeyObject | Uint8Array,
-  plain: Uint8Array,
-  associated: Buffer,
-  entropy: Entropy,
-): Buffer {
-  const nonce = entropy.bytes(NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, key, nonce);
-  cipher.setAAD(associated);
-  return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
-}
-
-function decrypt(
-  key: KeyObject | Uint8Array,
-  sealed: Uint8Array,
-  associated: Buffer,
-  masterKeyId: string,
-): Buffer {
-  if (sealed.length < NONCE_BYTES + TAG_BYTES) throw new VaultError('a sealed key is too short');
-  const tagAt = sealed.length - TAG_BYTES;
-  const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE_BYTES), {
-    authTagLength: TAG_BYTES,
-  });
-  decipher.setAAD(associated);
-  decipher.setAuthTag(sealed.subarray(tagAt));
-  const plain = decipher.update(sealed.subarray(NONCE_BYTES, tagAt));
-  try {
-    decipher.final();
-    return plain;
-  } catch {
-    plain.fill(0);
-    // CHOICE: one text for a wrong master key, a wrong binding and a damaged row: they cannot be told apart.
-    throw new VaultError(`a secret sealed under master key \`${masterKeyId}\` does not open for this wallet`);
-  }
 }
 
 /** Each part as its 4-byte big-endian length and its UTF-8 bytes, so that no two bindings give the same bytes. */

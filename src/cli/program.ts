@@ -4,6 +4,7 @@ import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config.ts';
 import { packageRoot } from '../package-root.ts';
 import { appsCommand } from './apps.ts';
+import { keysCommand } from './keys.ts';
 import { migrateCommand } from './migrate.ts';
 import { mockCommand } from './mock.ts';
 import { sandboxCommand } from './sandbox.ts';
@@ -45,6 +46,7 @@ function makeProgram(): Command {
     serveCommand(),
     migrateCommand(),
     appsCommand(),
+    keysCommand(),
     sigCommand(),
   ];
   for (const command of commands) program.addCommand(command);

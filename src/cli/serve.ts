@@ -5,7 +5,11 @@ const settings = `
 Settings (environment):
   DATABASE_URL             PostgreSQL, e.g. postgresql://user:password@host:5432/custos     needed
   CUSTOS_MASTER_KEY        32 bytes in hex or base64 that seal every wallet key             needed,
-  CUSTOS_MASTER_KEY_FILE   or the file that holds them                                      one of the two
+  CUSTOS_MASTER_KEY_FILE   or the file that holds them,                                     one of the three
+  CUSTOS_KMS_URL           or a transit engine (Vault, OpenBao) that wraps the wallet keys,
+  CUSTOS_KMS_KEY           with the name of its key
+  CUSTOS_KMS_TOKEN         and the token that may use it
+  CUSTOS_PREVIOUS_MASTER_KEYS  keys used before, comma-separated, until \`custos keys rotate\` has run
   CUSTOS_TLS_CERT          PEM file of the certificate and its chain                        needed,
   CUSTOS_TLS_KEY           PEM file of its private key                                      or the next
   CUSTOS_TRUST_PROXY       addresses or subnets of the proxy that ends TLS and sends

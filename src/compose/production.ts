@@ -1,10 +1,8 @@
-import { hash } from 'node:crypto';
 import { systemClock } from '../adapters/clock.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
-import { createMasterKeyVault } from '../adapters/vault-master-key.ts';
 import type { ServeConfig } from '../config.ts';
 import { createAppDirectory } from '../domain/apps/app-directory.ts';
 import { answerOnce } from '../domain/idempotency/answer-once.ts';
@@ -22,6 +20,8 @@ import { pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { postgresPool } from '../storage/postgres-dialect.ts';
 import { type Listening, listen } from './listen.ts';
+import { productionVault } from './production-vault.ts';
+import { requireMasterKey } from './require-master-key.ts';
 
 /** Starts the production server. Throws StartError when the database is not ready for this version. */
 export async function startProduction(
@@ -32,11 +32,7 @@ export async function startProduction(
 ): Promise<Listening> {
   const clock = systemClock;
   const entropy = systemEntropy;
-  const vault = createMasterKeyVault({
-    // Named by its digest, so that a row tells which key it needs and nothing about it.
-    masterKeys: [{ id: hash('sha256', config.masterKey).slice(0, 16), key: config.masterKey }],
-    entropy,
-  });
+  const vault = productionVault(config.masterKeys, entropy);
   const ids = makeIds(entropy);
   const jwks = createHttpJwks(clock);
   const services: Services = {
@@ -63,6 +59,7 @@ export async function startProduction(
   };
   try {
     await requireMigrated(database);
+    await requireMasterKey(database, vault, 'start with the master key that they were made with');
     const apps = createAppDirectory(database.orm, clock);
     const openUnit = unitsOf(database);
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });

@@ -3,7 +3,14 @@ import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
-import { databaseOf, drawMasterKeyHex, recallSandbox, rememberSandbox } from '../adapters/sandbox-folder.ts';
+import { localMasterKey } from '../adapters/master-key-local.ts';
+import {
+  databaseOf,
+  drawMasterKeyHex,
+  recallSandbox,
+  rememberSandbox,
+  type SandboxMemory,
+} from '../adapters/sandbox-folder.ts';
 import { createMasterKeyVault } from '../adapters/vault-master-key.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { createAppDirectory } from '../domain/apps/app-directory.ts';
@@ -21,6 +28,7 @@ import { resetDatabase } from '../storage/reset-database.ts';
 import { controlPlane } from './control-plane.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+import { requireMasterKey } from './require-master-key.ts';
 import { ensureSeeds, plantSeeds } from './seeds.ts';
 
 /** CHOICE: a seeded sandbox begins here with its clock stopped, so that times are the same in every run. */
@@ -42,23 +50,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const certificate = await certificateFor(config);
   const log = options.log ?? logFor(config);
 
-  // The seed gives ids, keys and secrets. What no answer shows (seals, serial numbers) is random in any case.
-  const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
-  const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
-  const vault = createMasterKeyVault({
-    masterKeys: [{ id: 'local', key: Buffer.from(memory.masterKeyHex, 'hex') }],
-    entropy: systemEntropy,
-  });
-  const services: Services = {
-    clock,
-    entropy,
-    ids: makeIds(entropy),
-    vault,
-    jwks: createHttpJwks(systemClock),
-    log,
-    prefix: config.prefix,
-    diagnostics: true,
-  };
+  const { services, clock, restart, newRequestId } = makeServices(config, memory, log);
   const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
   const database = await openDatabase({ kind: 'sqlite', file });
   const apps = createAppDirectory(database.orm, clock);
@@ -75,14 +67,14 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
     await plantSeeds(seeds);
     apps.announceChange();
   };
-  const requestIds = makeIds(requestEntropy);
-  const http = {
-    transport: { plainHttp: config.plainHttp, trustedProxies: [] },
-    clock,
-    log,
-    newRequestId: () => requestIds.uuid(),
-  };
+  const transport = { plainHttp: config.plainHttp, trustedProxies: [] };
+  const http = { transport, clock, log, newRequestId };
   try {
+    await requireMasterKey(
+      database,
+      services.vault,
+      'bring back its `sandbox.json`, or begin with an empty folder',
+    );
     await ensureSeeds(seeds);
     const control = await controlPlane({ ...http, config, services, clock, database, apps, reset });
     const listening = await listen({
@@ -117,8 +109,30 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   }
 }
 
+/** The ports of a sandbox, and what only a sandbox does with them. */
+function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
+  const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
+  const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
+  const services: Services = {
+    clock,
+    // The seed gives ids, keys and secrets. What no answer shows, such as seals, is random in any case.
+    entropy,
+    ids: makeIds(entropy),
+    vault: createMasterKeyVault({
+      masterKeys: [localMasterKey('local', Buffer.from(memory.masterKeyHex, 'hex'), systemEntropy)],
+      entropy: systemEntropy,
+    }),
+    jwks: createHttpJwks(systemClock),
+    log,
+    prefix: config.prefix,
+    diagnostics: true,
+  };
+  const requestIds = makeIds(requestEntropy);
+  return { services, clock, restart, newRequestId: () => requestIds.uuid() };
+}
+
 /** What the folder remembers, or a beginning; flags win over both. */
-function recall(config: SandboxConfig) {
+function recall(config: SandboxConfig): SandboxMemory {
   const folder = config.dataFolder;
   const kept = folder === undefined ? undefined : recallSandbox(folder);
   const memory = {

@@ -17,13 +17,14 @@ export async function plantSeedData(context: OperationContext): Promise<void> {
   await plant('createUser', aliceUser);
   await plant('createUser', bobUser);
   const quorum = await plant('createKeyQuorum', treasuryQuorum);
-  await plant('createPolicy', spendingPolicy);
+  const policy = await plant('createPolicy', spendingPolicy);
   await plant('createWallet', acmeWallet);
   await plant('createWallet', acmeSolanaWallet);
   await plant('createWallet', aliceWallet);
   await plant('createWallet', {
     ...treasuryWallet,
     ...(quorum === undefined ? {} : { owner_id: quorum.id }),
+    ...(policy === undefined ? {} : { policy_ids: [policy.id] }),
   });
 }
 

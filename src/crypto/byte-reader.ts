@@ -20,6 +20,8 @@ export interface ByteReader {
   u64(): bigint;
   /** Little-endian. */
   u128(): bigint;
+  /** What was read since an earlier offset; a view. */
+  since(offset: number): Uint8Array;
   /** A view, not a copy. */
   bytes(length: number): Uint8Array;
   /** Seven bits a byte, low first, shortest form only, below 2^bits (ULEB128; Solana's compact-u16 with 16 bits). */
@@ -58,6 +60,7 @@ export function createByteReader(source: Uint8Array): ByteReader {
   return {
     offset: () => position,
     remaining: () => source.length - position,
+    since: (offset) => source.subarray(offset, position),
     u8: () => view.getUint8(take(1)),
     u16: () => view.getUint16(take(2), true),
     u32: () => view.getUint32(take(4), true),

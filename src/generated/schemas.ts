@@ -7002,6 +7002,8 @@ export type User = {
   /** When the user was made: Unix time in seconds. */
   created_at: number;
   custom_metadata?: CustomMetadata | undefined;
+  /** When the user was frozen: Unix time in seconds. Absent unless the user is frozen. */
+  frozen_at?: number | null | undefined;
   /** Whether the user accepted the app's terms. False for users that the app imported. */
   has_accepted_terms: boolean;
   /** The id of the user: the prefix `did:service:` and a part that never changes. */

@@ -83,7 +83,10 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     try {
       sent = await answer(exchange);
     } catch (error) {
-      if (error instanceof RequestAbortedError) return;
+      if (error instanceof RequestAbortedError) {
+        log.info({ request_id: exchange.id }, error.message);
+        return;
+      }
       sent = answerError(error, exchange.id, log);
     }
     const status = send(exchange, sent, brand);

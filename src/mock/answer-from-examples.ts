@@ -58,7 +58,7 @@ function examplesOf({ content }: MediaTypes): Examples {
  * The documented answer to a request: the one that `prefer` names, else the success whose example belongs to the
  * body, else the first success.
  *
- * Throws invalid_request for a status or an example that the document does not have; the text lists those it has.
+ * Throws invalid_data for a status or an example that the document does not have; the text lists those it has.
  */
 export function answerFromExamples(
   { requests, responses }: OperationExamples,
@@ -108,7 +108,7 @@ function notDocumented(kind: 'code' | 'example', wanted: string, known: Iterable
   const choices = [...known];
   const listed = choices.length === 0 ? 'none' : choices.join(', ');
   return new ApiError(
-    'invalid_request',
+    'invalid_data',
     `Prefer: the document has no ${kind} \`${wanted}\` here, only: ${listed}`,
     {
       data: { [`${kind}s`]: choices },

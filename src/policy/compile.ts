@@ -4,7 +4,7 @@ import { ruleMethodsOf } from './methods.ts';
 import { holds, type Operator, operatorsOf, setCandidate } from './operators.ts';
 import { PolicyFormatError } from './policy-format-error.ts';
 import type { ConditionInput, ResolvedField } from './source.ts';
-import { type Observation, requireValue, type ValueKind } from './values.ts';
+import { type Observation, readAs, requireValue, type ValueKind } from './values.ts';
 
 const MAX_IN_VALUES = 100;
 const CONDITION_SET_ID = /^[0-9a-z]{24}$/;
@@ -100,7 +100,7 @@ export function compileCondition(condition: ConditionInput, method: string): Com
   const base = {
     input: condition,
     kind: field.kind,
-    observe: field.read,
+    observe: (unit: ActionUnit, facts: PolicyFacts) => readAs(field.kind, field.read(unit, facts)),
     candidate: (observed: string) => setCandidate(field.kind, observed),
   };
   if (operator === 'in_condition_set') {

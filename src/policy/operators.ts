@@ -1,5 +1,5 @@
 import type { SetCandidate } from './action.ts';
-import { compareDecimals, parseDecimal, tronAddressText, type ValueKind } from './values.ts';
+import { compareDecimals, parseDecimal, shortestDecimal, tronAddressText, type ValueKind } from './values.ts';
 
 /** Operators of a condition. */
 export type Operator =
@@ -24,19 +24,17 @@ export function operatorsOf(kind: ValueKind): readonly Operator[] {
   return kind === 'number' || kind === 'decimal' ? ORDERING : EQUALITY;
 }
 
-function order(kind: ValueKind, observed: string, expected: string): number | undefined {
-  if (kind === 'number') {
-    const left = BigInt(observed);
-    const right = BigInt(expected);
-    return left < right ? -1 : left > right ? 1 : 0;
-  }
-  const left = parseDecimal(observed);
-  const right = parseDecimal(expected);
-  return left === undefined || right === undefined ? undefined : compareDecimals(left, right);
+/** Negative, zero or positive as the observed number is below, equal to or above the expected one. */
+function compare(kind: ValueKind, observed: string, expected: string): number {
+  // INVARIANT: both are in the compared form of their kind, so that they parse.
+  if (kind === 'decimal') return compareDecimals(parseDecimal(observed)!, parseDecimal(expected)!);
+  const left = BigInt(observed);
+  const right = BigInt(expected);
+  return left < right ? -1 : left > right ? 1 : 0;
 }
 
 function equal(kind: ValueKind, observed: string, expected: string): boolean {
-  return kind === 'decimal' ? order(kind, observed, expected) === 0 : observed === expected;
+  return kind === 'decimal' ? compare(kind, observed, expected) === 0 : observed === expected;
 }
 
 /**
@@ -64,26 +62,35 @@ export function holds(
     case 'ends_with':
       return observed.endsWith(first);
     case 'gt':
-      return (order(kind, observed, first) ?? -1) > 0;
+      return compare(kind, observed, first) > 0;
     case 'gte':
-      return (order(kind, observed, first) ?? -1) >= 0;
+      return compare(kind, observed, first) >= 0;
     case 'lt':
-      return (order(kind, observed, first) ?? 1) < 0;
+      return compare(kind, observed, first) < 0;
     case 'lte':
-      return (order(kind, observed, first) ?? 1) <= 0;
+      return compare(kind, observed, first) <= 0;
   }
 }
 
 /** The form under which a condition set is asked for an observed value. */
 export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
-  if (kind === 'number' && !observed.startsWith('-')) {
-    return { texts: [observed, `0x${BigInt(observed).toString(16)}`], ignoreCase: true };
+  switch (kind) {
+    case 'number':
+      return observed.startsWith('-')
+        ? { texts: [observed], ignoreCase: false }
+        : { texts: [observed, `0x${BigInt(observed).toString(16)}`], ignoreCase: true };
+    case 'decimal':
+      return { texts: [...new Set([observed, shortestDecimal(observed)])], ignoreCase: false };
+    case 'tron_address':
+      return { texts: [observed, tronAddressText(observed)], ignoreCase: false };
+    case 'sui_address':
+      return { texts: [observed, `0x${BigInt(observed).toString(16)}`], ignoreCase: true };
+    default:
+      return { texts: [observed], ignoreCase: kind === 'evm_address' || kind === 'hex' };
   }
-  if (kind === 'tron_address') return { texts: [observed, tronAddressText(observed)], ignoreCase: false };
-  return { texts: [observed], ignoreCase: kind === 'evm_address' || kind === 'hex' };
 }
 
 /** One text for candidates that ask the same. */
 export function setCandidateKey({ texts, ignoreCase }: SetCandidate): string {
-  return `${ignoreCase ? 'any' : 'exact'}:${texts[0]}`;
+  return `${ignoreCase ? 'any' : 'exact'}:${JSON.stringify(texts)}`;
 }

@@ -1,12 +1,23 @@
 import { sha256 } from '@noble/hashes/sha2.js';
-import { createBase58check, hex } from '@scure/base';
+import { base58, base58xrp, createBase58check, hex } from '@scure/base';
 import { PolicyFormatError } from './policy-format-error.ts';
 
 /**
  * How a field is compared. `decimal` holds fractions exactly; `hex` and `evm_address` ignore case; a `tron_address` is
- * the same whether written `T…` or as 41 and 40 hex digits.
+ * the same whether written `T…` or as 41 and 40 hex digits, a `sui_address` with or without leading zeros. The other
+ * kinds compare as text, and differ in what may be written.
  */
-export type ValueKind = 'number' | 'decimal' | 'evm_address' | 'tron_address' | 'hex' | 'text';
+export type ValueKind =
+  | 'number'
+  | 'decimal'
+  | 'boolean'
+  | 'evm_address'
+  | 'tron_address'
+  | 'solana_address'
+  | 'xrpl_address'
+  | 'sui_address'
+  | 'hex'
+  | 'text';
 
 /** A decimal number as an integer and the power of ten it is divided by. */
 export interface Decimal {
@@ -30,8 +41,13 @@ const EVM_ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const TRON_HEX_ADDRESS = /^41[0-9a-fA-F]{40}$/;
 const TRON_ADDRESS_BYTES = 21;
 const TRON_PREFIX = 0x41;
+const MAX_TRON_ADDRESS = 34;
 const base58check = createBase58check(sha256);
 const HEX = /^0x(?:[0-9a-fA-F]{2})*$/;
+const SUI_ADDRESS = /^0x[0-9a-fA-F]{1,64}$/;
+const SOLANA_ADDRESS_BYTES = 32;
+const MAX_SOLANA_ADDRESS = 44;
+const MAX_XRPL_ADDRESS = 35;
 
 /** Integer text, decimal or `0x` hex, to an exact integer. */
 export function parseInteger(text: string): bigint | undefined {
@@ -45,6 +61,13 @@ export function parseDecimal(text: string): Decimal | undefined {
   return { digits: BigInt(whole + fraction), scale: fraction.length };
 }
 
+/** The shortest spelling of decimal text: no zeros in front of it nor behind its fraction. */
+export function shortestDecimal(text: string): string {
+  const [whole = '', fraction = ''] = text.split('.');
+  const tail = fraction.replace(/0+$/, '');
+  return BigInt(whole).toString() + (tail === '' ? '' : `.${tail}`);
+}
+
 /** Negative, zero or positive as `a` is below, equal to or above `b`. */
 export function compareDecimals(a: Decimal, b: Decimal): number {
   const scale = Math.max(a.scale, b.scale);
@@ -53,50 +76,101 @@ export function compareDecimals(a: Decimal, b: Decimal): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
+interface Kind {
+  /** What may be written, for who wrote something else. */
+  readonly expected: string;
+  /** The text in the form in which values of the kind are compared; undefined when it is none. */
+  readonly normalize: (text: string) => string | undefined;
+}
+
+const KINDS: Readonly<Record<ValueKind, Kind>> = {
+  number: {
+    expected: 'an integer, decimal or 0x hex',
+    normalize: (text) => parseInteger(text)?.toString(),
+  },
+  decimal: {
+    expected: 'a decimal number',
+    normalize: (text) => (parseDecimal(text) === undefined ? undefined : text),
+  },
+  boolean: {
+    expected: 'true or false',
+    normalize: (text) => (text === 'true' || text === 'false' ? text : undefined),
+  },
+  evm_address: {
+    expected: 'an address of 0x and 40 hex characters',
+    normalize: (text) => (EVM_ADDRESS.test(text) ? text.toLowerCase() : undefined),
+  },
+  tron_address: { expected: 'a Tron address, T… or 41 and 40 hex digits', normalize: parseTronAddress },
+  solana_address: {
+    expected: 'a Solana address, base58 of 32 bytes',
+    normalize: (text) => (isSolanaAddress(text) ? text : undefined),
+  },
+  xrpl_address: {
+    expected: 'an XRP Ledger address, r…',
+    normalize: (text) => (isXrplAddress(text) ? text : undefined),
+  },
+  sui_address: {
+    expected: 'a Sui address, 0x and up to 64 hex digits',
+    normalize: (text) =>
+      SUI_ADDRESS.test(text) ? `0x${text.slice(2).toLowerCase().padStart(64, '0')}` : undefined,
+  },
+  hex: { expected: '0x hex bytes', normalize: (text) => (HEX.test(text) ? text.toLowerCase() : undefined) },
+  text: { expected: 'text', normalize: (text) => text },
+};
+
+/** Kinds that compare as text and come from decoded bytes in one spelling: nothing to bring into form. */
+const AS_WRITTEN: ReadonlySet<ValueKind> = new Set(['text', 'solana_address', 'xrpl_address']);
+
 /**
  * Brings a condition's value into the form in which values of its kind are compared.
  * Throws PolicyFormatError when the text cannot be a value of the kind.
  */
 export function requireValue(kind: ValueKind, text: string, pointer: string): string {
-  switch (kind) {
-    case 'number': {
-      const value = parseInteger(text);
-      if (value === undefined)
-        throw new PolicyFormatError(pointer, `expected an integer, decimal or 0x hex, got \`${text}\``);
-      return value.toString();
-    }
-    case 'decimal':
-      if (parseDecimal(text) === undefined)
-        throw new PolicyFormatError(pointer, `expected a decimal number, got \`${text}\``);
-      return text;
-    case 'evm_address':
-      if (!EVM_ADDRESS.test(text))
-        throw new PolicyFormatError(
-          pointer,
-          `expected an address of 0x and 40 hex characters, got \`${text}\``,
-        );
-      return text.toLowerCase();
-    case 'tron_address': {
-      const address = parseTronAddress(text);
-      if (address === undefined) {
-        throw new PolicyFormatError(
-          pointer,
-          `expected a Tron address, T… or 41 and 40 hex digits, got \`${text}\``,
-        );
-      }
-      return address;
-    }
-    case 'hex':
-      if (!HEX.test(text)) throw new PolicyFormatError(pointer, `expected 0x hex bytes, got \`${text}\``);
-      return text.toLowerCase();
-    case 'text':
-      return text;
+  const { expected, normalize } = KINDS[kind];
+  const value = normalize(text);
+  if (value === undefined) throw new PolicyFormatError(pointer, `expected ${expected}, got \`${text}\``);
+  return value;
+}
+
+/** What was observed, in the form in which its kind is compared; unreadable when a value is none of the kind. */
+export function readAs(kind: ValueKind, observed: Observation): Observation {
+  if (observed.state !== 'present' || AS_WRITTEN.has(kind)) return observed;
+  const { expected, normalize } = KINDS[kind];
+  const values: string[] = [];
+  for (const text of observed.values) {
+    const value = normalize(text);
+    if (value === undefined) return unreadable(`expected ${expected}, got \`${text}\``);
+    values.push(value);
+  }
+  return present(...values);
+}
+
+function isSolanaAddress(text: string): boolean {
+  if (text.length > MAX_SOLANA_ADDRESS) return false;
+  try {
+    return base58.decode(text).length === SOLANA_ADDRESS_BYTES;
+  } catch {
+    return false;
+  }
+}
+
+/** 0x00 || account id (20 bytes) || first 4 bytes of sha256(sha256(what is before)), in the ledger's base58. */
+function isXrplAddress(text: string): boolean {
+  if (text.length > MAX_XRPL_ADDRESS) return false;
+  try {
+    const bytes = base58xrp.decode(text);
+    const [payload, checksum] = [bytes.subarray(0, -4), bytes.subarray(-4)];
+    const expected = sha256(sha256(payload)).subarray(0, 4);
+    return payload.length === 21 && payload[0] === 0 && hex.encode(checksum) === hex.encode(expected);
+  } catch {
+    return false;
   }
 }
 
 /** A Tron address in either spelling as 41 and 40 lower-case hex digits. */
 export function parseTronAddress(text: string): string | undefined {
   if (TRON_HEX_ADDRESS.test(text)) return text.toLowerCase();
+  if (text.length > MAX_TRON_ADDRESS) return undefined;
   try {
     const bytes = base58check.decode(text);
     return bytes.length === TRON_ADDRESS_BYTES && bytes[0] === TRON_PREFIX ? hex.encode(bytes) : undefined;

@@ -1,3 +1,5 @@
+export type CurveType = 'secp256k1' | 'ed25519' | 'starknet';
+
 /** What a wallet shows of its key. */
 export interface WalletKeys {
   readonly address: string;

@@ -8,13 +8,12 @@ import { entropyToMnemonic, mnemonicToSeed } from '../crypto/bip39.ts';
 import { bytesTo0xHex } from '../crypto/encoding.ts';
 import { deriveEd25519, deriveSecp256k1 } from '../crypto/hd-path.ts';
 import { ecBackend } from '../crypto/secp256k1.ts';
-import type { AddressOptions, ChainRoom, WalletKeys } from './chain-room.ts';
+import type { AddressOptions, ChainRoom, CurveType, WalletKeys } from './chain-room.ts';
+import { loadOnce } from './load-once.ts';
 import { decodeRawSign, type RawSignParams } from './raw-sign.ts';
 import { InvalidPrivateKeyError, UnsupportedMethodError } from './signing-errors.ts';
 
-export type { AddressOptions, RawSignParams, WalletKeys };
-
-export type CurveType = 'secp256k1' | 'ed25519' | 'starknet';
+export type { AddressOptions, CurveType, RawSignParams, WalletKeys };
 
 /** One line of the table. */
 export interface Chain {
@@ -32,6 +31,8 @@ export interface Chain {
   readonly load: () => Promise<ChainRoom>;
 }
 
+const loadStarknet = loadOnce(() => import('./starknet.ts'));
+
 const EXPORTS = ['exportPrivateKey', 'exportSeedPhrase'];
 const extended = { fromPhrase: false, showsPublicKey: true, rpcMethods: EXPORTS, rawSign: true } as const;
 
@@ -40,7 +41,7 @@ const aptosLike = {
   curve: 'ed25519',
   derivationPath: (index: number) => `m/44'/637'/${index}'/0'/0'`,
   rpcMethods: ['aptos_signTransaction', ...EXPORTS],
-  load: async () => (await import('./aptos/room.ts')).aptosRoom,
+  load: loadOnce(async () => (await import('./aptos/room.ts')).aptosRoom),
 } as const;
 
 export const chains = {
@@ -61,7 +62,7 @@ export const chains = {
       ...EXPORTS,
     ],
     rawSign: true,
-    load: async () => (await import('./ethereum/room.ts')).ethereumRoom,
+    load: loadOnce(async () => (await import('./ethereum/room.ts')).ethereumRoom),
   },
   solana: {
     curve: 'ed25519',
@@ -70,25 +71,25 @@ export const chains = {
     showsPublicKey: false,
     rpcMethods: ['signMessage', 'signTransaction', 'signAndSendTransaction', ...EXPORTS],
     rawSign: true,
-    load: async () => (await import('./solana/room.ts')).solanaRoom,
+    load: loadOnce(async () => (await import('./solana/room.ts')).solanaRoom),
   },
   cosmos: {
     ...extended,
     curve: 'secp256k1',
     derivationPath: (index) => `m/44'/118'/0'/0/${index}`,
-    load: async () => (await import('./cosmos.ts')).cosmosRoom,
+    load: loadOnce(async () => (await import('./cosmos.ts')).cosmosRoom),
   },
   stellar: {
     ...extended,
     curve: 'ed25519',
     derivationPath: (index) => `m/44'/148'/${index}'`,
-    load: async () => (await import('./stellar.ts')).stellarRoom,
+    load: loadOnce(async () => (await import('./stellar.ts')).stellarRoom),
   },
   sui: {
     ...extended,
     curve: 'ed25519',
     derivationPath: (index) => `m/44'/784'/${index}'/0'/0'`,
-    load: async () => (await import('./sui/room.ts')).suiRoom,
+    load: loadOnce(async () => (await import('./sui/room.ts')).suiRoom),
   },
   aptos: aptosLike,
   movement: aptosLike,
@@ -97,44 +98,44 @@ export const chains = {
     curve: 'secp256k1',
     derivationPath: (index) => `m/44'/195'/0'/0/${index}`,
     rpcMethods: ['tron_signTransaction', 'tron_sendTransaction', ...EXPORTS],
-    load: async () => (await import('./tron/room.ts')).tronRoom,
+    load: loadOnce(async () => (await import('./tron/room.ts')).tronRoom),
   },
   'bitcoin-segwit': {
     ...extended,
     curve: 'secp256k1',
     derivationPath: (index) => `m/84'/0'/0'/0/${index}`,
-    load: async () => (await import('./bitcoin.ts')).bitcoinSegwitRoom,
+    load: loadOnce(async () => (await import('./bitcoin.ts')).bitcoinSegwitRoom),
   },
   'bitcoin-taproot': {
     ...extended,
     curve: 'secp256k1',
     derivationPath: (index) => `m/86'/0'/0'/0/${index}`,
-    load: async () => (await import('./bitcoin.ts')).bitcoinTaprootRoom,
+    load: loadOnce(async () => (await import('./bitcoin.ts')).bitcoinTaprootRoom),
   },
   pearl: {
     ...extended,
     curve: 'secp256k1',
     derivationPath: (index) => `m/86'/808276'/0'/0/${index}`,
-    load: async () => (await import('./bitcoin.ts')).pearlRoom,
+    load: loadOnce(async () => (await import('./bitcoin.ts')).pearlRoom),
   },
   near: {
     ...extended,
     curve: 'ed25519',
     derivationPath: (index) => `m/44'/397'/${index}'`,
     rpcMethods: ['near_signTransaction', ...EXPORTS],
-    load: async () => (await import('./near/room.ts')).nearRoom,
+    load: loadOnce(async () => (await import('./near/room.ts')).nearRoom),
   },
   ton: {
     ...extended,
     curve: 'ed25519',
     derivationPath: (index) => `m/44'/607'/${index}'`,
-    load: async () => (await import('./ton.ts')).tonRoom,
+    load: loadOnce(async () => (await import('./ton.ts')).tonRoom),
   },
   starknet: {
     ...extended,
     curve: 'starknet',
     derivationPath: (index) => `m/44'/9004'/0'/0/${index}`,
-    load: async () => (await import('./starknet.ts')).starknetRoom,
+    load: async () => (await loadStarknet()).starknetRoom,
   },
   xrpl: {
     ...extended,
@@ -142,7 +143,7 @@ export const chains = {
     derivationPath: (index) => `m/44'/144'/0'/0/${index}`,
     fromPhrase: true,
     rpcMethods: ['xrpl_signTransaction', ...EXPORTS],
-    load: async () => (await import('./xrpl/room.ts')).xrplRoom,
+    load: loadOnce(async () => (await import('./xrpl/room.ts')).xrplRoom),
   },
   spark: {
     ...extended,
@@ -165,7 +166,7 @@ export const chains = {
     ],
     // CHOICE: spark keys sign through their own methods only, as the public types have it.
     rawSign: false,
-    load: async () => (await import('./spark.ts')).sparkRoom,
+    load: loadOnce(async () => (await import('./spark.ts')).sparkRoom),
   },
 } as const satisfies Record<string, Chain>;
 
@@ -225,7 +226,7 @@ export async function deriveAtPath(curve: CurveType, seed: Uint8Array, path: str
   const secret = deriveSecp256k1(seed, path);
   if (curve === 'secp256k1') return secret;
   try {
-    return (await import('./starknet.ts')).grindStarkSecret(secret);
+    return (await loadStarknet()).grindStarkSecret(secret);
   } finally {
     secret.fill(0);
   }
@@ -236,7 +237,7 @@ export async function deriveAtPath(curve: CurveType, seed: Uint8Array, path: str
  * Throws InvalidPrivateKeyError when the bytes are not below the curve's order (probability 2^-128): draw again.
  */
 export async function generatePrivateKey(chainType: ChainType, random: Uint8Array): Promise<Uint8Array> {
-  if (chains[chainType].curve === 'starknet') return (await import('./starknet.ts')).grindStarkSecret(random);
+  if (chains[chainType].curve === 'starknet') return (await loadStarknet()).grindStarkSecret(random);
   await assertSecret(chainType, random);
   return random.slice();
 }
@@ -252,7 +253,7 @@ export async function assertSecret(chainType: ChainType, secret: Uint8Array): Pr
 async function isSecret(curve: CurveType, secret: Uint8Array): Promise<boolean> {
   if (curve === 'secp256k1') return ecBackend.isValidSecret(secret);
   if (curve === 'ed25519') return secret.length === 32;
-  return (await import('./starknet.ts')).isStarkSecret(secret);
+  return (await loadStarknet()).isStarkSecret(secret);
 }
 
 /** The names of the rpc methods that fit the chain. */
@@ -279,7 +280,7 @@ export async function rawSign(
 ): Promise<`0x${string}`> {
   const chain: Chain = chains[chainType];
   if (!chain.rawSign) throw new UnsupportedMethodError('raw_sign', chainType, chain.rpcMethods);
-  const { payload } = decodeRawSign(params);
+  const { payload } = decodeRawSign(params, chain.curve);
   const room = await chain.load();
   return bytesTo0xHex(room.signPayload(secret, payload));
 }

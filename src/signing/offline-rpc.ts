@@ -8,6 +8,7 @@ import type { EthereumTransaction } from './ethereum/sign-transaction.ts';
 import type { SignedAuthorization } from './ethereum/transaction.ts';
 import type { TypedData } from './ethereum/typed-data.ts';
 import type { UserOperationParams } from './ethereum/user-operation.ts';
+import { loadOnce } from './load-once.ts';
 import type { SolanaTransactionParams } from './solana/sign-transaction.ts';
 import type { TronRawData } from './tron/raw-data.ts';
 import type { XrplSignedTransaction, XrplTransactionParams } from './xrpl/sign-transaction.ts';
@@ -71,57 +72,72 @@ type Signers = {
   ) => Promise<OfflineMethods[Method]['data']>;
 };
 
+const rooms = {
+  personalSign: loadOnce(() => import('./ethereum/personal-sign.ts')),
+  typedData: loadOnce(() => import('./ethereum/typed-data.ts')),
+  userOperation: loadOnce(() => import('./ethereum/user-operation.ts')),
+  ethereumTransaction: loadOnce(() => import('./ethereum/sign-transaction.ts')),
+  authorization: loadOnce(() => import('./ethereum/authorization.ts')),
+  solanaMessage: loadOnce(() => import('./solana/sign-message.ts')),
+  solanaTransaction: loadOnce(() => import('./solana/sign-transaction.ts')),
+  tronTransaction: loadOnce(() => import('./tron/sign-transaction.ts')),
+  xrplTransaction: loadOnce(() => import('./xrpl/sign-transaction.ts')),
+  aptosTransaction: loadOnce(() => import('./aptos/sign-transaction.ts')),
+  nearTransaction: loadOnce(() => import('./near/sign-transaction.ts')),
+  spark: loadOnce(() => import('./spark.ts')),
+};
+
 const signers: Signers = {
   async personal_sign(secret, params) {
-    const { signPersonalMessage } = await import('./ethereum/personal-sign.ts');
+    const { signPersonalMessage } = await rooms.personalSign();
     return { signature: signPersonalMessage(secret, params), encoding: 'hex' };
   },
   async secp256k1_sign(secret, params) {
-    const { signSecp256k1Digest } = await import('./ethereum/personal-sign.ts');
+    const { signSecp256k1Digest } = await rooms.personalSign();
     return { signature: signSecp256k1Digest(secret, params), encoding: 'hex' };
   },
   async eth_signTypedData_v4(secret, params) {
-    const { signTypedData } = await import('./ethereum/typed-data.ts');
+    const { signTypedData } = await rooms.typedData();
     return { signature: signTypedData(secret, params), encoding: 'hex' };
   },
   async eth_signUserOperation(secret, params) {
-    const { signUserOperation } = await import('./ethereum/user-operation.ts');
+    const { signUserOperation } = await rooms.userOperation();
     return { signature: signUserOperation(secret, params), encoding: 'hex' };
   },
   async eth_signTransaction(secret, params) {
-    const { signEthereumTransaction } = await import('./ethereum/sign-transaction.ts');
+    const { signEthereumTransaction } = await rooms.ethereumTransaction();
     return { signed_transaction: await signEthereumTransaction(secret, params), encoding: 'rlp' };
   },
   async eth_sign7702Authorization(secret, params) {
-    const { signAuthorization } = await import('./ethereum/authorization.ts');
+    const { signAuthorization } = await rooms.authorization();
     return { authorization: signAuthorization(secret, params) };
   },
   async signMessage(secret, params) {
-    const { signSolanaMessage } = await import('./solana/sign-message.ts');
+    const { signSolanaMessage } = await rooms.solanaMessage();
     return { signature: signSolanaMessage(secret, params), encoding: 'base64' };
   },
   async signTransaction(secret, params) {
-    const { signSolanaTransaction } = await import('./solana/sign-transaction.ts');
+    const { signSolanaTransaction } = await rooms.solanaTransaction();
     return { signed_transaction: signSolanaTransaction(secret, params), encoding: 'base64' };
   },
   async tron_signTransaction(secret, params) {
-    const { signTronTransaction } = await import('./tron/sign-transaction.ts');
+    const { signTronTransaction } = await rooms.tronTransaction();
     return { signed_transaction: signTronTransaction(secret, params), encoding: 'hex' };
   },
   async xrpl_signTransaction(secret, params) {
-    const { signXrplTransaction } = await import('./xrpl/sign-transaction.ts');
+    const { signXrplTransaction } = await rooms.xrplTransaction();
     return { ...signXrplTransaction(secret, params), encoding: 'hex' };
   },
   async aptos_signTransaction(secret, params) {
-    const { signAptosTransaction } = await import('./aptos/sign-transaction.ts');
+    const { signAptosTransaction } = await rooms.aptosTransaction();
     return { signed_transaction: signAptosTransaction(secret, params), encoding: 'hex' };
   },
   async near_signTransaction(secret, params) {
-    const { signNearTransaction } = await import('./near/sign-transaction.ts');
+    const { signNearTransaction } = await rooms.nearTransaction();
     return { signed_transaction: signNearTransaction(secret, params), encoding: 'base64' };
   },
   async signMessageWithIdentityKey(secret, params) {
-    const { signWithIdentityKey } = await import('./spark.ts');
+    const { signWithIdentityKey } = await rooms.spark();
     return { signature: signWithIdentityKey(secret, params) };
   },
 };

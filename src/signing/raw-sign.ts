@@ -2,6 +2,7 @@ import { blake2b } from '@noble/hashes/blake2.js';
 import { sha256 } from '@noble/hashes/sha2.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { base64ToBytes, prefixedHexToBytes } from '../crypto/encoding.ts';
+import type { CurveType } from './chain-room.ts';
 import { decodeField, parseMessage } from './fields.ts';
 
 /** `raw_sign` params: a hash or message to sign as it is, or bytes to hash first. */
@@ -22,14 +23,20 @@ const HASH_FUNCTIONS = {
 
 /**
  * What `raw_sign` would sign: `message` is the caller's bytes before hashing, undefined when only a hash
- * was given (policies decode it), `payload` what the curve signs. Throws InvalidFieldError.
+ * was given (policies decode it), `payload` what the curve signs. Starknet's felts may have an odd number of digits.
+ * Throws InvalidFieldError.
  */
-export function decodeRawSign(params: RawSignParams): {
+export function decodeRawSign(
+  params: RawSignParams,
+  curve?: CurveType,
+): {
   message: Uint8Array | undefined;
   payload: Uint8Array;
 } {
   if ('hash' in params) {
-    return { message: undefined, payload: decodeField('/hash', () => prefixedHexToBytes(params.hash)) };
+    const isOddFelt = curve === 'starknet' && params.hash.length % 2 === 1;
+    const hash = isOddFelt ? params.hash.replace(/^0x/u, '0x0') : params.hash;
+    return { message: undefined, payload: decodeField('/hash', () => prefixedHexToBytes(hash)) };
   }
   const { bytes, encoding } = params;
   const message =

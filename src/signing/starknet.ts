@@ -35,7 +35,8 @@ export const starknetRoom: ChainRoom = {
     };
   },
   signPayload(secret, payload) {
-    if (payload.length > 32 || BigInt(bytesTo0xHex(payload)) >= HASH_BOUND) {
+    const isFelt = payload.length >= 1 && payload.length <= 32;
+    if (!isFelt || BigInt(bytesTo0xHex(payload)) >= HASH_BOUND) {
       throw new InvalidPayloadError('/hash', 'expected a felt below 2^251');
     }
     const digest = new Uint8Array(32);

@@ -31,13 +31,15 @@ async function prepareMigrator(orm: Orm): Promise<Orm['migrator']> {
     import('@mikro-orm/migrations'),
     import('./migrations/migrations.ts'),
   ]);
+  // NOTE: this replaces the ORM's defaults, it is not merged with them.
   orm.config.set('migrations', {
     migrationsList: migrations,
     tableName: 'schema_migrations',
     snapshot: false,
     silent: true,
-    disableForeignKeys: false,
+    transactional: true,
     allOrNothing: true,
+    disableForeignKeys: false,
   });
   Migrator.register(orm);
   // NOTE: asked for once: every time the ORM is asked it makes another migrator, which begins from nothing.

@@ -9,12 +9,15 @@ const KEPT = new Set(['master_key_checks']);
  * NOTE: rows are deleted one table at a time; on PostgreSQL too, where truncating many small tables is slower.
  */
 export async function resetDatabase({ kind, orm }: Pick<Database, 'kind' | 'orm'>): Promise<void> {
-  const tables = [...orm.getMetadata().getAll().values()]
-    .map((entity) => entity.tableName)
-    .filter((table) => !KEPT.has(table));
+  const tables = [...orm.getMetadata().getAll().values()].filter(({ tableName }) => !KEPT.has(tableName));
+  const sequences = tables.flatMap(({ tableName, props }) =>
+    props
+      .filter((property) => property.autoincrement)
+      .map((property) => `${tableName}_${property.fieldNames[0]}_seq`),
+  );
   await orm.em.fork().transactional(async (em) => {
-    for (const table of tables) await em.execute(`delete from "${table}"`);
+    for (const { tableName } of tables) await em.execute(`delete from "${tableName}"`);
     if (kind === 'sqlite') await em.execute('delete from sqlite_sequence');
-    else await em.execute('alter sequence outbox_events_sequence_seq restart');
+    else for (const sequence of sequences) await em.execute(`alter sequence "${sequence}" restart`);
   });
 }

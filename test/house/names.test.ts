@@ -66,9 +66,10 @@ test('files stay small enough to be seen whole', () => {
 });
 
 test('folders stay small enough to be seen whole', () => {
-  // The pipeline is one room, and the contract decides how many handlers there are.
+  // The pipeline is one room, and so is the noun that the whole contract turns around.
+  const larger: Record<string, number> = { 'src/http': 30, 'src/domain/wallets': 40 };
   const limitOf = (folder: string): number =>
-    folder.startsWith('src/handlers/') ? Number.POSITIVE_INFINITY : folder === 'src/http' ? 30 : 25;
+    folder.startsWith('src/handlers/') ? Number.POSITIVE_INFINITY : (larger[folder] ?? 25);
   const counts = new Map<string, number>();
   for (const { path } of files) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
   const crowded = [...counts].filter(([folder, count]) => count > limitOf(folder));

@@ -75,7 +75,7 @@ async function startPostgres(): Promise<RunningPostgres> {
   admin.on('error', () => undefined);
   await admin.connect();
   await admin.query(`create database ${template}`);
-  const database = await openDatabase({ kind: 'postgres', url: urlOf(template), poolSize: 1 });
+  const database = await openDatabase({ kind: 'postgres', url: urlOf(template), poolSize: 2 });
   await migrate(database.orm);
   await database.close();
   let clones = 0;

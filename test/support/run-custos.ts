@@ -38,10 +38,9 @@ export interface Ready {
 }
 
 /** A server in a process of its own. */
-export interface ServingCustos extends AsyncDisposable {
+export interface ServingCustos extends StartedCustos, AsyncDisposable {
   readonly ready: Ready;
   readonly readyFile: string;
-  readonly process: ChildProcess;
   /** Calls with the app's credentials; trusts the server's own authority only. */
   call<Body>(
     method: string,
@@ -49,10 +48,6 @@ export interface ServingCustos extends AsyncDisposable {
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<Called<Body>>;
-  /** What it has printed so far. */
-  output(): { readonly stdout: string; readonly stderr: string };
-  /** Sends a signal and waits for the end. */
-  stop(signal?: NodeJS.Signals): Promise<Finished>;
 }
 
 export interface Called<Body> {
@@ -62,31 +57,55 @@ export interface Called<Body> {
   readonly body: Body;
 }
 
+/** A command at work. */
+export interface StartedCustos {
+  readonly process: ChildProcess;
+  /** What it has printed so far. */
+  output(): { readonly stdout: string; readonly stderr: string };
+  /** Waits until it ends by itself. */
+  ended(): Promise<Finished>;
+  /** Sends a signal and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<Finished>;
+}
+
+/** Starts a command and leaves it at work. */
+export async function startCustos(args: readonly string[], options: RunOptions = {}): Promise<StartedCustos> {
+  const child = await start(args, options);
+  const output = collect(child);
+  const end = ended(child);
+  const finished = async (): Promise<Finished> => ({ code: await end, ...output() });
+  return {
+    process: child,
+    output,
+    ended: finished,
+    stop: (signal = 'SIGTERM') => {
+      child.kill(signal);
+      return finished();
+    },
+  };
+}
+
 /** Starts a command that serves, on a free port, and waits until it is ready. */
 export async function serveCustos(args: readonly string[], options: RunOptions = {}): Promise<ServingCustos> {
   const folder = temporaryFolder();
   const readyFile = join(folder, 'ready.json');
-  const child = await start([...args, '--port', '0', '--ready-file', readyFile], options);
-  const output = collect(child);
-  const end = ended(child);
-  await waitFor(() => existsSync(readyFile) || child.exitCode !== null);
-  if (!existsSync(readyFile)) throw new Error(`custos ended with ${await end}: ${output().stderr}`);
+  const custos = await startCustos([...args, '--port', '0', '--ready-file', readyFile], options);
+  await waitFor(() => existsSync(readyFile) || custos.process.exitCode !== null);
+  if (!existsSync(readyFile)) throw new Error(`custos ended: ${(await custos.ended()).stderr}`);
   const ready = JSON.parse(readFileSync(readyFile, 'utf8')) as Ready;
   const prefix = args.includes('--prefix') ? args[args.indexOf('--prefix') + 1] : 'service';
   const agent = new Agent({ connect: { ca: readFileSync(ready.ca_file, 'utf8') } });
 
   const stop = async (signal: NodeJS.Signals = 'SIGTERM'): Promise<Finished> => {
-    child.kill(signal);
-    const code = await end;
+    const finished = await custos.stop(signal);
     await agent.destroy();
     rmSync(folder, { recursive: true, force: true });
-    return { code, ...output() };
+    return finished;
   };
   return {
+    ...custos,
     ready,
     readyFile,
-    process: child,
-    output,
     stop,
     async call(method, path, body, headers) {
       const response = await agent.request({

@@ -1,6 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { invalidField } from '../../errors.ts';
 import type { Entropy, Ids } from '../../services.ts';
+import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from '../users/smart-account-factory.ts';
 import type { AppSettings } from './find-app.ts';
 
 /** How tokens of the app's own login are verified: by the keys at one address, or by one key. */
@@ -72,6 +73,8 @@ function checkSetting(name: string, value: unknown): unknown {
       return checkTestAccounts(value);
     case 'identity_tokens':
       return readBoolean(value, '/settings/identity_tokens');
+    case SMART_ACCOUNT_FACTORY_SETTING:
+      return checkSmartAccountFactory(value);
     default:
       return value;
   }

@@ -6,6 +6,7 @@ import type {
 } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { requireAllowlisted } from '../allowlist/require-allowlisted.ts';
 import { type KnownAppSettings, readAppSettings, type TestAccountSettings } from '../apps/app-settings.ts';
 import { findApp } from '../apps/find-app.ts';
 import { recordEvent } from '../events/record-event.ts';
@@ -23,7 +24,8 @@ import { issueAccessToken, issueIdentityToken } from './issue-tokens.ts';
  *
  * CHOICE: there is no mail or text message behind it, so only test accounts have codes.
  *
- * @throws ApiError invalid_data, invalid_credentials; user_does_not_exist for an unknown user under `no-signup`.
+ * @throws ApiError invalid_data, invalid_credentials, allowlist_rejected; user_does_not_exist for an unknown user under
+ * `no-signup`.
  */
 export async function logInWithCode(
   context: OperationContext,
@@ -33,6 +35,7 @@ export async function logInWithCode(
   const key = readHandle(input, settings);
   const known = await getUserIdByAccount(context, key);
   if (known === undefined && input.mode === 'no-signup') throw new ApiError('user_does_not_exist');
+  await requireAllowlisted(context, [key, ...(await otherAccounts(context, known))]);
   const userId = known ?? (await signUp(context, key));
   const user = await verifyAccount(context, userId, key);
   const session = await openSession(context, userId);
@@ -69,6 +72,10 @@ function isSameNumber(known: string, given: string): boolean {
 
 function isSameCode({ otp_code: known }: TestAccountSettings, given: string): boolean {
   return timingSafeEqual(hash('sha256', known, 'buffer'), hash('sha256', given, 'buffer'));
+}
+
+async function otherAccounts(context: OperationContext, userId: string | undefined): Promise<AccountKey[]> {
+  return userId === undefined ? [] : [...(await findUser(context, userId)).linkedAccounts];
 }
 
 async function signUp(context: OperationContext, { type, subject }: AccountKey): Promise<string> {

@@ -2,8 +2,9 @@ import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import type { Selectable } from 'kysely';
 import { p256KeyPairFromSeed } from '../../crypto/p256.ts';
 import type { AppJwk } from '../../generated/schemas.ts';
-import type { OperationContext, SealBinding } from '../../services.ts';
+import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { signingKeyBinding } from '../sealed-keys/rotate-sealed-keys.ts';
 
 export type SigningKeyContext = Pick<OperationContext, 'em' | 'entropy' | 'ids' | 'vault' | 'nowMs'>;
 
@@ -64,7 +65,7 @@ export async function withSigningKey<T>(
     wrappedDataKey: row.wrapped_data_key,
     masterKeyId: row.master_key_id,
   };
-  return context.vault.withSecret(sealed, bindingOf(row.id, appId), (pkcs8) =>
+  return context.vault.withSecret(sealed, signingKeyBinding(row.id, appId), (pkcs8) =>
     use(createPrivateKey({ key: viewOf(pkcs8), format: 'der', type: 'pkcs8' }), row.id),
   );
 }
@@ -91,7 +92,7 @@ async function ensureSigningKey(context: SigningKeyContext, appId: string): Prom
   const id = context.ids.cuid2();
   const pair = p256KeyPairFromSeed(context.entropy.bytes(48));
   const secret = new Uint8Array(Buffer.from(pair.privateKeyPkcs8, 'base64'));
-  const sealed = await context.vault.seal(secret, bindingOf(id, appId)).finally(() => secret.fill(0));
+  const sealed = await context.vault.seal(secret, signingKeyBinding(id, appId)).finally(() => secret.fill(0));
   await context.em
     .getKysely<Tables>()
     .insertInto('app_signing_keys')
@@ -120,10 +121,6 @@ async function getCurrentKey({ em }: SigningKeyContext, appId: string): Promise<
     .where('app_id', '=', appId)
     .where('retired_at_ms', 'is', null)
     .executeTakeFirst();
-}
-
-function bindingOf(kid: string, appId: string): SealBinding {
-  return { walletId: kid, appId, chainType: 'app-signing-key' };
 }
 
 function publicKeyOf(spki: string): KeyObject {

@@ -1,8 +1,8 @@
-import { ApiError, notFound } from '../../errors.ts';
+import { ApiError } from '../../errors.ts';
 import type { AssignWalletEntityRequest, WalletEntityAssignmentResponse } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
-import { findUser } from '../users/find-user.ts';
+import { admitWallet } from '../organizations/wallet-entity.ts';
 import { findWallet } from './find-wallet.ts';
 
 /**
@@ -10,7 +10,8 @@ import { findWallet } from './find-wallet.ts';
  *
  * Times: Unix ms.
  *
- * @throws ApiError not_found when wallet or entity is not there; wallet_entity_already_set.
+ * @throws ApiError not_found when wallet or entity is not there; wallet_entity_already_set,
+ * wallet_entity_limit_exceeded.
  */
 export async function assignWalletEntity(
   context: OperationContext,
@@ -18,7 +19,8 @@ export async function assignWalletEntity(
   entity: AssignWalletEntityRequest,
 ): Promise<WalletEntityAssignmentResponse> {
   const wallet = await findWallet(context, walletId);
-  await findEntity(context, entity);
+  if (wallet.entity_id !== null) throw alreadySet();
+  await admitWallet(context, entity);
   const assignmentId = context.ids.cuid2();
   const { numUpdatedRows } = await context.em
     .getKysely<Tables>()
@@ -32,9 +34,7 @@ export async function assignWalletEntity(
     .where('id', '=', wallet.id)
     .where('entity_id', 'is', null)
     .executeTakeFirstOrThrow();
-  if (numUpdatedRows === 0n) {
-    throw new ApiError('wallet_entity_already_set', undefined, { headers: { 'x-should-retry': 'false' } });
-  }
+  if (numUpdatedRows === 0n) throw alreadySet();
   return {
     id: assignmentId,
     wallet_id: wallet.id,
@@ -44,8 +44,6 @@ export async function assignWalletEntity(
   };
 }
 
-async function findEntity(context: OperationContext, entity: AssignWalletEntityRequest): Promise<void> {
-  if (entity.type === 'user') await findUser(context, entity.id);
-  // An app has no organizations yet.
-  else throw notFound('Organization');
+function alreadySet(): ApiError {
+  return new ApiError('wallet_entity_already_set', undefined, { headers: { 'x-should-retry': 'false' } });
 }

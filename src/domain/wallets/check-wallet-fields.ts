@@ -1,9 +1,10 @@
-import { invalidField } from '../../errors.ts';
+import { ApiError, invalidField } from '../../errors.ts';
 import type { AdditionalSignerInput, AssignWalletEntityRequest } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import { requireKeyQuorums } from '../key-quorums/find-key-quorum.ts';
+import { type OwnerFields, resolveOwner } from '../key-quorums/resolve-owner.ts';
+import { admitWallet } from '../organizations/wallet-entity.ts';
 import { requirePolicies } from '../policies/find-policy.ts';
-import { requireUsers } from '../users/find-user.ts';
 
 type CheckContext = Pick<OperationContext, 'app' | 'em'>;
 
@@ -34,17 +35,27 @@ export async function checkWalletFields(
 }
 
 /**
- * Checks that the user or organization that a body gives a wallet to exists in the app.
+ * The key quorum that a new wallet belongs to, and the user or organization that the body gives it to held until the
+ * transaction ends. Without a named owner, a wallet of an organization belongs to its default key quorum.
  *
- * @throws ApiError invalid_data
+ * Result: null when nobody owns the wallet. CHOICE: `owner: null` names nobody, whoever the wallet is for.
+ *
+ * @throws ApiError invalid_data, wallet_entity_limit_exceeded
  */
-export async function checkEntity(
-  context: CheckContext,
-  entity: AssignWalletEntityRequest | undefined,
-): Promise<void> {
-  if (entity?.type === 'user') await requireUsers(context, [entity.id], '/entity/id');
-  // An app has no organizations yet.
-  if (entity?.type === 'organization') {
-    throw invalidField('/entity/id', `no organization \`${entity.id}\` in this app`);
+export async function resolveWalletOwner(
+  context: OperationContext,
+  body: OwnerFields & { readonly entity?: AssignWalletEntityRequest | undefined },
+): Promise<string | null> {
+  const defaultOwnerId = body.entity === undefined ? null : await admitEntity(context, body.entity);
+  const ownerId = await resolveOwner(context, body);
+  return ownerId === undefined ? defaultOwnerId : ownerId;
+}
+
+async function admitEntity(context: CheckContext, entity: AssignWalletEntityRequest): Promise<string | null> {
+  try {
+    return await admitWallet(context, entity);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'not_found') throw error;
+    throw invalidField('/entity/id', `no ${entity.type} \`${entity.id}\` in this app`);
   }
 }

@@ -1,7 +1,6 @@
 import type { CreateWalletRequest } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
-import { resolveOwner } from '../key-quorums/resolve-owner.ts';
-import { checkEntity, checkWalletFields } from './check-wallet-fields.ts';
+import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import { generateWalletKey, type WalletKeyMaterial } from './generate-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';
 import type { WalletRow } from './wallet-row.ts';
@@ -11,7 +10,7 @@ import type { WalletRow } from './wallet-row.ts';
  *
  * @param key drawn beforehand, for whoever makes several wallets at once; wiped here.
  * @throws ApiError invalid_data when an owner, signer, policy or entity is not there, resource_conflict when
- * the external id is taken.
+ * the external id is taken, wallet_entity_limit_exceeded.
  */
 export async function createWallet(
   context: OperationContext,
@@ -22,9 +21,8 @@ export async function createWallet(
   // everybody else waits for.
   const material = await key;
   try {
-    await checkEntity(context, input.entity);
     await checkWalletFields(context, input, input.chain_type);
-    const ownerId = (await resolveOwner(context, input)) ?? null;
+    const ownerId = await resolveWalletOwner(context, input);
     const wallet = {
       chainType: input.chain_type,
       ownerId,

@@ -6,8 +6,7 @@ import type { SubmitWalletImportRequest, WalletChainType } from '../../generated
 import type { OperationContext } from '../../services.ts';
 import { privateKeyFromImport } from '../../signing/private-key-forms.ts';
 import type { Tables } from '../../storage/entities.ts';
-import { resolveOwner } from '../key-quorums/resolve-owner.ts';
-import { checkEntity, checkWalletFields } from './check-wallet-fields.ts';
+import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import {
   type WalletKeyMaterial,
   walletKeyFromEntropy,
@@ -42,13 +41,12 @@ export async function finishImport(
       throw invalidField(`${AT}/address`, `the key gives another address, \`${material.address}\``);
     }
     await refuseTwice(context, chainType, address);
-    await checkEntity(context, request.entity);
     await checkWalletFields(context, request, chainType);
     return await insertWallet(
       context,
       {
         chainType,
-        ownerId: (await resolveOwner(context, request)) ?? null,
+        ownerId: await resolveWalletOwner(context, request),
         displayName: request.display_name,
         externalId: request.external_id,
         policyIds: request.policy_ids,

@@ -17,8 +17,8 @@ import { asSigningRefusal } from './wallet-signing-error.ts';
  * `wallet_id` of the request inform and decide nothing.
  *
  * @throws ApiError not_found; invalid_data for a method of another chain type or params that cannot be signed;
- * invalid_solana_transaction; not_supported for a custodial wallet; the codes of `requireOwner`; policy_violation;
- * not_implemented.
+ * invalid_solana_transaction; not_supported for a custodial wallet and for methods that need a network; the codes
+ * of `requireOwner`; policy_violation.
  */
 export async function signWithWallet(
   context: OperationContext,
@@ -49,7 +49,8 @@ async function answer(
     throw new ApiError('not_supported', '/signature_options/type: the wallet has no smart account');
   }
   if (!isOfflineMethod(method) || !('params' in request)) {
-    throw new ApiError('not_implemented', `The rpc method ${method} is not built yet.`);
+    // CHOICE: 400 and not 501, which clients would try again.
+    throw new ApiError('not_supported', `/method: \`${method}\` is not built yet`);
   }
   const totals = await authorizeUse(context, wallet, () => decodeRpcAction(request), { mayBeSigner: true });
   const data = await useWalletKey(context, wallet, ({ privateKey }) =>

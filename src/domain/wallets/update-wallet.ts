@@ -29,9 +29,6 @@ export async function updateWallet(
 ): Promise<WalletRow> {
   const wallet = await findWallet(context, walletId);
   await requireOwner(context, { ownerId: wallet.owner_id });
-  if (Object.values(input).every((value) => value === undefined)) {
-    throw invalidField('', 'expected at least one field to change');
-  }
   if (input.external_id !== undefined) await checkLateExternalId(context, wallet);
   await checkWalletFields(context, input, wallet.chain_type);
   const ownerId = await resolveOwner(context, input);

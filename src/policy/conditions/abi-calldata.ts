@@ -1,4 +1,5 @@
 import * as AbiFunction from 'ox/AbiFunction';
+import * as AbiItem from 'ox/AbiItem';
 import * as Hex from 'ox/Hex';
 import { PolicyFormatError } from '../policy-format-error.ts';
 import type { ConditionInput, ResolvedField } from '../source.ts';
@@ -7,6 +8,8 @@ import { absent, type Observation, present, unreadable, type ValueKind } from '.
 /** At most 200 ABI items a condition. */
 const MAX_ABI_ITEMS = 200;
 const SELECTOR_BYTES = 4;
+/** Arrays of arrays of arrays …: more than any contract has, few enough to walk. */
+const MAX_ARRAY_DEPTH = 16;
 
 interface AbiParameter {
   readonly name?: string | undefined;
@@ -46,11 +49,11 @@ function readFunctions(abi: readonly unknown[]): readonly NamedFunction[] {
         outputs: [],
         stateMutability: 'nonpayable',
       } as unknown as AbiFunction.AbiFunction);
-      if (!item.name) throw new Error('a function needs a name');
+      if (!IDENTIFIER.test(item.name ?? '')) throw new Error('a function needs a name');
       assertEncodable(item.inputs ?? []);
       functions.push({
-        name: item.name,
-        selector: AbiFunction.getSelector(parsed),
+        name: parsed.name,
+        selector: requireOwnSelector(functions, parsed),
         item: parsed,
         inputs: item.inputs ?? [],
       });
@@ -66,6 +69,18 @@ function readFunctions(abi: readonly unknown[]): readonly NamedFunction[] {
   return functions;
 }
 
+/** The function's selector. Two functions of one selector are refused: a call to one could not be told from the other. */
+function requireOwnSelector(functions: readonly NamedFunction[], item: AbiFunction.AbiFunction): Hex.Hex {
+  const selector = AbiFunction.getSelector(item);
+  const signature = AbiItem.getSignature(item);
+  const rival = functions.find(
+    (other) => other.selector === selector && AbiItem.getSignature(other.item) !== signature,
+  );
+  if (rival) throw new Error(`it has the selector of \`${AbiItem.getSignature(rival.item)}\``);
+  return selector;
+}
+
+const IDENTIFIER = /^[a-zA-Z$_][a-zA-Z0-9$_]*$/;
 const ELEMENTARY =
   /^(?:address|bool|string|bytes(?:[1-9]|[12][0-9]|3[0-2])?|u?int(?:8|16|24|32|40|48|56|64|72|80|88|96|104|112|120|128|136|144|152|160|168|176|184|192|200|208|216|224|232|240|248|256)?|tuple)$/;
 
@@ -73,6 +88,8 @@ function assertEncodable(parameters: readonly AbiParameter[]): void {
   for (const { type, components } of parameters) {
     const base = type.replace(/(?:\[[0-9]*\])+$/, '');
     if (!ELEMENTARY.test(base)) throw new Error(`unknown type \`${type}\``);
+    if (type.split('[').length - 1 > MAX_ARRAY_DEPTH)
+      throw new Error(`more than ${MAX_ARRAY_DEPTH} arrays in one another`);
     if (base === 'tuple') {
       if (!components) throw new Error('a tuple needs components');
       assertEncodable(components);
@@ -115,11 +132,8 @@ function descend(
 function kindOf(type: string): ValueKind {
   if (/^u?int/.test(type)) return 'number';
   if (type === 'address') return 'evm_address';
+  if (type === 'bool') return 'boolean';
   return type.startsWith('bytes') ? 'hex' : 'text';
-}
-
-function toText(value: unknown): string {
-  return typeof value === 'string' && /^0x/.test(value) ? value.toLowerCase() : String(value);
 }
 
 /** Decodes and re-encodes: bytes after the arguments, or any other second spelling of them, are not accepted. */
@@ -201,7 +215,7 @@ export function resolveCalldataField(
       if (!('fn' in decoded)) return decoded;
       const leaf = leaves.get(decoded.fn.selector);
       if (leaf === undefined) return absent(`the call is to ${decoded.fn.name}`);
-      const values = walk(decoded.args, leaf.steps).map(toText);
+      const values = walk(decoded.args, leaf.steps).map(String);
       return values.length === 0 ? absent('no such element') : present(...values);
     },
   };

@@ -12,7 +12,7 @@ export const ethereum7702Authorization: ConditionSource = {
         if (undecodable !== undefined) return unreadable(undecodable);
         return authorization7702 === undefined
           ? absent('not a 7702 authorization')
-          : present(authorization7702.contract.toLowerCase());
+          : present(authorization7702.contract);
       },
     };
   },

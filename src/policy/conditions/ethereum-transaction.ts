@@ -24,9 +24,7 @@ export const ethereumTransaction: ConditionSource = {
         return {
           kind: 'evm_address',
           read: (unit) =>
-            readCall(unit, ({ to }) =>
-              to === undefined ? absent('a contract creation') : present(to.toLowerCase()),
-            ),
+            readCall(unit, ({ to }) => (to === undefined ? absent('a contract creation') : present(to))),
         };
       case 'value':
         return { kind: 'number', read: (unit) => readCall(unit, ({ value }) => present(value.toString())) };

@@ -1,12 +1,17 @@
 import type { ActionUnit } from '../action.ts';
 import { PolicyFormatError } from '../policy-format-error.ts';
 import type { ConditionInput, ConditionSource } from '../source.ts';
-import { absent, type Observation, parseInteger, present, unreadable, type ValueKind } from '../values.ts';
+import { absent, type Observation, present, unreadable, type ValueKind } from '../values.ts';
 
 type TypedData = NonNullable<ActionUnit['typedData']>;
 type TypeMap = TypedData['types'];
 
 const METHODS = ['eth_signTypedData_v4'];
+const DOMAIN_TYPE = 'EIP712Domain';
+/** Arrays of arrays of arrays …: few enough to walk. */
+const MAX_ARRAY_DEPTH = 16;
+/** Stands for a value that is not of the shape its type says. */
+const MISSHAPEN = Symbol('misshapen');
 
 function readTypedData(unit: ActionUnit, read: (typedData: TypedData) => Observation): Observation {
   if (unit.undecodable !== undefined) return unreadable(unit.undecodable);
@@ -18,11 +23,10 @@ function asText(kind: ValueKind, value: unknown): string | undefined {
   if (kind === 'number') {
     if (typeof value === 'bigint') return value.toString();
     if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value);
-    return typeof value === 'string' ? parseInteger(value)?.toString() : undefined;
+    return typeof value === 'string' ? value : undefined;
   }
-  if (kind === 'text')
-    return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined;
-  return typeof value === 'string' ? value.toLowerCase() : undefined;
+  if (kind === 'boolean') return typeof value === 'boolean' ? String(value) : undefined;
+  return typeof value === 'string' ? value : undefined;
 }
 
 function observe(kind: ValueKind, values: readonly unknown[]): Observation {
@@ -56,6 +60,7 @@ export const ethereumTypedDataDomain: ConditionSource = {
 function kindOf(type: string): ValueKind {
   if (/^u?int[0-9]*$/.test(type)) return 'number';
   if (type === 'address') return 'evm_address';
+  if (type === 'bool') return 'boolean';
   return /^bytes[0-9]*$/.test(type) ? 'hex' : 'text';
 }
 
@@ -73,13 +78,20 @@ function findType(types: TypeMap, type: string, path: readonly string[]): string
   if (struct === undefined) return path.length === 0 && ELEMENTARY.test(type) ? type : undefined;
   const [head, ...rest] = path;
   const member = struct.find(({ name }) => name === head);
+  if (member && member.type.split('[').length - 1 > MAX_ARRAY_DEPTH) {
+    throw new PolicyFormatError(
+      '/typed_data/types',
+      `\`${member.name}\`: more than ${MAX_ARRAY_DEPTH} arrays in one another`,
+    );
+  }
   return member && findType(types, member.type, rest);
 }
 
 function walk(types: TypeMap, type: string, value: unknown, path: readonly string[]): readonly unknown[] {
   const array = /^(.*)\[[0-9]*\]$/.exec(type);
   if (array) {
-    const elements = Array.isArray(value) ? value : [];
+    if (!Array.isArray(value)) return [MISSHAPEN];
+    const elements: readonly unknown[] = value;
     const [head, ...rest] = path;
     if (head !== undefined && /^[0-9]{1,6}$/.test(head)) {
       const index = Number(head);
@@ -91,8 +103,8 @@ function walk(types: TypeMap, type: string, value: unknown, path: readonly strin
   if (struct === undefined) return [value];
   const [head = '', ...rest] = path;
   const member = struct.find(({ name }) => name === head);
-  const object = typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-  return member && Object.hasOwn(object, head) ? walk(types, member.type, object[head], rest) : [];
+  if (member === undefined || typeof value !== 'object' || value === null) return [MISSHAPEN];
+  return walk(types, member.type, (value as Record<string, unknown>)[member.name], rest);
 }
 
 /** Equal with every type, member and order the same: a type map that merely resembles is another contract. */
@@ -123,6 +135,9 @@ export const ethereumTypedDataMessage: ConditionSource = {
         '/typed_data/primary_type',
         `\`${declared.primary_type}\` is not among the types`,
       );
+    }
+    if (declared.primary_type === DOMAIN_TYPE) {
+      throw new PolicyFormatError('/typed_data/primary_type', 'a domain has no message');
     }
     const path = condition.field.split('.');
     const type = findType(declared.types, declared.primary_type, path);

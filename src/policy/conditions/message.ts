@@ -25,7 +25,7 @@ export const message: ConditionSource = {
             if (undecodable !== undefined) return unreadable(undecodable);
             if (messageBytes === undefined) return absent('not a message');
             const text = decodeText(messageBytes);
-            return text === undefined ? absent('the message is not UTF-8 text') : present(text);
+            return text === undefined ? unreadable('the message is not UTF-8 text') : present(text);
           },
         };
       case 'byte_length':

@@ -1,7 +1,10 @@
+import { ORDERING } from '../operators.ts';
 import type { ConditionSource } from '../source.ts';
 import { absent, present } from '../values.ts';
 
 const PREFIX = 'aggregation.';
+/** A total is not looked up in condition sets: they are asked before it is known. */
+const OPERATORS = ORDERING.filter((operator) => operator !== 'in_condition_set');
 
 /** The id in a field `aggregation.<id>`, or undefined. */
 export function referencedAggregation(field: string): string | undefined {
@@ -17,6 +20,7 @@ export const reference: ConditionSource = {
     if (id === undefined) return undefined;
     return {
       kind: 'number',
+      operators: OPERATORS,
       read: (_unit, { aggregation }) => {
         const total = aggregation(id);
         return total === undefined ? absent('the aggregation is gone') : present(total.toString());

@@ -35,7 +35,10 @@ export const solanaProgramInstruction: ConditionSource = {
   methods: METHODS,
   resolve({ field }) {
     if (field !== 'programId') return undefined;
-    return { kind: 'text', read: (unit) => readInstruction(unit, ({ programId }) => readAccount(programId)) };
+    return {
+      kind: 'solana_address',
+      read: (unit) => readInstruction(unit, ({ programId }) => readAccount(programId)),
+    };
   },
 };
 
@@ -60,7 +63,7 @@ function programField(
   if (!fields.includes(field)) return undefined;
   const [instructionName = '', member = ''] = field.split('.');
   return {
-    kind: member === 'lamports' || member === 'amount' ? 'number' : 'text',
+    kind: member === 'lamports' || member === 'amount' ? 'number' : 'solana_address',
     read: (unit) =>
       readOwn(unit, ({ name, fields: values }) => {
         if (name === undefined) return unreadable('unknown instruction');

@@ -1,5 +1,5 @@
 import type { ActionUnit, SuiCommand } from '../action.ts';
-import { EQUALITY, type Operator } from '../operators.ts';
+import type { Operator } from '../operators.ts';
 import type { ConditionSource } from '../source.ts';
 import { absent, type Observation, present, unreadable } from '../values.ts';
 
@@ -49,9 +49,8 @@ export const suiTransferObjectsCommand: ConditionSource = {
     switch (field) {
       case 'recipient':
         return {
-          kind: 'hex',
-          operators: EQUALITY,
-          read: (unit) => readTransfers(unit, ({ recipient }) => recipient?.toLowerCase()),
+          kind: 'sui_address',
+          read: (unit) => readTransfers(unit, ({ recipient }) => recipient),
         };
       case 'amount':
         return { kind: 'number', read: (unit) => readTransfers(unit, ({ amount }) => amount?.toString()) };

@@ -30,12 +30,12 @@ export const tempoTransaction: ConditionSource = {
           kind: 'evm_address',
           read: (unit) =>
             readTempo(unit, ({ feeToken }) =>
-              feeToken === undefined ? absent('not set in the transaction') : present(feeToken.toLowerCase()),
+              feeToken === undefined ? absent('not set in the transaction') : present(feeToken),
             ),
         };
       case 'fee_payer_signature':
         return {
-          kind: 'text',
+          kind: 'boolean',
           operators: ['eq'],
           read: (unit) =>
             readTempo(unit, ({ hasFeePayerSignature }) => present(String(hasFeePayerSignature))),

@@ -34,9 +34,7 @@ export const tronTransaction: ConditionSource = {
         readContract(unit, (contract) => {
           if (contract.type !== type) return absent(`the contract is ${contract.type}`);
           const value = contract.fields[member];
-          return value === undefined
-            ? absent(`the contract has no ${member}`)
-            : present(value.toString().toLowerCase());
+          return value === undefined ? absent(`the contract has no ${member}`) : present(value.toString());
         }),
     };
   },

@@ -12,28 +12,33 @@ const AMOUNT_FIELDS = [
 
 const FIELDS: Readonly<Record<string, ValueKind>> = {
   TransactionType: 'text',
-  'Payment.Destination': 'text',
+  'Payment.Destination': 'xrpl_address',
   'Payment.DestinationTag': 'number',
   'OfferCreate.Expiration': 'number',
   'TrustSet.QualityIn': 'number',
   'TrustSet.QualityOut': 'number',
   'TrustSet.LimitAmount.value': 'decimal',
   'TrustSet.LimitAmount.currency': 'text',
-  'TrustSet.LimitAmount.issuer': 'text',
+  'TrustSet.LimitAmount.issuer': 'xrpl_address',
   ...Object.fromEntries(
     AMOUNT_FIELDS.flatMap((field): [string, ValueKind][] => [
       [`${field}.drops`, 'number'],
       [`${field}.value`, 'decimal'],
       [`${field}.currency`, 'text'],
-      [`${field}.issuer`, 'text'],
+      [`${field}.issuer`, 'xrpl_address'],
     ]),
   ),
 };
 
+function readScalar(kind: ValueKind, value: unknown): Observation {
+  const isReadable = typeof value === 'string' || (kind === 'number' && typeof value === 'number');
+  return isReadable ? present(String(value)) : unreadable('expected text or a number');
+}
+
 function readAmount(amount: unknown, part: string): Observation {
   // A native amount is a string of drops; an issued one an object of value, currency and issuer.
   if (typeof amount === 'string') return part === 'drops' ? present(amount) : absent('a native amount');
-  if (typeof amount !== 'object' || amount === null) return absent('no such amount');
+  if (typeof amount !== 'object' || amount === null) return unreadable('expected an amount');
   if (part === 'drops') return absent('an issued amount');
   const value = (amount as Record<string, unknown>)[part];
   return typeof value === 'string' ? present(value) : unreadable(`the amount has no ${part}`);
@@ -57,12 +62,13 @@ export const xrplTransaction: ConditionSource = {
       kind,
       read: (unit) =>
         readTransaction(unit, (transaction) => {
-          const actual = String(transaction.TransactionType);
+          const actual = transaction.TransactionType;
+          if (typeof actual !== 'string') return unreadable('the transaction has no type');
           if (field === 'TransactionType') return present(actual);
           if (actual !== type) return absent(`the transaction is ${actual}`);
           const value = transaction[member];
           if (value === undefined) return absent(`the transaction has no ${member}`);
-          return part === undefined ? present(String(value)) : readAmount(value, part);
+          return part === undefined ? readScalar(kind, value) : readAmount(value, part);
         }),
     };
   },

@@ -3,13 +3,15 @@ import { bytesTo0xHex } from '../../crypto/encoding.ts';
 import { readBcsBool, readBcsBytes, readBcsMany, readBcsText, readBcsVariant } from '../bcs.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-/** The head of a `RawTransaction` and what it calls. */
+/** A `RawTransaction` and what it calls. */
 export interface AptosRawTransaction {
   /** 32 bytes. */
   readonly sender: Uint8Array;
   readonly sequenceNumber: bigint;
   /** `address::module::function` of an entry function; undefined for a script or an empty multisig payload. */
   readonly entryFunction: string | undefined;
+  /** BCS of the payload as 0x hex. */
+  readonly payload: string;
   readonly maxGasAmount: bigint;
   readonly gasUnitPrice: bigint;
   /** Unix seconds. */
@@ -29,10 +31,12 @@ export function decodeAptosRawTransaction(bytes: Uint8Array): AptosRawTransactio
   const reader = createByteReader(bytes);
   try {
     // sender || sequence number || payload || max gas || gas price || expiration || chain id
+    const head = { sender: reader.bytes(32), sequenceNumber: reader.u64() };
+    const payloadStart = reader.offset();
     const transaction = {
-      sender: reader.bytes(32),
-      sequenceNumber: reader.u64(),
+      ...head,
       entryFunction: readPayload(reader),
+      payload: bytesTo0xHex(reader.since(payloadStart)),
       maxGasAmount: reader.u64(),
       gasUnitPrice: reader.u64(),
       expirationTimestamp: reader.u64(),

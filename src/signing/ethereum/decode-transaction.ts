@@ -1,8 +1,10 @@
+import type * as Authorization from 'ox/Authorization';
 import * as Eip1559 from 'ox/TxEnvelopeEip1559';
 import * as Eip2930 from 'ox/TxEnvelopeEip2930';
 import * as Eip7702 from 'ox/TxEnvelopeEip7702';
 import * as Legacy from 'ox/TxEnvelopeLegacy';
 import { InvalidTransactionError } from '../signing-errors.ts';
+import { signatureHex } from './signature-hex.ts';
 import type { EthereumTransactionView } from './transaction-view.ts';
 
 type Hex = `0x${string}`;
@@ -18,7 +20,11 @@ interface Envelope {
   readonly gasPrice?: bigint | undefined;
   readonly maxFeePerGas?: bigint | undefined;
   readonly maxPriorityFeePerGas?: bigint | undefined;
-  readonly authorizationList?: readonly { address: string; chainId: number; nonce: bigint }[] | undefined;
+  readonly authorizationList?: Authorization.List<true> | undefined;
+  readonly accessList?: readonly { address: string; storageKeys: readonly string[] }[] | undefined;
+  readonly r?: string | undefined;
+  readonly s?: string | undefined;
+  readonly yParity?: number | undefined;
 }
 
 const CODECS = {
@@ -68,11 +74,14 @@ function toView(type: 0 | 1 | 2 | 4, envelope: Envelope): EthereumTransactionVie
     maxFeePerGas: envelope.maxFeePerGas,
     maxPriorityFeePerGas: envelope.maxPriorityFeePerGas,
     calls: [{ to: envelope.to ?? undefined, value: envelope.value ?? 0n, data: envelope.data ?? '0x' }],
-    authorizations: (envelope.authorizationList ?? []).map(({ address, chainId, nonce }) => ({
-      contract: address,
-      chainId,
-      nonce,
+    authorizations: (envelope.authorizationList ?? []).map((entry) => ({
+      contract: entry.address,
+      chainId: entry.chainId,
+      nonce: entry.nonce,
+      signature: signatureHex(entry) ?? '0x',
     })),
+    accessList: envelope.accessList ?? [],
+    signature: signatureHex(envelope),
     tempo: undefined,
   };
 }

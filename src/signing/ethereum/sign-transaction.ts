@@ -2,11 +2,14 @@ import { keccak_256 } from '@noble/hashes/sha3.js';
 import { hexToBytes } from '../../crypto/encoding.ts';
 import { ecBackend } from '../../crypto/secp256k1.ts';
 import { parseEvmAddress } from '../fields.ts';
+import { loadOnce } from '../load-once.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 import { ethereumAddress } from './address.ts';
 import { signatureTuple } from './ecdsa-signature.ts';
 import type { TempoTransaction } from './tempo-transaction.ts';
 import { type PreparedTransaction, prepareTransaction, type StandardTransaction } from './transaction.ts';
+
+const loadTempo = loadOnce(() => import('./tempo-transaction.ts'));
 
 export type EthereumTransaction = StandardTransaction | TempoTransaction;
 
@@ -33,7 +36,7 @@ export async function prepareEthereumTransaction(
   transaction: EthereumTransaction,
 ): Promise<PreparedTransaction> {
   if (!isTempo(transaction)) return prepareTransaction(transaction);
-  return (await import('./tempo-transaction.ts')).prepareTempoTransaction(transaction);
+  return (await loadTempo()).prepareTempoTransaction(transaction);
 }
 
 function isTempo(transaction: EthereumTransaction): transaction is TempoTransaction {

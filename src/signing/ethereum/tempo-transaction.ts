@@ -9,6 +9,7 @@ import {
   type Quantity,
 } from '../fields.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
+import { signatureHex } from './signature-hex.ts';
 import { type PreparedTransaction, readChainId, readNumber, wordHex } from './transaction.ts';
 import type { EthereumTransactionView } from './transaction-view.ts';
 
@@ -29,12 +30,16 @@ export interface TempoTransaction {
   readonly max_fee_per_gas?: Quantity | undefined;
   readonly max_priority_fee_per_gas?: Quantity | undefined;
   readonly fee_token?: string | undefined;
-  readonly fee_payer_signature?: { readonly r: string; readonly s: string; readonly y_parity: 0 | 1 } | undefined;
+  readonly fee_payer_signature?:
+    | { readonly r: string; readonly s: string; readonly y_parity: 0 | 1 }
+    | undefined;
   /** Unix seconds. */
   readonly valid_before?: Quantity | undefined;
   /** Unix seconds. */
   readonly valid_after?: Quantity | undefined;
-  readonly access_list?: readonly { readonly address: string; readonly storage_keys: readonly string[] }[] | undefined;
+  readonly access_list?:
+    | readonly { readonly address: string; readonly storage_keys: readonly string[] }[]
+    | undefined;
   readonly aa_authorization_list?: readonly TempoAuthorization[] | undefined;
 }
 
@@ -97,14 +102,18 @@ function toView(envelope: Tempo.TxEnvelopeTempo): EthereumTransactionView {
     maxFeePerGas: envelope.maxFeePerGas,
     maxPriorityFeePerGas: envelope.maxPriorityFeePerGas,
     calls: envelope.calls.map(({ to, value, data }) => ({ to, value: value ?? 0n, data: data ?? '0x' })),
-    authorizations: (envelope.authorizationList ?? []).map(({ address, chainId, nonce }) => ({
+    authorizations: (envelope.authorizationList ?? []).map(({ address, chainId, nonce, signature }) => ({
       contract: address,
       chainId,
       nonce,
+      signature: SignatureEnvelope.serialize(signature),
     })),
+    accessList: envelope.accessList ?? [],
+    signature: envelope.signature && SignatureEnvelope.serialize(envelope.signature),
     tempo: {
       feeToken: envelope.feeToken,
       isFeePayerSigned: envelope.feePayerSignature !== undefined && envelope.feePayerSignature !== null,
+      feePayerSignature: envelope.feePayerSignature ? signatureHex(envelope.feePayerSignature) : undefined,
       nonceKey: envelope.nonceKey ?? 0n,
       validAfter: envelope.validAfter,
       validBefore: envelope.validBefore,

@@ -18,12 +18,19 @@ export interface EthereumTransactionView {
     readonly contract: string;
     readonly chainId: number;
     readonly nonce: bigint;
+    /** The authority's signature as 0x hex of r || s || parity, or the bytes of a Tempo signature. */
+    readonly signature: string;
   }[];
+  readonly accessList: readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
+  /** 0x hex of r || s || parity, or the bytes of a Tempo signature; undefined while unsigned. */
+  readonly signature: string | undefined;
   /** What only Tempo transactions have. */
   readonly tempo:
     | {
         readonly feeToken: string | undefined;
         readonly isFeePayerSigned: boolean;
+        /** 0x hex of r || s || parity. */
+        readonly feePayerSignature: string | undefined;
         readonly nonceKey: bigint;
         /** Unix seconds. */
         readonly validAfter: number | undefined;

@@ -33,6 +33,10 @@ const DOMAIN_FIELDS: readonly TypedDataField[] = [
   { name: 'salt', type: 'bytes32' },
 ];
 const MAX_DEPTH = 64;
+// CHOICE: far above any application's types; each struct's text repeats that of all it refers to, so without
+// a bound one request could keep the process hashing for minutes.
+const MAX_TYPES = 128;
+const MAX_TYPES_LENGTH = 32_768;
 // A member name must not be able to imitate the punctuation of encodeType; struct names may hold colons,
 // which applications in use do.
 const MEMBER_NAME = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
@@ -79,6 +83,7 @@ export function deriveDomainFields(domain: Readonly<Record<string, unknown>>): r
 
 function readTypes(typedData: TypedData, pointer: string): Map<string, readonly TypedDataField[]> {
   const types = new Map(Object.entries(typedData.types));
+  assertTypesBounded(types, pointer);
   for (const [name, fields] of types) {
     if (!STRUCT_NAME.test(name) || isElementaryType(name)) {
       throw new InvalidTypedDataError(pointer, `expected struct names, got \`${name}\``);
@@ -88,6 +93,20 @@ function readTypes(typedData: TypedData, pointer: string): Map<string, readonly 
   if (!types.has(DOMAIN)) types.set(DOMAIN, deriveDomainFields(typedData.domain));
   assertDomainCovered(types.get(DOMAIN) ?? [], typedData.domain);
   return types;
+}
+
+function assertTypesBounded(types: Map<string, readonly TypedDataField[]>, pointer: string): void {
+  let length = 0;
+  for (const [name, fields] of types) {
+    length += name.length;
+    for (const field of fields) length += field.name.length + field.type.length;
+  }
+  if (types.size > MAX_TYPES || length > MAX_TYPES_LENGTH) {
+    throw new InvalidTypedDataError(
+      pointer,
+      `expected at most ${MAX_TYPES} structs of ${MAX_TYPES_LENGTH} characters together`,
+    );
+  }
 }
 
 function assertFields(fields: readonly TypedDataField[], pointer: string): void {
@@ -180,7 +199,7 @@ function encodeType({ types }: Encoder, type: string): string {
   const referred = new Set<string>([type]);
   for (const name of referred) {
     for (const field of types.get(name) ?? []) {
-      const base = field.type.replace(/(\[\d*\])*$/u, '');
+      const base = field.type.split('[', 1)[0] ?? '';
       if (types.has(base)) referred.add(base);
     }
   }

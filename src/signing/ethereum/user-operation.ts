@@ -83,7 +83,9 @@ export function hashUserOperation(params: UserOperationParams): { hash: Uint8Arr
   }
   const operation = readOperation(params.user_operation);
   const hash = UserOperation.hash(
-    (entryPoint.version === '0.6' ? toVersion06(operation) : operation) as UserOperation.UserOperation,
+    (entryPoint.version === '0.6'
+      ? toVersion06(operation, params.user_operation)
+      : operation) as UserOperation.UserOperation,
     {
       chainId: Number(parseQuantity(params.chain_id, '/chain_id', 52)),
       entryPointAddress: entryPoint.address,
@@ -158,7 +160,12 @@ function assertPairs(input: UserOperationInput): void {
 }
 
 // initCode = factory || factoryData; paymasterAndData = paymaster || paymasterData
-function toVersion06(operation: Operation) {
+function toVersion06(operation: Operation, input: UserOperationInput) {
+  for (const field of ['paymaster_verification_gas_limit', 'paymaster_post_op_gas_limit'] as const) {
+    if (input[field] !== undefined) {
+      throw new InvalidTransactionError(`/user_operation/${field}`, 'expected none for entry point 0.6');
+    }
+  }
   const { factory, factoryData, paymaster, paymasterData, ...rest } = operation as Operation & {
     factory?: string;
     factoryData?: string;

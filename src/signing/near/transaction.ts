@@ -1,15 +1,18 @@
 import { type ByteReader, createByteReader, InvalidBytesError } from '../../crypto/byte-reader.ts';
-import { bytesToUtf8 } from '../../crypto/encoding.ts';
+import { bytesTo0xHex, bytesToUtf8 } from '../../crypto/encoding.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-/** The head of a transaction and the kinds of its actions. */
+/** A transaction with the kinds of its actions. */
 export interface NearTransaction {
   readonly signerId: string;
   /** 32 bytes of ed25519. */
   readonly publicKey: Uint8Array;
   readonly nonce: bigint;
   readonly receiverId: string;
-  readonly actions: readonly string[];
+  /** 32 bytes. */
+  readonly blockHash: Uint8Array;
+  /** `encoded` is the action's Borsh as 0x hex. */
+  readonly actions: readonly { readonly name: string; readonly encoded: string }[];
 }
 
 type ReadAction = (reader: ByteReader) => void;
@@ -41,10 +44,14 @@ export function decodeNearTransaction(bytes: Uint8Array): NearTransaction {
     const publicKey = reader.bytes(32);
     const nonce = reader.u64();
     const receiverId = readText(reader);
-    reader.bytes(32);
-    const actions = readMany(reader, () => readAction(reader, true));
+    const blockHash = reader.bytes(32);
+    const actions = readMany(reader, () => {
+      const start = reader.offset();
+      const name = readAction(reader, true);
+      return { name, encoded: bytesTo0xHex(reader.since(start)) };
+    });
     reader.end();
-    return { signerId, publicKey, nonce, receiverId, actions };
+    return { signerId, publicKey, nonce, receiverId, blockHash, actions };
   } catch (error) {
     if (error instanceof InvalidBytesError) throw new InvalidTransactionError('/transaction', error.message);
     throw error;

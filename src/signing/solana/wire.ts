@@ -29,6 +29,10 @@ export interface SolanaTransaction {
   /** What is signed. */
   readonly message: Uint8Array;
   readonly requiredSignatures: number;
+  /** How many of the signers, from their end, are read-only. */
+  readonly readonlySigned: number;
+  /** How many of the other static keys, from their end, are read-only. */
+  readonly readonlyUnsigned: number;
   /** 32 bytes each; the first `requiredSignatures` must sign, the first of all pays. */
   readonly staticKeys: readonly Uint8Array[];
   readonly recentBlockhash: Uint8Array;
@@ -37,6 +41,8 @@ export interface SolanaTransaction {
 }
 
 const MAX_ACCOUNTS = 256;
+// CHOICE: packets hold 1232 bytes today; SIMD-0296 raises it to 4096.
+const MAX_WIRE_BYTES = 4096;
 
 /**
  * Wire bytes, legacy or version 0, to their parts. Only the one canonical encoding is taken.
@@ -53,6 +59,9 @@ export function decodeSolanaTransaction(wire: Uint8Array): SolanaTransaction {
 }
 
 function readTransaction(wire: Uint8Array): SolanaTransaction {
+  if (wire.length > MAX_WIRE_BYTES) {
+    throw new InvalidBytesError(`expected at most ${MAX_WIRE_BYTES} bytes, got ${wire.length}`);
+  }
   const reader = createByteReader(wire);
   // compact-u16 count || 64-byte signatures || message
   const signatures = readMany(reader, () => reader.bytes(64));
@@ -71,12 +80,14 @@ function readTransaction(wire: Uint8Array): SolanaTransaction {
     signatures,
     message,
     requiredSignatures,
+    readonlySigned,
+    readonlyUnsigned,
     staticKeys,
     recentBlockhash,
     instructions,
     lookups,
   } as const;
-  assertHeader(transaction, readonlySigned, readonlyUnsigned);
+  assertHeader(transaction);
   assertIndexes(transaction);
   return transaction;
 }
@@ -109,12 +120,13 @@ function readMany<T>(reader: ByteReader, read: () => T): T[] {
   return items;
 }
 
-function assertHeader(
-  transaction: SolanaTransaction,
-  readonlySigned: number,
-  readonlyUnsigned: number,
-): void {
-  const { requiredSignatures, signatures, staticKeys } = transaction;
+function assertHeader({
+  requiredSignatures,
+  readonlySigned,
+  readonlyUnsigned,
+  signatures,
+  staticKeys,
+}: SolanaTransaction): void {
   const isSane =
     requiredSignatures >= 1 &&
     readonlySigned < requiredSignatures &&

@@ -3,8 +3,8 @@ import { bytesTo0xHex } from '../../crypto/encoding.ts';
 import { readBcsBool, readBcsBytes, readBcsMany, readBcsVariant } from '../bcs.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-/** A command of a programmable transaction as policies see it. */
-export type SuiCommand =
+/** A command of a programmable transaction as policies see it; `encoded` is its BCS as 0x hex. */
+export type SuiCommand = { readonly encoded: string } & (
   | {
       readonly commandName: 'TransferObjects';
       /** 0x and 64 hex digits; undefined when it is not written in the transaction. */
@@ -16,16 +16,25 @@ export type SuiCommand =
       readonly amount: bigint | undefined;
     }
   | { readonly commandName: 'SplitCoins' }
-  | { readonly commandName: 'MergeCoins' };
+  | { readonly commandName: 'MergeCoins' }
+);
 
 export interface SuiTransaction {
   /** 0x and 64 hex digits. */
   readonly sender: string;
   /** Who pays the gas; other than the sender when sponsored. */
   readonly gasOwner: string;
+  /** MIST a unit. */
+  readonly gasPrice: bigint;
   /** MIST. */
   readonly gasBudget: bigint;
+  /** References of the coins that pay the gas, BCS as 0x hex. */
+  readonly gasPayment: readonly string[];
+  /** The inputs that commands refer to, BCS as 0x hex. */
+  readonly inputs: readonly string[];
   readonly commands: readonly SuiCommand[];
+  /** BCS as 0x hex. */
+  readonly expiration: string;
 }
 
 type Argument =
@@ -34,10 +43,17 @@ type Argument =
   /** `output` is undefined where the whole result is meant. */
   | { readonly kind: 'result'; readonly command: number; readonly output: number | undefined };
 
-type Command =
+type Command = { readonly encoded: string } & (
   | { readonly name: 'TransferObjects'; readonly objects: readonly Argument[]; readonly recipient: Argument }
   | { readonly name: 'SplitCoins'; readonly amounts: readonly Argument[] }
-  | { readonly name: 'MergeCoins'; readonly destination: Argument };
+  | { readonly name: 'MergeCoins'; readonly destination: Argument }
+);
+
+/** `pure` is undefined for an object. */
+interface Input {
+  readonly pure: Uint8Array | undefined;
+  readonly encoded: string;
+}
 
 // Intent { scope TransactionData 0, version 0, app Sui 0 }
 const TRANSACTION_INTENT = 0;
@@ -70,24 +86,37 @@ function readTransactionData(reader: ByteReader): SuiTransaction {
   const inputs = readBcsMany(reader, () => readInput(reader));
   const commands = readBcsMany(reader, () => readCommand(reader));
   const sender = readAddress(reader);
-  readBcsMany(reader, () => skipObjectRef(reader));
+  const gasPayment = readBcsMany(reader, () => encodedOf(reader, () => skipObjectRef(reader)).encoded);
   const gasOwner = readAddress(reader);
-  reader.u64();
+  const gasPrice = reader.u64();
   const gasBudget = reader.u64();
-  skipExpiration(reader);
+  const { encoded: expiration } = encodedOf(reader, () => skipExpiration(reader));
   return {
     sender,
     gasOwner,
+    gasPrice,
     gasBudget,
-    commands: commands.map((command) => toView(command, commands, inputs)),
+    gasPayment,
+    inputs: inputs.map(({ encoded }) => encoded),
+    commands: toViews(commands, inputs),
+    expiration,
   };
 }
 
-/** The bytes of a pure input; undefined for an object. */
-type Input = Uint8Array | undefined;
+/** What was read and the bytes it was read from. */
+function encodedOf<T>(reader: ByteReader, read: () => T): { value: T; encoded: string } {
+  const start = reader.offset();
+  const value = read();
+  return { value, encoded: bytesTo0xHex(reader.since(start)) };
+}
 
 // CallArg: 0 Pure, 1 Object { 0 owned, 1 shared, 2 receiving }
 function readInput(reader: ByteReader): Input {
+  const { value: pure, encoded } = encodedOf(reader, () => readPure(reader));
+  return { pure, encoded };
+}
+
+function readPure(reader: ByteReader): Uint8Array | undefined {
   const variant = readBcsVariant(reader);
   if (variant === 0) return readBcsBytes(reader);
   if (variant !== 1) throw new InvalidBytesError(`expected a pure or object input, got variant ${variant}`);
@@ -104,19 +133,24 @@ function readInput(reader: ByteReader): Input {
 }
 
 function readCommand(reader: ByteReader): Command {
+  const { value, encoded } = encodedOf(reader, () => readCommandBody(reader));
+  return { ...value, encoded };
+}
+
+function readCommandBody(reader: ByteReader) {
   const variant = readBcsVariant(reader);
   if (variant === 1) {
     const objects = readBcsMany(reader, () => readArgument(reader));
-    return { name: 'TransferObjects', objects, recipient: readArgument(reader) };
+    return { name: 'TransferObjects' as const, objects, recipient: readArgument(reader) };
   }
   if (variant === 2) {
     readArgument(reader);
-    return { name: 'SplitCoins', amounts: readBcsMany(reader, () => readArgument(reader)) };
+    return { name: 'SplitCoins' as const, amounts: readBcsMany(reader, () => readArgument(reader)) };
   }
   if (variant === 3) {
     const destination = readArgument(reader);
     readBcsMany(reader, () => readArgument(reader));
-    return { name: 'MergeCoins', destination };
+    return { name: 'MergeCoins' as const, destination };
   }
   throw new InvalidBytesError(`expected TransferObjects, SplitCoins or MergeCoins, got variant ${variant}`);
 }
@@ -167,19 +201,33 @@ function expectVariant(reader: ByteReader, expected: number, what: string): void
   if (variant !== expected) throw new InvalidBytesError(`expected ${what}, got variant ${variant}`);
 }
 
-function toView(command: Command, commands: readonly Command[], inputs: readonly Input[]): SuiCommand {
-  if (command.name !== 'TransferObjects') return { commandName: command.name };
-  const amounts = command.objects.map((object) => splitAmount(object, commands, inputs));
-  const isKnown = amounts.every((amount) => amount !== undefined);
-  const recipient = pureInput(command.recipient, inputs, 32);
-  return {
-    commandName: 'TransferObjects',
-    recipient: recipient === undefined ? undefined : bytesTo0xHex(recipient),
-    amount: isKnown ? amounts.reduce((sum, amount) => sum + amount, 0n) : undefined,
-  };
+function toViews(commands: readonly Command[], inputs: readonly Input[]): readonly SuiCommand[] {
+  const merged = new Set(
+    commands.flatMap((command) => (command.name === 'MergeCoins' ? outputKey(command.destination) : [])),
+  );
+  return commands.map((command): SuiCommand => {
+    const { encoded } = command;
+    if (command.name !== 'TransferObjects') return { commandName: command.name, encoded };
+    const recipient = pureInput(command.recipient, inputs, 32);
+    const amounts = command.objects.map((object) =>
+      merged.has(outputKey(object)) ? undefined : splitAmount(object, commands, inputs),
+    );
+    const isKnown = amounts.every((amount) => amount !== undefined);
+    return {
+      commandName: 'TransferObjects',
+      recipient: recipient === undefined ? undefined : bytesTo0xHex(recipient),
+      amount: isKnown ? amounts.reduce((sum, amount) => sum + amount, 0n) : undefined,
+      encoded,
+    };
+  });
 }
 
-// What a coin holds that was split off here, unless coins were merged into it.
+/** One name for a result, whether it is meant as a whole or as its first output. */
+function outputKey(argument: Argument): string {
+  return argument.kind === 'result' ? `${argument.command}:${argument.output ?? 0}` : argument.kind;
+}
+
+/** What a coin was split off with. */
 function splitAmount(
   object: Argument,
   commands: readonly Command[],
@@ -189,22 +237,13 @@ function splitAmount(
   const split = commands[object.command];
   if (split?.name !== 'SplitCoins') return undefined;
   if (object.output === undefined && split.amounts.length !== 1) return undefined;
-  const output = object.output ?? 0;
-  const isMergedInto = commands.some(
-    (command) =>
-      command.name === 'MergeCoins' &&
-      command.destination.kind === 'result' &&
-      command.destination.command === object.command &&
-      (command.destination.output ?? 0) === output,
-  );
-  const amount = split.amounts[output];
-  if (isMergedInto || amount === undefined) return undefined;
-  const bytes = pureInput(amount, inputs, 8);
+  const amount = split.amounts[object.output ?? 0];
+  const bytes = amount === undefined ? undefined : pureInput(amount, inputs, 8);
   return bytes === undefined ? undefined : createByteReader(bytes).u64();
 }
 
 function pureInput(argument: Argument, inputs: readonly Input[], length: number): Uint8Array | undefined {
   if (argument.kind !== 'input') return undefined;
-  const bytes = inputs[argument.index];
+  const bytes = inputs[argument.index]?.pure;
   return bytes?.length === length ? bytes : undefined;
 }

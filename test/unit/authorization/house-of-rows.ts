@@ -3,6 +3,7 @@ import { adjustableClock } from '../../../src/adapters/clock.ts';
 import { seededEntropy } from '../../../src/adapters/entropy.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
 import { createHttpJwks } from '../../../src/adapters/jwks-http.ts';
+import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
 import { p256KeyPairFromSeed } from '../../../src/crypto/p256.ts';
 import { createApp } from '../../../src/domain/apps/create-app.ts';
@@ -35,7 +36,10 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
     clock,
     entropy,
     ids: makeIds(entropy),
-    vault: createMasterKeyVault({ masterKeys: [{ id: 'test', key: new Uint8Array(32).fill(1) }], entropy }),
+    vault: createMasterKeyVault({
+      masterKeys: [localMasterKey('test', new Uint8Array(32).fill(1), entropy)],
+      entropy,
+    }),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     jwks: createHttpJwks(clock),
     diagnostics: false,

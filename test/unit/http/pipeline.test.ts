@@ -131,7 +131,13 @@ describe('the body', () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     request.destroy();
     await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(server.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+    expect(server.log.lines).toEqual([
+      {
+        level: 'info',
+        fields: { request_id: 'request-1' },
+        message: 'the client closed the connection before the request was complete',
+      },
+    ]);
   });
 });
 
@@ -256,6 +262,15 @@ describe('the proof', () => {
     const { status, body } = await server.fetch('POST', '/v1/toys', {
       headers: json,
       body: '{"name":"\\ud800"}',
+    });
+    expect({ status, body }).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
+  });
+
+  test('is refused with more signatures than anybody needs', async () => {
+    await using server = await startToyServer();
+    const signatures = Array.from({ length: 101 }, () => 's').join(',');
+    const { status, body } = await server.fetch('DELETE', '/v1/toys/bear', {
+      headers: { ...appHeaders, 'service-authorization-signature': signatures },
     });
     expect({ status, body }).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
   });

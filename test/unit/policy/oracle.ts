@@ -1,114 +1,310 @@
-import { decodeFunctionData, encodeFunctionData, isAddress, toFunctionSelector, toHex } from 'viem';
-import type { ActionUnit, PolicyAction, PolicyFacts, SolanaAccount } from '../../../src/policy/action.ts';
+import { TronWeb } from 'tronweb';
+import { type AbiFunction, decodeFunctionData, encodeFunctionData, toFunctionSelector, toHex } from 'viem';
+import type { ActionUnit, PolicyAction, SolanaAccount } from '../../../src/policy/action.ts';
 import type { RuleInput } from '../../../src/policy/compile.ts';
+
+/** What the outside holds: condition sets and running totals that still exist, by id. */
+export interface World {
+  readonly nowMs: number;
+  readonly sets: Readonly<Record<string, readonly string[]>>;
+  readonly totals: Readonly<Record<string, bigint>>;
+}
+
+type Kind = 'number' | 'decimal' | 'boolean' | 'evm' | 'tron' | 'sui' | 'bytes' | 'text';
+type Truth = 'T' | 'F' | '?';
+type Condition = RuleInput['conditions'][number];
+/** What a condition sees: nothing, something that it cannot read, or values of a kind. */
+type Seen = 'absent' | 'unreadable' | { readonly kind: Kind; readonly values: readonly unknown[] };
+interface Parameter {
+  readonly name?: string;
+  readonly type: string;
+  readonly components?: readonly Parameter[];
+}
 
 /**
  * A second reading of src/policy/README.md, as plain as it can be and slow: it parses everything anew for every
- * question and shares only types with the engine. It judges whole requests, and supposes that the rules compile.
+ * question and shares nothing but types with the engine. It supposes that the rules compile.
  */
-export function oracleAllows(rules: readonly RuleInput[], action: PolicyAction, facts: PolicyFacts): boolean {
+export function oracleAllows(rules: readonly RuleInput[], action: PolicyAction, world: World): boolean {
   const applying = rules.filter(({ method }) => method === action.method || method === '*');
-  const unitIsAllowed = (unit: ActionUnit) => {
-    const truths = (effect: string) =>
-      applying.filter((rule) => rule.action === effect).map((rule) => truthOfRule(rule, unit, facts));
+  const unitIsAllowed = (unit: ActionUnit): boolean => {
+    const truths = (effect: string): Truth[] =>
+      applying.filter((rule) => rule.action === effect).map((rule) => truthOfRule(rule, unit, world));
     return truths('DENY').every((truth) => truth === 'F') && truths('ALLOW').includes('T');
   };
   return action.units.length > 0 && action.units.every(unitIsAllowed);
 }
 
-type Truth = 'T' | 'F' | '?';
-type Condition = RuleInput['conditions'][number];
-/** What a condition sees: nothing (ABSENT), something that it cannot read, or values of a kind. */
-type Seen = 'absent' | 'unreadable' | { kind: 'number' | 'decimal' | 'hex' | 'text'; values: unknown[] };
-
-function truthOfRule(rule: RuleInput, unit: ActionUnit, facts: PolicyFacts): Truth {
+function truthOfRule(rule: RuleInput, unit: ActionUnit, world: World): Truth {
   const truths = rule.conditions.map((condition): Truth => {
-    const seen = look(condition, unit, facts);
+    const seen = look(condition, unit, world);
     if (seen === 'unreadable') return '?';
     if (seen === 'absent' || seen.values.length === 0) return 'F';
-    const holds = seen.values.map((value) => satisfies(condition, seen.kind, value, facts));
+    if (!seen.values.every((value) => isOfKind(seen.kind, value))) return '?';
+    const holds = seen.values.map((value) => satisfies(condition, seen.kind, String(value), world));
     return (rule.action === 'ALLOW' ? holds.every(Boolean) : holds.some(Boolean)) ? 'T' : 'F';
   });
   return truths.includes('F') ? 'F' : truths.includes('?') ? '?' : 'T';
 }
 
-/** A decimal as an integer count of 10^-200. */
-function fixed(text: string): bigint {
+const SHAPES: Readonly<Record<Kind, RegExp>> = {
+  number: /^(-?\d{1,100}|0x[\da-f]{1,64})$/i,
+  decimal: /^\d{1,100}(\.\d{1,100})?$/,
+  boolean: /^(true|false)$/,
+  evm: /^0x[\da-f]{40}$/i,
+  tron: /^41[\da-f]{40}$/i,
+  sui: /^0x[\da-f]{1,64}$/i,
+  bytes: /^0x([\da-f]{2})*$/i,
+  text: /^/,
+};
+
+function isOfKind(kind: Kind, value: unknown): boolean {
+  if (typeof value === 'number' && !Number.isSafeInteger(value)) return false;
+  const types =
+    kind === 'boolean' ? ['boolean'] : kind === 'number' ? ['string', 'number', 'bigint'] : ['string'];
+  return types.includes(typeof value) && SHAPES[kind].test(String(value));
+}
+
+/** A value as what it means: numbers as numbers, accounts as accounts. */
+function meaning(kind: Kind, text: string): string | bigint {
+  if (kind === 'number' || kind === 'sui') return BigInt(text);
+  if (kind === 'tron') return TronWeb.address.toHex(text).toLowerCase();
+  if (kind === 'evm' || kind === 'bytes') return text.toLowerCase();
+  if (kind !== 'decimal') return text;
   const [whole, fraction = ''] = text.split('.');
-  return BigInt(whole + fraction.padEnd(200, '0'));
+  return BigInt(whole + fraction.padEnd(100, '0'));
 }
 
-function satisfies({ operator, value }: Condition, kind: string, seen: unknown, facts: PolicyFacts): boolean {
-  const read = (text: string): string | bigint =>
-    kind === 'number' ? BigInt(text) : kind === 'decimal' ? fixed(text) : kind === 'hex' ? text.toLowerCase() : text;
-  const own = read(String(seen));
-  if (operator === 'in_condition_set') {
-    const texts = kind === 'number' ? [String(own), toHex(own as bigint)] : [String(seen)];
-    return facts.inConditionSet(value as string, { texts, ignoreCase: kind === 'hex' }) === true;
-  }
-  if (operator === 'in') return (value as string[]).some((item) => read(item) === own);
-  const given = read(value as string);
-  switch (operator) {
-    case 'eq': return own === given;
-    case 'neq': return own !== given;
-    case 'gt': return own > given;
-    case 'gte': return own >= given;
-    case 'lt': return own < given;
-    case 'lte': return own <= given;
-    case 'contains': return (own as string).includes(given as string);
-    case 'starts_with': return (own as string).startsWith(given as string);
-    case 'ends_with': return (own as string).endsWith(given as string);
-  }
+function satisfies({ operator, value }: Condition, kind: Kind, seen: string, world: World): boolean {
+  const own = meaning(kind, seen);
+  const isOwn = (text: string): boolean => isOfSpelling(kind, text) && meaning(kind, text) === own;
+  if (operator === 'in_condition_set') return (world.sets[value as string] ?? []).some(isOwn);
+  if (operator === 'in') return (value as readonly string[]).some(isOwn);
+  const given = meaning(kind, value as string);
+  if (operator === 'eq') return own === given;
+  if (operator === 'neq') return own !== given;
+  if (operator === 'gt') return own > given;
+  if (operator === 'gte') return own >= given;
+  if (operator === 'lt') return own < given;
+  if (operator === 'lte') return own <= given;
+  if (operator === 'contains') return String(own).includes(String(given));
+  return operator === 'starts_with'
+    ? String(own).startsWith(String(given))
+    : String(own).endsWith(String(given));
 }
 
-function one(kind: 'number' | 'decimal' | 'hex' | 'text', value: unknown): Seen {
-  return value === undefined || value === null ? 'absent' : { kind, values: [value] };
+/** Whether a text found in a condition set can mean a value of the kind at all. */
+function isOfSpelling(kind: Kind, text: string): boolean {
+  return kind === 'tron' ? TronWeb.isAddress(text) : SHAPES[kind].test(text);
 }
 
-function account(value: SolanaAccount | bigint | undefined): Seen {
-  if (typeof value === 'bigint') return one('number', value);
-  return typeof value === 'object' ? 'unreadable' : one('text', value);
+const one = (kind: Kind, value: unknown): Seen => (value == null ? 'absent' : { kind, values: [value] });
+
+function account(value: SolanaAccount | bigint): Seen {
+  return typeof value === 'object' ? 'unreadable' : one(typeof value === 'bigint' ? 'number' : 'text', value);
 }
 
-function look(condition: Condition, unit: ActionUnit, facts: PolicyFacts): Seen {
+function look(condition: Condition, unit: ActionUnit, world: World): Seen {
   const { field_source: source, field } = condition;
-  if (source === 'system') return one('number', Math.floor(facts.nowMs / 1000));
-  if (source === 'reference') return one('number', facts.aggregation(field.slice('aggregation.'.length)));
+  if (source === 'system') return one('number', Math.floor(world.nowMs / 1000));
+  if (source === 'reference') return one('number', world.totals[field.slice('aggregation.'.length)]);
+  if (source === 'action_request_body') return lookAtBody(field, unit.requestBody);
   if (unit.undecodable !== undefined) return 'unreadable';
   switch (source) {
     case 'ethereum_transaction': {
-      const call = unit.ethereumCall;
-      if (field === 'to') return one('hex', call?.to);
-      return one('number', field === 'value' ? call?.value : call?.chainId);
+      const { to, value, chainId } = unit.ethereumCall ?? {};
+      return field === 'to' ? one('evm', to) : one('number', field === 'value' ? value : chainId);
     }
-    case 'ethereum_calldata': return lookAtCalldata(condition, unit.ethereumCall?.data);
-    case 'tron_trigger_smart_contract_data': return lookAtCalldata(condition, unit.tronContract?.data);
-    case 'ethereum_typed_data_domain': return lookAtDomain(field, unit);
-    case 'ethereum_typed_data_message': return lookAtTypedMessage(condition, unit);
-    case 'ethereum_7702_authorization': return one('hex', unit.authorization7702?.contract);
-    case 'tempo_transaction': return lookAtTempo(field, unit);
-    case 'solana_program_instruction': return account(unit.solanaInstruction?.programId);
-    case 'solana_system_program_instruction': return lookAtInstruction('system', field, unit);
-    case 'solana_token_program_instruction': return lookAtInstruction('token', field, unit);
+    case 'ethereum_calldata':
+      return lookAtCalldata(condition, unit.ethereumCall?.data);
+    case 'tron_trigger_smart_contract_data':
+      return lookAtCalldata(condition, unit.tronContract?.data);
+    case 'ethereum_typed_data_domain':
+      return field.startsWith('chain')
+        ? one('number', unit.typedData?.domain.chainId)
+        : one('evm', unit.typedData?.domain.verifyingContract);
+    case 'ethereum_typed_data_message':
+      return lookAtTypedMessage(condition, unit.typedData);
+    case 'ethereum_7702_authorization':
+      return one('evm', unit.authorization7702?.contract);
+    case 'tempo_transaction':
+      return lookAtTempo(field, unit.tempo);
+    case 'solana_program_instruction':
+      return unit.solanaInstruction === undefined ? 'absent' : account(unit.solanaInstruction.programId);
+    case 'solana_system_program_instruction':
+      return lookAtInstruction('system', field, unit.solanaInstruction);
+    case 'solana_token_program_instruction':
+      return lookAtInstruction('token', field, unit.solanaInstruction);
     case 'tron_transaction': {
-      const [type, name] = field.split('.') as [string, string];
+      const [type = '', member = ''] = field.split('.');
       if (unit.tronContract?.type !== type) return 'absent';
-      return one(name.endsWith('address') ? 'hex' : 'number', unit.tronContract.fields[name]);
+      return one(member.endsWith('address') ? 'tron' : 'number', unit.tronContract.fields[member]);
     }
-    case 'xrpl_transaction': return lookAtXrpl(field, unit.xrplTransaction);
+    case 'xrpl_transaction':
+      return lookAtXrpl(field, unit.xrplTransaction);
     case 'sui_transaction_command':
-    case 'sui_transfer_objects_command': return lookAtSui(field, unit);
-    case 'action_request_body': {
-      const found = walk(unit.requestBody, field.split('.'));
-      if (found !== undefined && typeof found !== 'string') return 'unreadable';
-      return one(field.endsWith('amount') ? 'decimal' : 'text', found);
-    }
-    case 'message': {
-      if (unit.messageBytes === undefined) return 'absent';
-      if (field === 'byte_length') return one('number', unit.messageBytes.length);
-      const text = Buffer.from(unit.messageBytes).toString('utf8');
-      return Buffer.from(text).equals(unit.messageBytes) ? one('text', text) : 'unreadable';
-    }
-    default: throw new Error(`the oracle does not know ${source}`);
+    case 'sui_transfer_objects_command':
+      return lookAtSui(field, unit.suiCommands ?? []);
+    case 'message':
+      return lookAtMessage(field, unit.messageBytes);
+    default:
+      throw new Error(`the oracle does not know ${source}`);
   }
+}
+
+function lookAtMessage(field: string, bytes: Uint8Array | undefined): Seen {
+  if (bytes === undefined || field === 'byte_length') return one('number', bytes?.length);
+  const text = Buffer.from(bytes).toString('utf8');
+  return Buffer.from(text, 'utf8').equals(bytes) ? one('text', text) : 'unreadable';
+}
+
+function lookAtBody(field: string, body: unknown): Seen {
+  let found = body;
+  for (const step of field.split('.')) found = (found as Record<string, unknown> | null | undefined)?.[step];
+  return one(field.endsWith('amount') ? 'decimal' : 'text', found);
+}
+
+function lookAtTempo(field: string, tempo: ActionUnit['tempo']): Seen {
+  if (field === 'fee_token') return one('evm', tempo?.feeToken);
+  if (field === 'fee_payer_signature') return one('boolean', tempo?.hasFeePayerSignature);
+  if (field === 'nonce_key') return one('number', tempo?.nonceKey);
+  return one('number', field === 'valid_before' ? tempo?.validBefore : tempo?.validAfter);
+}
+
+function lookAtInstruction(
+  program: string,
+  field: string,
+  instruction: ActionUnit['solanaInstruction'],
+): Seen {
+  if (instruction === undefined) return 'absent';
+  if (typeof instruction.programId !== 'string') return 'unreadable';
+  if (instruction.program !== program) return 'absent';
+  if (instruction.name === undefined) return 'unreadable';
+  if (field === 'instructionName') return one('text', instruction.name);
+  const [name, member = ''] = field.split('.');
+  if (name !== instruction.name) return 'absent';
+  const value = instruction.fields[member];
+  return value === undefined ? 'unreadable' : account(value);
+}
+
+function lookAtXrpl(field: string, transaction: Readonly<Record<string, unknown>> | undefined): Seen {
+  const [type, member = '', part] = field.split('.');
+  if (transaction === undefined) return 'absent';
+  if (typeof transaction.TransactionType !== 'string') return 'unreadable';
+  if (member === '') return one('text', transaction.TransactionType);
+  const value = transaction[member];
+  if (transaction.TransactionType !== type || value === undefined) return 'absent';
+  if (part === undefined) return one(member === 'Destination' ? 'text' : 'number', value);
+  const isNative = typeof value === 'string';
+  if (!isNative && (typeof value !== 'object' || value === null)) return 'unreadable';
+  if (isNative !== (part === 'drops')) return 'absent';
+  if (isNative) return one('number', value);
+  return one(part === 'value' ? 'decimal' : 'text', (value as Record<string, unknown>)[part] ?? Number.NaN);
+}
+
+function lookAtSui(field: string, commands: NonNullable<ActionUnit['suiCommands']>): Seen {
+  if (commands.some(({ name }) => name === undefined)) return 'unreadable';
+  if (field === 'commandName') return { kind: 'text', values: commands.map(({ name }) => name) };
+  const transfers = commands.filter(({ name }) => name === 'TransferObjects');
+  return field === 'amount'
+    ? { kind: 'number', values: transfers.map(({ amount }) => amount) }
+    : { kind: 'sui', values: transfers.map(({ recipient }) => recipient) };
+}
+
+function kindOfType(type: string): Kind {
+  if (type.includes('int')) return 'number';
+  if (type === 'bool') return 'boolean';
+  return type === 'address' ? 'evm' : type.startsWith('bytes') ? 'bytes' : 'text';
+}
+
+function lookAtCalldata({ abi, field }: Condition, data: Uint8Array | undefined): Seen {
+  if (data === undefined || data.length < 4) return 'absent';
+  const dataHex = toHex(data);
+  const functions = (abi as readonly AbiFunction[]).filter(({ type }) => type === 'function');
+  const called = functions.find((item) => toFunctionSelector(item) === dataHex.slice(0, 10));
+  if (called === undefined) return 'absent';
+  const unnamed = [{ ...called, inputs: withoutNames(called.inputs as readonly Parameter[]) }];
+  let args: readonly unknown[];
+  try {
+    args = decodeFunctionData({ abi: unnamed, data: dataHex }).args ?? [];
+    if (encodeFunctionData({ abi: unnamed, args } as never) !== dataHex) return 'unreadable';
+  } catch {
+    return 'unreadable';
+  }
+  if (field === 'function_name' || functions.some(({ name }) => name === field))
+    return one('text', called.name);
+  const [name, ...path] = field.split('.');
+  if (name !== called.name) return 'absent';
+  return lookIntoTuple(called.inputs as readonly Parameter[], args, path);
+}
+
+function withoutNames(parameters: readonly Parameter[]): AbiFunction['inputs'] {
+  return parameters.map(({ type, components }) => ({
+    type,
+    ...(components && { components: withoutNames(components) }),
+  }));
+}
+
+function lookIntoTuple(
+  parameters: readonly Parameter[],
+  values: unknown,
+  [head, ...path]: readonly string[],
+): Seen {
+  const position = parameters.findIndex(({ name }, index) => (name || String(index)) === head);
+  const parameter = parameters[position];
+  if (parameter === undefined) return 'absent';
+  return lookInto(parameter, parameter.type, (values as readonly unknown[])[position], path);
+}
+
+function lookInto(parameter: Parameter, type: string, value: unknown, path: readonly string[]): Seen {
+  if (type.endsWith(']')) {
+    const inner = type.slice(0, type.lastIndexOf('['));
+    const elements = value as readonly unknown[];
+    const picks = /^\d+$/.test(path[0] ?? '');
+    const chosen = picks ? elements.slice(Number(path[0]), Number(path[0]) + 1) : elements;
+    const seen = chosen.map((element) => lookInto(parameter, inner, element, picks ? path.slice(1) : path));
+    const found = seen.filter((one) => typeof one === 'object');
+    return found[0] === undefined ? 'absent' : { ...found[0], values: found.flatMap(({ values }) => values) };
+  }
+  if (type === 'tuple') return lookIntoTuple(parameter.components ?? [], value, path);
+  return { kind: kindOfType(type), values: [value] };
+}
+
+function lookAtTypedMessage(
+  { field, typed_data: declared }: Condition,
+  typedData: ActionUnit['typedData'],
+): Seen {
+  if (declared === undefined || typedData === undefined) return 'absent';
+  const spell = (types: object): string =>
+    JSON.stringify(
+      Object.entries(types)
+        .map(([name, members]) => [name, members.map((member: Parameter) => [member.name, member.type])])
+        .sort(([a], [b]) => (a < b ? -1 : 1)),
+    );
+  if (declared.primary_type !== typedData.primaryType) return 'absent';
+  if (spell(declared.types) !== spell(typedData.types)) return 'absent';
+  return lookIntoStruct(typedData.types, typedData.primaryType, typedData.message, field.split('.'));
+}
+
+function lookIntoStruct(
+  types: Readonly<Record<string, readonly Parameter[]>>,
+  type: string,
+  value: unknown,
+  path: readonly string[],
+): Seen {
+  if (type.endsWith(']')) {
+    if (!Array.isArray(value)) return 'unreadable';
+    const inner = type.slice(0, type.lastIndexOf('['));
+    const picks = /^\d+$/.test(path[0] ?? '');
+    const chosen = picks ? value.slice(Number(path[0]), Number(path[0]) + 1) : value;
+    const seen = chosen.map((element) => lookIntoStruct(types, inner, element, picks ? path.slice(1) : path));
+    if (seen.includes('unreadable')) return 'unreadable';
+    const found = seen.filter((one) => typeof one === 'object');
+    return found[0] === undefined ? 'absent' : { ...found[0], values: found.flatMap(({ values }) => values) };
+  }
+  const members = types[type];
+  if (members === undefined) return { kind: kindOfType(type), values: [value] };
+  const member = members.find(({ name }) => name === path[0]);
+  if (member === undefined || typeof value !== 'object' || value === null) return 'unreadable';
+  return lookIntoStruct(types, member.type, (value as Record<string, unknown>)[path[0] ?? ''], path.slice(1));
 }

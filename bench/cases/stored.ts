@@ -1,0 +1,83 @@
+import type { BenchCase } from '../bench-case.ts';
+import { requireContract } from '../measure/ask.ts';
+import type { LoadRequest } from '../measure/load-order.ts';
+import { residentMegabytesOf } from '../measure/process-usage.ts';
+import { type Contestant, leastCpu, type Measured, measureRounds, pick } from '../measure/rounds.ts';
+import { atMost, noiseTable, roundsTable, type Table } from '../report.ts';
+import { walletRequests } from '../requests-of-wallets.ts';
+import { launchCustos, launchOwn, type RunningServer, temporaryFolder } from '../servers/launch.ts';
+
+const operations = ['getWallet', 'createWallet', 'personal_sign'] as const;
+const names = {
+  bare: 'bare',
+  fastify: 'fastify',
+  custos: 'custos sandbox --data',
+  logged: 'custos sandbox --data, with log',
+  memory: 'custos sandbox in memory',
+};
+
+/** Whole requests with everything behind them: keys, vault, SQLite synced at each commit. */
+export const stored: BenchCase = {
+  about: 'GET wallet, POST wallets, personal_sign on SQLite: bare node:http, fastify, Custos; memory',
+  needsPeers: true,
+  async run(bench) {
+    const contestants: Contestant[] = [];
+    const add = async (name: string, starting: Promise<RunningServer>): Promise<void> => {
+      bench.tell(`starting ${name}`);
+      const server = await starting;
+      const contestant = { name, server, requests: {} };
+      contestants.push(contestant);
+      const requests = await walletRequests(server);
+      contestants[contestants.length - 1] = { ...contestant, requests };
+      await requireContract(server, 'getWallet', requests.getWallet[0] as LoadRequest);
+      await requireContract(server, 'createWallet', requests.createWallet[0] as LoadRequest);
+      await requireContract(server, 'walletRpc', requests.personal_sign[0] as LoadRequest);
+    };
+    const kept = (): string[] => ['--data', temporaryFolder()];
+    try {
+      await add(names.bare, launchOwn('bare.ts', ['--work', 'stored']));
+      await add(names.fastify, launchOwn('fastify.ts', ['--work', 'stored']));
+      await add(names.custos, launchCustos({ command: 'sandbox', flags: kept() }));
+      await add(names.logged, launchCustos({ command: 'sandbox', flags: kept(), isQuiet: false }));
+      await add(names.memory, launchCustos({ command: 'sandbox' }));
+      const fresh = contestants.map(({ server }) => residentMegabytesOf(server.pid));
+      const measured = await measureRounds(contestants, { ...bench, connections: 16 });
+      const loaded = contestants.map(({ server }) => residentMegabytesOf(server.pid));
+      return report(measured, memoryTable(contestants, fresh, loaded));
+    } finally {
+      await Promise.all(contestants.map(({ server }) => server.stop()));
+    }
+  },
+};
+
+function memoryTable(contestants: readonly Contestant[], fresh: number[], loaded: number[]): Table {
+  return {
+    title: 'Resident memory, MB',
+    columns: ['server', 'before the load', 'after it'],
+    rows: contestants.map(({ name }, index) => [name, fresh[index] ?? 0, loaded[index] ?? 0]),
+  };
+}
+
+function report(measured: readonly Measured[], memory: Table) {
+  const cpu = (name: string, request: string): number => leastCpu(pick(measured, name, request));
+  const ofCustos = memory.rows.find(([name]) => name === names.custos)?.[2] as number;
+  return {
+    tables: [
+      ...operations.map((request) => roundsTable(`${request}, SQLite synced at each commit`, measured, request)),
+      memory,
+      noiseTable(measured),
+    ],
+    goals: [
+      ...operations.map((request) =>
+        // Not among the numbered goals: whole requests with the ORM's connection and every check to none of them.
+        atMost({
+          id: '-',
+          what: `${request}: sandbox to bare (no numbered goal; G1's limit)`,
+          measured: cpu(names.custos, request) / cpu(names.bare, request),
+          limit: 1.6,
+        }),
+      ),
+      atMost({ id: '-', what: 'sandbox: resident after the load', measured: ofCustos, limit: 200, unit: 'MB' }),
+    ],
+  };
+}

@@ -1,0 +1,97 @@
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Database as Handle } from 'better-sqlite3';
+import { openDatabase } from '../../src/storage/open-database.ts';
+import { temporaryFolder } from '../servers/launch.ts';
+import { openSandboxFile } from '../servers/stored-work.ts';
+import { measureStorage, tellParent } from './storage-rounds.ts';
+import {
+  eventValues,
+  idOf,
+  keyValues,
+  oursOn,
+  PAGE,
+  plainStatements,
+  requirePage,
+  type StorageSubject,
+  walletValues,
+} from './storage-subject.ts';
+import { credentials } from '../servers/credentials.ts';
+
+// Storage on SQLite alone: our verbs on the ORM's connection, and the same rows by prepared statements.
+
+function rawOn(handle: Handle): StorageSubject {
+  const insertWallet = handle.prepare(plainStatements.wallet);
+  const insertKey = handle.prepare(plainStatements.key);
+  const insertEvent = handle.prepare(plainStatements.event);
+  const select = handle.prepare(plainStatements.get);
+  const selectCursor = handle.prepare(plainStatements.cursor);
+  const selectPage = handle.prepare(plainStatements.page);
+  const insertAll = handle.transaction((id: string) => {
+    insertWallet.run(walletValues(id));
+    insertKey.run(keyValues(id));
+    insertEvent.run(eventValues(id));
+  });
+  return {
+    create: (id) => insertAll.immediate(id),
+    get(id) {
+      if (select.get(credentials.appId, id) === undefined) throw new Error(`${id} is not there`);
+    },
+    page(id) {
+      const { created_at_ms: atMs } = selectCursor.get(id, credentials.appId) as { created_at_ms: number };
+      requirePage(selectPage.all(credentials.appId, atMs, id, PAGE + 1).slice(0, PAGE).length);
+    },
+  };
+}
+
+function seed(handle: Handle, rows: number): void {
+  const insertWallet = handle.prepare(plainStatements.wallet);
+  const insertKey = handle.prepare(plainStatements.key);
+  handle.transaction(() => {
+    for (let number = 0; number < rows; number += 1) {
+      insertWallet.run(walletValues(idOf(number)));
+      insertKey.run(keyValues(idOf(number)));
+    }
+  })();
+}
+
+/** A file of its own with `rows` wallets. */
+function seededFile(rows: number): string {
+  tellParent(`seeding ${rows} wallets`);
+  const file = join(temporaryFolder(), 'storage.sqlite');
+  const handle = openSandboxFile(file);
+  seed(handle, rows);
+  handle.close();
+  return file;
+}
+
+const { values } = parseArgs({
+  options: { rounds: { type: 'string', default: '3' }, rows: { type: 'string', default: '5000' }, growth: { type: 'string' } },
+});
+const counts = { create: 1000, get: 5000, page: 500 };
+const common = { rounds: Number(values.rounds), counts, concurrency: 1, tell: tellParent };
+
+async function compareWithRaw(rows: number) {
+  const database = await openDatabase({ kind: 'sqlite', file: seededFile(rows) });
+  const handle = openSandboxFile(seededFile(rows));
+  const subjects = { raw: { subject: rawOn(handle), rows }, ours: { subject: oursOn(database), rows } };
+  const measured = await measureStorage({ ...common, subjects });
+  await database.close();
+  handle.close();
+  return measured;
+}
+
+async function compareSizes(grown: number) {
+  const small = await openDatabase({ kind: 'sqlite', file: seededFile(1000) });
+  const large = await openDatabase({ kind: 'sqlite', file: seededFile(grown) });
+  const subjects = { small: { subject: oursOn(small), rows: 1000 }, large: { subject: oursOn(large), rows: grown } };
+  const measured = await measureStorage({ ...common, subjects });
+  await Promise.all([small.close(), large.close()]);
+  return measured;
+}
+
+const result = await (values.growth === undefined
+  ? compareWithRaw(Number(values.rows))
+  : compareSizes(Number(values.growth)));
+process.send?.(result);
+process.disconnect?.();

@@ -1,0 +1,127 @@
+import { recordEvent } from '../../src/domain/events/record-event.ts';
+import { findWallet } from '../../src/domain/wallets/find-wallet.ts';
+import type { WalletKeyMaterial } from '../../src/domain/wallets/generate-wallet-key.ts';
+import { insertWallet } from '../../src/domain/wallets/insert-wallet.ts';
+import { listWallets } from '../../src/domain/wallets/list-wallets.ts';
+import { walletColumns } from '../../src/domain/wallets/wallet-row.ts';
+import { unitsOf } from '../../src/http/unit-of-work.ts';
+import type { OperationContext } from '../../src/services.ts';
+import type { Database } from '../../src/storage/open-database.ts';
+import { credentials } from '../servers/credentials.ts';
+import { insertStatement, walletKeyColumns } from '../servers/stored-work.ts';
+
+/** The measured operations on one kind of access to one database. */
+export interface StorageSubject {
+  /** A wallet, its key and an event in one transaction. */
+  create(id: string): Promise<void> | void;
+  get(id: string): Promise<void> | void;
+  /** Fifty wallets older than this one. */
+  page(id: string): Promise<void> | void;
+}
+
+export const storageOperations = ['create', 'get', 'page'] as const;
+export const PAGE = 50;
+
+/** What every wallet here has; making and sealing keys is not storage. */
+const sealed = {
+  sealedSecret: new Uint8Array(78).fill(1),
+  wrappedDataKey: new Uint8Array(60).fill(2),
+  masterKeyId: 'bench',
+};
+const material: WalletKeyMaterial = {
+  secretBytes: new Uint8Array(50),
+  address: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94',
+  publicKey: null,
+  entropyType: 'hd',
+  derivationPath: "m/44'/60'/0'/0/0",
+  walletIndex: 0,
+};
+const archivedAt = 1_763_719_200;
+const firstAtMs = 1_700_000_000_000;
+
+/** Times grow with the numbers in the ids, so that pages have an order. */
+export function timeOf(id: string): number {
+  return firstAtMs + Number(id.slice(1));
+}
+
+/** `w` and 23 digits. */
+export function idOf(number: number): string {
+  return `w${String(number).padStart(23, '0')}`;
+}
+
+function eventOf(id: string): object {
+  return { wallet_id: id, wallet_address: material.address, chain_type: 'ethereum', archived_at: archivedAt };
+}
+
+/** Our verbs on our unit of work, as a request runs them. */
+export function oursOn(database: Database): StorageSubject {
+  const openUnit = unitsOf(database);
+  const contextOf = (em: OperationContext['em'], id: string): OperationContext =>
+    ({
+      em,
+      app: { id: credentials.appId, name: '' },
+      nowMs: timeOf(id),
+      ids: { cuid2: () => id },
+      vault: { seal: async () => sealed },
+    }) as unknown as OperationContext;
+  return {
+    async create(id) {
+      const unit = await openUnit(true);
+      const context = contextOf(unit.em, id);
+      await insertWallet(context, { chainType: 'ethereum', ownerId: null }, material);
+      await recordEvent(context, 'wallet.archived', eventOf(id));
+      await unit.commit();
+    },
+    async get(id) {
+      const unit = await openUnit(false);
+      await findWallet(contextOf(unit.em, id), id);
+    },
+    async page(id) {
+      const unit = await openUnit(false);
+      const { wallets } = await listWallets(contextOf(unit.em, id), {}, { cursor: id, limit: PAGE });
+      requirePage(wallets.length);
+    },
+  };
+}
+
+/** A page that is not full was not worth measuring. */
+export function requirePage(length: number): void {
+  if (length !== PAGE) throw new Error(`a page has ${length} wallets`);
+}
+
+/** `?` for SQLite. */
+export const plainStatements = {
+  wallet: insertStatement('wallets', walletColumns),
+  key: insertStatement('wallet_keys', walletKeyColumns),
+  event: insertStatement('outbox_events', ['id', 'app_id', 'type', 'payload', 'resource_id', 'created_at_ms']),
+  get: `select ${walletColumns.join(', ')} from wallets where app_id = ? and id = ?`,
+  cursor: 'select created_at_ms from wallets where id = ? and app_id = ?',
+  page: `select ${walletColumns.join(', ')} from wallets where app_id = ? and archived_at_ms is null
+    and (created_at_ms, id) < (?, ?) order by created_at_ms desc, id desc limit ?`,
+};
+
+/** The values of `plainStatements`, in order. */
+export function walletValues(id: string): unknown[] {
+  const row: Partial<Record<(typeof walletColumns)[number], unknown>> = {
+    id,
+    app_id: credentials.appId,
+    chain_type: 'ethereum',
+    address: material.address,
+    additional_signers: '[]',
+    created_at_ms: timeOf(id),
+  };
+  return walletColumns.map((column) => row[column] ?? null);
+}
+
+export function keyValues(id: string): unknown[] {
+  const { entropyType, derivationPath, walletIndex } = material;
+  return [
+    ...[id, sealed.sealedSecret, sealed.wrappedDataKey, sealed.masterKeyId],
+    ...[entropyType, derivationPath, walletIndex],
+  ];
+}
+
+export function eventValues(id: string): unknown[] {
+  const payload = JSON.stringify({ type: 'wallet.archived', ...eventOf(id) });
+  return [`msg_${id}`, credentials.appId, 'wallet.archived', payload, id, timeOf(id)];
+}

@@ -1,0 +1,21 @@
+import { hash } from 'node:crypto';
+import { localMasterKey } from '../adapters/master-key-local.ts';
+import { transitMasterKey } from '../adapters/master-key-transit.ts';
+import { createMasterKeyVault, type MasterKey, type MasterKeyVault } from '../adapters/vault-master-key.ts';
+import type { ServeConfig } from '../config.ts';
+import type { Entropy } from '../services.ts';
+
+/** The vault of production: a management service's key or a local one is current, earlier local keys still open. */
+export function productionVault(
+  { local, transit }: ServeConfig['masterKeys'],
+  entropy: Entropy,
+): MasterKeyVault {
+  const keys: MasterKey[] = local.map((key) =>
+    // Named by its digest, so that a row tells which key it needs and nothing about it.
+    localMasterKey(hash('sha256', key).slice(0, 16), key, entropy),
+  );
+  if (transit !== undefined) keys.unshift(transitMasterKey(transit));
+  const [current, ...earlier] = keys;
+  if (current === undefined) throw new Error('no master key is configured');
+  return createMasterKeyVault({ masterKeys: [current, ...earlier], entropy });
+}

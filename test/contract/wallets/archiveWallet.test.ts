@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import type { Tables } from '../../../src/storage/entities.ts';
+import { call, refusal } from '../../support/call.ts';
+import { startSandbox } from '../../support/sandbox.ts';
+
+const nowMs = Date.UTC(2026, 0, 1);
+const path = { wallet_id: 'ext_wal_acme-ethereum' };
+const notFound = { status: 404, body: { error: 'Wallet not found' } };
+
+test('an archived wallet is shown as it was, with the time, and does nothing more', async () => {
+  await using sandbox = await startSandbox();
+  const { body: before } = await call(sandbox, 'getWallet', { path });
+  const { body: archived } = await call(sandbox, 'archiveWallet', { path });
+  expect(archived).toEqual({ ...before, archived_at: nowMs });
+
+  const message = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
+  expect(await refusal(sandbox, 'archiveWallet', { path })).toEqual(notFound);
+  expect(await refusal(sandbox, 'walletRpc', { path, body: message })).toEqual(notFound);
+  expect(await refusal(sandbox, 'updateWallet', { path, body: { display_name: 'Late' } })).toEqual(notFound);
+  const entity = { type: 'user', id: 'did:service:cnobody' };
+  expect(await refusal(sandbox, 'assignWalletEntity', { path, body: entity })).toEqual(notFound);
+});
+
+test('the event is recorded with the change', async () => {
+  await using sandbox = await startSandbox();
+  const { body: wallet } = await call(sandbox, 'archiveWallet', { path });
+  const events = await sandbox.database.orm.em
+    .fork()
+    .getKysely<Tables>()
+    .selectFrom('outbox_events')
+    .select(['id', 'app_id', 'type', 'payload', 'resource_id', 'created_at_ms'])
+    .where('type', '=', 'wallet.archived')
+    .execute();
+  expect(events.map((event) => ({ ...event, payload: JSON.parse(event.payload) }))).toEqual([
+    {
+      id: expect.stringMatching(/^msg_[a-z][0-9a-z]{23}$/),
+      app_id: sandbox.appId,
+      type: 'wallet.archived',
+      payload: {
+        type: 'wallet.archived',
+        wallet_id: wallet.id,
+        wallet_address: wallet.address,
+        chain_type: 'ethereum',
+        archived_at: nowMs / 1000,
+      },
+      resource_id: wallet.id,
+      created_at_ms: nowMs,
+    },
+  ]);
+});

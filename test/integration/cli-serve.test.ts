@@ -1,0 +1,168 @@
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { Agent } from 'undici';
+import { beforeAll, expect, test } from 'vitest';
+import { makeCertificate, type ServerCertificate } from '../../src/adapters/certificate.ts';
+import { systemClock } from '../../src/adapters/clock.ts';
+import { systemEntropy } from '../../src/adapters/entropy.ts';
+import { freshPostgres } from '../support/databases.ts';
+import { runCustos, startCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
+
+const folder = temporaryFolder();
+let certificate: ServerCertificate;
+let settings: Record<string, string>;
+
+beforeAll(async () => {
+  certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
+  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
+  writeFileSync(join(folder, 'key.pem'), certificate.key);
+  settings = {
+    DATABASE_URL: await freshPostgres(),
+    CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
+    CUSTOS_TLS_KEY: join(folder, 'key.pem'),
+    CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
+    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
+    CUSTOS_HOST: '127.0.0.1',
+    CUSTOS_PORT: '0',
+    CUSTOS_ADMIN_PORT: '0',
+  };
+});
+
+interface ReadyLine {
+  msg: string;
+  url: string;
+  admin: string;
+}
+
+/** Starts the production server and returns what its log says of it. */
+async function serve(env: Record<string, string>) {
+  const custos = await startCustos(['serve'], { env });
+  const lines = (): ReadyLine[] => {
+    const printed = custos.output().stdout.trim();
+    return printed === '' ? [] : printed.split('\n').map((line) => JSON.parse(line) as ReadyLine);
+  };
+  const isReady = (): boolean => lines().some(({ msg }) => msg === 'ready');
+  await waitFor(() => isReady() || custos.process.exitCode !== null);
+  if (!isReady()) throw new Error(`serve ended: ${(await custos.ended()).stderr}`);
+  return { ...custos, lines, ready: lines().find(({ msg }) => msg === 'ready')! };
+}
+
+interface App {
+  id: string;
+  secret: string;
+}
+
+async function call<Body>(
+  url: string,
+  { id, secret }: App,
+  body?: object,
+): Promise<{ status: number; body: Body }> {
+  const agent = new Agent({ connect: { ca: certificate.ca } });
+  const answer = await agent.request({
+    origin: new URL(url).origin,
+    path: new URL(url).pathname,
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
+      'service-app-id': id,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  const parsed = (await answer.body.json()) as Body;
+  await agent.destroy();
+  return { status: answer.statusCode, body: parsed };
+}
+
+/** The URL of a database without any table. */
+async function emptyPostgres(): Promise<string> {
+  const url = new URL(await freshPostgres());
+  const client = new Client({ connectionString: url.href });
+  await client.connect();
+  const name = `${url.pathname.slice(1)}_empty`;
+  await client.query(`create database ${name}`);
+  await client.end();
+  return Object.assign(url, { pathname: `/${name}` }).href;
+}
+
+test('a database is migrated once, and serve waits for it', async () => {
+  const env = { ...settings, DATABASE_URL: await emptyPostgres() };
+  const early = await runCustos(['serve'], { env });
+  expect(early.code).toBe(1);
+  expect(early.stderr).toMatch(
+    /^custos: the database lacks \d+ migration\(s\) of this version; run `custos migrate` first\n$/,
+  );
+  const check = await runCustos(['migrate', '--check'], { env });
+  expect(check.code).toBe(1);
+  expect(check.stdout).toMatch(/^missing {2}\S+/);
+  const run = await runCustos(['migrate'], { env });
+  expect(run.code).toBe(0);
+  expect(run.stdout).toBe(check.stdout.replaceAll('missing', 'run'));
+  const again = await runCustos(['migrate'], { env });
+  expect(again).toMatchObject({ code: 0, stdout: 'the schema is up to date\n' });
+  expect((await runCustos(['migrate', '--check'], { env })).code).toBe(0);
+});
+
+test('an app made by the command line makes a wallet and signs, over restarts', async () => {
+  const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env: settings });
+  const app = JSON.parse(created.stdout) as App;
+  const first = await serve(settings);
+  const wallet = await call<{ id: string }>(`${first.ready.url}/v1/wallets`, app, { chain_type: 'ethereum' });
+  expect(wallet.status).toBe(200);
+  const rpc = `/v1/wallets/${wallet.body.id}/rpc`;
+  const signing = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
+  const signed = await call(first.ready.url + rpc, app, signing);
+  expect(signed.status).toBe(200);
+  const { code, stdout } = await first.stop();
+  expect(code).toBe(0);
+  expect(first.lines().at(-1)?.msg).toBe('stopped');
+  for (const secret of [app.secret, settings.CUSTOS_MASTER_KEY!, 'hello'])
+    expect(stdout).not.toContain(secret);
+
+  const second = await serve(settings);
+  expect(await call(second.ready.url + rpc, app, signing)).toEqual(signed);
+  const rotated = await runCustos(['apps', 'rotate-secret', app.id, '--overlap', '3600', '--json'], {
+    env: settings,
+  });
+  const newer = JSON.parse(rotated.stdout) as App;
+  for (const each of [app, newer]) {
+    expect((await call(second.ready.url + rpc, each, signing)).status).toBe(200);
+  }
+  const listed = await runCustos(['apps', 'list'], { env: settings });
+  expect(listed.stdout).toMatch(new RegExp(`^${app.id}  \\d{4}-.*Z  Globex\n$`));
+  expect((await second.stop()).code).toBe(0);
+});
+
+test('another master key is noticed at the start', async () => {
+  const env = { ...settings, DATABASE_URL: await freshPostgres() };
+  await (await serve(env)).stop();
+  const { code, stderr } = await runCustos(['serve'], {
+    env: { ...env, CUSTOS_MASTER_KEY: 'ab'.repeat(32) },
+  });
+  expect(code).toBe(1);
+  expect(stderr).toContain('the wallets of this database are sealed under another master key');
+  expect(stderr).toContain('start with the master key that they were made with');
+});
+
+test('behind a trusted proxy the scheme that it names counts', async () => {
+  const { CUSTOS_TLS_CERT: _cert, CUSTOS_TLS_KEY: _key, ...rest } = settings;
+  const custos = await serve({ ...rest, CUSTOS_TRUST_PROXY: '127.0.0.1' });
+  expect(custos.ready.url).toMatch(/^http:/);
+  const statusOf = async (headers: Record<string, string>) =>
+    (await fetch(`${custos.ready.url}/openapi.json`, { headers })).status;
+  expect(await statusOf({ 'x-forwarded-proto': 'https' })).toBe(200);
+  expect(await statusOf({ 'x-forwarded-proto': 'http' })).toBe(403);
+  expect(await statusOf({})).toBe(403);
+  expect(await (await fetch(`${custos.ready.admin}/readyz`)).json()).toEqual({ status: 'ready' });
+  await custos.stop();
+});
+
+test('there is no control plane', async () => {
+  const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env: settings });
+  const custos = await serve(settings);
+  const { status } = await call(`${custos.ready.url}/_sandbox/reset`, JSON.parse(created.stdout) as App, {});
+  expect(status).toBe(404);
+  await custos.stop();
+});

@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { acmeApp } from '../../mocks/apps.ts';
+import { call, refusal } from '../support/call.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+
+const startMs = Date.UTC(2026, 0, 1);
+let sandbox: TestSandbox;
+
+beforeAll(async () => {
+  sandbox = await startSandbox();
+});
+
+afterAll(() => sandbox[Symbol.asyncDispose]());
+
+beforeEach(() => sandbox.reset());
+
+/** Calls the control plane, which asks for no credentials. */
+async function control(method: 'GET' | 'POST' | 'PUT', path: string, body?: object, headers = {}) {
+  const answer = await sandbox.dispatcher.request({
+    origin: sandbox.baseUrl,
+    path: `/_sandbox${path}`,
+    method,
+    headers: body === undefined ? headers : { 'content-type': 'application/json', ...headers },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  return { status: answer.statusCode, body: (await answer.body.json()) as Record<string, unknown> };
+}
+
+describe('the clock', () => {
+  test('a seeded sandbox stands still at the beginning of 2026', async () => {
+    expect(await control('GET', '/clock')).toEqual({
+      status: 200,
+      body: { now_ms: startMs, now: '2026-01-01T00:00:00.000Z', frozen: true },
+    });
+  });
+
+  test('setting, moving and stopping happen in this order, and operations see it', async () => {
+    const moved = await control('PUT', '/clock', {
+      frozen: true,
+      advance_ms: 500,
+      now_ms: 1_800_000_000_000,
+    });
+    expect(moved.body).toEqual({ now_ms: 1_800_000_000_500, now: '2027-01-15T08:00:00.500Z', frozen: true });
+    const wallet = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    expect(wallet.body.created_at).toBe(1_800_000_000_500);
+  });
+
+  test('a clock that is let go runs', async () => {
+    await control('PUT', '/clock', { frozen: false });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const { body } = await control('GET', '/clock');
+    expect(body.frozen).toBe(false);
+    expect(body.now_ms).toBeGreaterThan(startMs + 10);
+    expect(body.now_ms).toBeLessThan(startMs + 60_000);
+  });
+
+  test('a request that expires is let in before and refused after', async () => {
+    const options = { expiryMs: startMs + 60_000 };
+    await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } }, options);
+    await control('PUT', '/clock', { advance_ms: 60_001 });
+    const { body } = await refusal(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } }, options);
+    expect(body.code).toBe('request_expired');
+  });
+
+  test.each([
+    [{}, ''],
+    [{ now: 5 }, '/now'],
+    [{ now_ms: 'tomorrow' }, '/now_ms'],
+    [{ advance_ms: 0.5 }, '/advance_ms'],
+    [{ now_ms: 0, advance_ms: -1 }, '/advance_ms'],
+  ])('%j is refused', async (body, pointer) => {
+    const { status, body: refused } = await control('PUT', '/clock', body);
+    expect({ status, code: refused.code }).toEqual({ status: 400, code: 'invalid_data' });
+    expect(refused.data).toMatchObject({ issues: [{ pointer }] });
+    expect((await control('GET', '/clock')).body.now_ms).toBe(startMs);
+  });
+});
+
+describe('a reset', () => {
+  test('goes back to the seeds, quickly, and draws the same again', async () => {
+    const [before, first] = [await listIds(), await makeWalletId()];
+    await control('PUT', '/clock', { advance_ms: 1_000 });
+    await control('POST', '/apps', { name: 'Globex' });
+    expect(await control('POST', '/reset')).toEqual({ status: 200, body: { reset: true, now_ms: startMs } });
+    expect(await listIds()).toEqual(before);
+    expect(await makeWalletId()).toBe(first);
+    expect(((await control('GET', '/apps')).body.data as unknown[]).length).toBe(1);
+
+    const durationsMs: number[] = [];
+    for (let count = 0; count < 10; count += 1) {
+      const beganMs = performance.now();
+      await sandbox.reset();
+      durationsMs.push(performance.now() - beganMs);
+    }
+    // The goal is 20 ms; other programs on the machine may slow down some, not all.
+    expect(Math.min(...durationsMs)).toBeLessThan(20);
+  });
+
+  async function makeWalletId(): Promise<string> {
+    return (await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } })).body.id;
+  }
+
+  async function listIds(): Promise<string[]> {
+    return (await call(sandbox, 'listWallets', {})).body.data.map(({ id }) => id);
+  }
+});
+
+describe('apps', () => {
+  test('an app is made, and its credentials work at once and only for itself', async () => {
+    const made = await control('POST', '/apps', {
+      name: 'Globex',
+      settings: { allowed_origins: ['https://globex.example'] },
+    });
+    expect(made).toEqual({
+      status: 200,
+      body: {
+        id: expect.stringMatching(/^c[0-9a-z]{24}$/),
+        name: 'Globex',
+        created_at_ms: startMs,
+        settings: { allowed_origins: ['https://globex.example'] },
+        secret: expect.any(String),
+      },
+    });
+    const globex = { ...sandbox, appId: made.body.id as string, appSecret: made.body.secret as string };
+    expect((await call(globex, 'listWallets', {})).body.data).toEqual([]);
+    const listed = await control('GET', '/apps');
+    expect((listed.body.data as { id: string }[]).map(({ id }) => id).sort()).toEqual(
+      [acmeApp.id, globex.appId].sort(),
+    );
+    expect(JSON.stringify(listed.body)).not.toContain(globex.appSecret);
+  });
+
+  test('an id is taken once', async () => {
+    const { status, body } = await control('POST', '/apps', { id: acmeApp.id });
+    expect({ status, code: body.code }).toEqual({ status: 409, code: 'resource_already_exists' });
+  });
+
+  test('settings are changed one by one, and checked', async () => {
+    const path = `/apps/${acmeApp.id}`;
+    await control('PUT', path, { settings: { theme: 'dark', allowed_origins: ['https://acme.example'] } });
+    const changed = await control('PUT', path, {
+      name: 'Acme Ltd',
+      settings: { theme: null, test_accounts: null },
+    });
+    expect(changed.body).toEqual({
+      id: acmeApp.id,
+      name: 'Acme Ltd',
+      created_at_ms: startMs,
+      settings: { allowed_origins: ['https://acme.example'] },
+    });
+    const wrong = await control('PUT', path, { settings: { allowed_origins: ['acme'] } });
+    expect({ status: wrong.status, code: wrong.body.code }).toEqual({ status: 400, code: 'invalid_data' });
+    expect((await control('PUT', '/apps/nobody', { name: 'x' })).status).toBe(404);
+  });
+});
+
+describe('strangers find no control plane', () => {
+  test.each([
+    ['a page of another site', { origin: 'https://evil.example' }],
+    ['a name that was made to point here', { host: 'evil.example' }],
+  ])('%s', async (_who, headers) => {
+    expect(await control('GET', '/clock', undefined, headers)).toEqual({
+      status: 404,
+      body: { error: 'Not found' },
+    });
+  });
+
+  test('pages of the sandbox itself are no strangers', async () => {
+    expect((await control('GET', '/clock', undefined, { origin: sandbox.baseUrl })).status).toBe(200);
+  });
+
+  test('an unknown route and a wrong method are told apart', async () => {
+    expect((await control('GET', '/nothing')).status).toBe(404);
+    expect((await control('GET', '/reset')).status).toBe(405);
+  });
+});

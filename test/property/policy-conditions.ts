@@ -1,0 +1,286 @@
+import fc from 'fast-check';
+import type { ConditionInput } from '../../src/policy/source.ts';
+import { callableAbi, calldataFields, messageTypeMaps } from './policy-calldata.ts';
+
+/** Small pools, so that what conditions name and what requests hold often meet. */
+export const numbers = [
+  '0',
+  '1',
+  '2',
+  '99',
+  '100',
+  '101',
+  '9007199254740993',
+  `${2n ** 64n - 1n}`,
+  `${2n ** 256n - 1n}`,
+];
+export const decimals = [
+  '0',
+  '0.5',
+  '1.5',
+  '1.50',
+  '01.5',
+  '100',
+  '100.000000000000000001',
+  '99.999999999999999999',
+];
+export const evmAddresses = [
+  '0x000000000000000000000000000000000000dEaD',
+  '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+  '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045',
+];
+export const tronAddresses = [
+  ['41a614f803b6fd780986a42c78ec9c7f77e6ded13c', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'],
+  ['413487b63d30b5b2c87fb7ffa8bcfade38eaac1abe', 'TEkxiTehnzSmSe2XqrBj4w32RUN966rdz8'],
+] as const;
+export const solanaAddresses = [
+  '11111111111111111111111111111111',
+  'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
+  'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+];
+export const xrplAddresses = ['rHb9CJAWyB4rj91VRWn96DkukG4bwdtyTh', 'rvYAfWj5gh67oV6fW32ZzP3Aw4Eubs59B'];
+export const suiAddresses = ['0x2', `0x${'0'.repeat(63)}5`, `0x${'Ab'.repeat(32)}`];
+export const texts = ['', 'a', 'A', 'pay', 'Pay the bill', 'true', '0xAbC', '100', 'USD'];
+export const bytesTexts = ['0x', '0xab', '0xDEADBEEF', `0x${'11'.repeat(32)}`];
+export const setIds = ['setsetsetsetsetsetset001', 'setsetsetsetsetsetset002', 'setsetsetsetsetsetset404'];
+export const totalIds = ['total1', 'total2', 'total404'];
+
+export type Kind = keyof typeof spellings;
+
+const anyCase = (text: string): string[] => [text, text.toLowerCase(), `0x${text.slice(2).toUpperCase()}`];
+const spellings = {
+  number: numbers.flatMap((text) => [
+    text,
+    `0x${BigInt(text).toString(16)}`,
+    `0x${BigInt(text).toString(16).toUpperCase()}`,
+  ]),
+  decimal: decimals,
+  boolean: ['true', 'false'],
+  evm: evmAddresses.flatMap(anyCase),
+  tron: tronAddresses.flat(),
+  solana: solanaAddresses,
+  xrpl: xrplAddresses,
+  sui: suiAddresses,
+  bytes: bytesTexts.flatMap(anyCase),
+  text: texts,
+  name: [
+    'Transfer',
+    'TransferChecked',
+    'Approve',
+    'transfer',
+    'approve',
+    'payMany',
+    'deposit',
+    'Payment',
+    'TrustSet',
+    'SplitCoins',
+  ],
+  command: ['TransferObjects', 'SplitCoins', 'MergeCoins'],
+};
+
+const EQUALITY = ['eq', 'neq', 'in', 'in_condition_set'];
+const ORDERING = [...EQUALITY, 'gt', 'gte', 'lt', 'lte'];
+const operatorsOf = (kind: Kind): string[] => (kind === 'number' || kind === 'decimal' ? ORDERING : EQUALITY);
+
+interface Field {
+  readonly field_source: string;
+  readonly field: string;
+  readonly kind: Kind;
+  readonly operators?: readonly string[];
+  readonly extra?: Partial<ConditionInput>;
+}
+
+const fieldsOf = (
+  field_source: string,
+  kinds: Readonly<Record<string, Kind>>,
+  operators?: string[],
+): Field[] =>
+  Object.entries(kinds).map(([field, kind]) => ({
+    field_source,
+    field,
+    kind,
+    ...(operators && { operators }),
+  }));
+
+const xrplAmount = (name: string): Record<string, Kind> => ({
+  [`${name}.drops`]: 'number',
+  [`${name}.value`]: 'decimal',
+  [`${name}.currency`]: 'text',
+  [`${name}.issuer`]: 'xrpl',
+});
+
+/** Always there, whatever the method: what is true or false of every request. */
+const everywhere: readonly Field[] = fieldsOf('system', { current_unix_timestamp: 'number' });
+const totals = fieldsOf(
+  'reference',
+  Object.fromEntries(totalIds.map((id) => [`aggregation.${id}`, 'number' as const])),
+  ORDERING.filter((operator) => operator !== 'in_condition_set'),
+);
+const ethereumCall: readonly Field[] = [
+  ...fieldsOf('ethereum_transaction', { to: 'evm', value: 'number', chain_id: 'number' }),
+  ...calldataFields.map(
+    ([field, kind]): Field => ({
+      field_source: 'ethereum_calldata',
+      field,
+      kind,
+      extra: { abi: callableAbi },
+    }),
+  ),
+];
+const tempo: readonly Field[] = [
+  ...fieldsOf('tempo_transaction', {
+    fee_token: 'evm',
+    nonce_key: 'number',
+    valid_before: 'number',
+    valid_after: 'number',
+  }),
+  ...fieldsOf('tempo_transaction', { fee_payer_signature: 'boolean' }, ['eq']),
+];
+const typedData: readonly Field[] = [
+  ...fieldsOf('ethereum_typed_data_domain', {
+    chainId: 'number',
+    chain_id: 'number',
+    verifyingContract: 'evm',
+    verifying_contract: 'evm',
+  }),
+  ...messageTypeMaps.flatMap((typed_data) =>
+    (
+      [
+        ['to', 'evm'],
+        ['amount', 'number'],
+        ['note', 'text'],
+        ['final', 'boolean'],
+        ['legs.to', 'evm'],
+        ['legs.0.amount', 'number'],
+        ['legs.amount', 'number'],
+      ] as const
+    ).map(
+      ([field, kind]): Field => ({
+        field_source: 'ethereum_typed_data_message',
+        field,
+        kind,
+        extra: { typed_data },
+      }),
+    ),
+  ),
+];
+const message: readonly Field[] = [
+  ...fieldsOf('message', { content: 'text' }, [...EQUALITY, 'contains', 'starts_with', 'ends_with']),
+  ...fieldsOf('message', { byte_length: 'number' }, ['eq', 'gt', 'gte', 'lt', 'lte']),
+];
+const solana: readonly Field[] = [
+  ...fieldsOf('solana_program_instruction', { programId: 'solana' }),
+  ...fieldsOf('solana_system_program_instruction', {
+    instructionName: 'name',
+    'Transfer.from': 'solana',
+    'Transfer.to': 'solana',
+    'Transfer.lamports': 'number',
+  }),
+  ...fieldsOf('solana_token_program_instruction', {
+    instructionName: 'name',
+    'Transfer.amount': 'number',
+    'TransferChecked.mint': 'solana',
+    'TransferChecked.amount': 'number',
+    'CloseAccount.destination': 'solana',
+  }),
+];
+const tron: readonly Field[] = [
+  ...fieldsOf('tron_transaction', {
+    'TransferContract.to_address': 'tron',
+    'TransferContract.amount': 'number',
+    'TriggerSmartContract.contract_address': 'tron',
+    'TriggerSmartContract.call_value': 'number',
+  }),
+  ...calldataFields.map(
+    ([field, kind]): Field => ({
+      field_source: 'tron_trigger_smart_contract_data',
+      field,
+      kind,
+      extra: { abi: callableAbi },
+    }),
+  ),
+];
+const xrpl: readonly Field[] = fieldsOf('xrpl_transaction', {
+  TransactionType: 'name',
+  'Payment.Destination': 'xrpl',
+  'Payment.DestinationTag': 'number',
+  ...xrplAmount('Payment.Amount'),
+  ...xrplAmount('OfferCreate.TakerPays'),
+  'TrustSet.LimitAmount.value': 'decimal',
+  'TrustSet.QualityIn': 'number',
+});
+const sui: readonly Field[] = [
+  ...fieldsOf('sui_transaction_command', { commandName: 'command' }, ['eq', 'in']),
+  ...fieldsOf('sui_transfer_objects_command', { recipient: 'sui', amount: 'number' }),
+];
+const walletAction: readonly Field[] = [
+  ...fieldsOf('action_request_body', {
+    'source.asset': 'text',
+    'destination.address': 'evm',
+    vault_id: 'text',
+  }),
+  ...fieldsOf('action_request_body', { 'source.amount': 'decimal', raw_amount: 'decimal' }, [
+    'eq',
+    'gt',
+    'gte',
+    'lt',
+    'lte',
+  ]),
+];
+
+/** The families of requests: a chain, a method of it, and the fields that its rules can speak of. */
+export const families = [
+  {
+    chain: 'ethereum',
+    method: 'eth_signTransaction',
+    units: 'call',
+    fields: [...ethereumCall, ...tempo, ...totals],
+  },
+  { chain: 'ethereum', method: 'wallet_sendCalls', units: 'call', fields: ethereumCall },
+  { chain: 'ethereum', method: 'eth_signTypedData_v4', units: 'typedData', fields: typedData },
+  { chain: 'ethereum', method: 'personal_sign', units: 'message', fields: message },
+  { chain: 'ethereum', method: 'transfer', units: 'walletAction', fields: walletAction },
+  {
+    chain: 'ethereum',
+    method: 'eth_sign7702Authorization',
+    units: 'authorization',
+    fields: fieldsOf('ethereum_7702_authorization', { contract: 'evm' }),
+  },
+  { chain: 'solana', method: 'signTransaction', units: 'solana', fields: solana },
+  { chain: 'tron', method: 'tron_signTransaction', units: 'tron', fields: tron },
+  { chain: 'xrpl', method: 'xrpl_signTransaction', units: 'xrpl', fields: xrpl },
+  { chain: 'sui', method: 'signTransactionBytes', units: 'sui', fields: sui },
+] as const satisfies readonly { chain: string; method: string; units: string; fields: readonly Field[] }[];
+
+export type Family = (typeof families)[number];
+
+/** A condition on one of these fields, with a value that its kind can have. */
+export function conditionOn(fields: readonly Field[]): fc.Arbitrary<ConditionInput> {
+  return fc
+    .constantFrom(...fields, ...everywhere)
+    .chain(({ field_source, field, kind, operators, extra }) =>
+      fc
+        .constantFrom(...(operators ?? operatorsOf(kind)))
+        .chain((operator) =>
+          valueFor(operator, kind).map(
+            (value) => ({ field_source, field, operator, value, ...extra }) as ConditionInput,
+          ),
+        ),
+    );
+}
+
+function valueFor(operator: string, kind: Kind): fc.Arbitrary<string | string[]> {
+  if (operator === 'in_condition_set') return fc.constantFrom(...setIds);
+  const value = fc.constantFrom(...spellings[kind]);
+  return operator === 'in' ? fc.array(value, { minLength: 1, maxLength: 3 }) : value;
+}
+
+/** What condition sets may hold: every kind's spellings, mixed. */
+export const setItems: fc.Arbitrary<string[]> = fc.array(
+  fc.constantFrom(
+    ...Object.values(spellings)
+      .flat()
+      .filter((text) => !/^0\d|\.\d*0$/.test(text)),
+  ),
+  { maxLength: 12 },
+);

@@ -1,0 +1,217 @@
+import fc from 'fast-check';
+import type { ActionUnit, PolicyFacts, SetCandidate, SolanaAccount } from '../../src/policy/action.ts';
+import type { World } from '../unit/policy/oracle.ts';
+import { calldatas, messageTypeMaps } from './policy-calldata.ts';
+import {
+  decimals,
+  evmAddresses,
+  type Family,
+  numbers,
+  setIds,
+  setItems,
+  solanaAddresses,
+  suiAddresses,
+  texts,
+  totalIds,
+  tronAddresses,
+  xrplAddresses,
+} from './policy-conditions.ts';
+
+const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
+  fc.option(arbitrary, { nil: undefined });
+const integer = fc.constantFrom(...numbers.map(BigInt));
+const evm = fc.constantFrom(...evmAddresses.flatMap((text) => [text, text.toLowerCase()]));
+const text = fc.constantFrom(...texts);
+/** JSON that fits no field: what a decoder would never give, and evaluation must bear. */
+const nonsense = fc.constantFrom<unknown>(
+  null,
+  1.5,
+  -1,
+  '',
+  'x',
+  '0x',
+  [],
+  ['1', '2'],
+  {},
+  { toString: 1, valueOf: 1 },
+  { length: 2 },
+  true,
+  '1e3',
+  '-5',
+);
+const orNonsense = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
+  fc.oneof({ arbitrary, weight: 8 }, { arbitrary: nonsense, weight: 1 });
+
+const call = fc.record({
+  label: fc.constant('call'),
+  ethereumCall: fc.record({
+    to: maybe(evm),
+    value: integer,
+    chainId: maybe(integer),
+    data: fc.constantFrom(...calldatas),
+  }),
+  tempo: maybe(
+    fc.record({
+      feeToken: maybe(evm),
+      hasFeePayerSignature: fc.boolean(),
+      nonceKey: maybe(integer),
+      validBefore: maybe(integer),
+      validAfter: maybe(integer),
+    }),
+  ),
+});
+
+const leg = orNonsense(
+  fc.record({ to: orNonsense(evm), amount: orNonsense(fc.constantFrom(...numbers, 1, 100)) }),
+);
+const typedData = fc.record({
+  label: fc.constant('typed data'),
+  typedData: fc.record({
+    domain: fc.record({
+      chainId: orNonsense(fc.constantFrom<unknown>(1, 100, '1', '0x64', 1n, undefined)),
+      verifyingContract: orNonsense(maybe(evm)),
+    }),
+    types: fc.constantFrom(...messageTypeMaps.map(({ types }) => types)),
+    primaryType: fc.constantFrom('Payment', 'Payment', 'Payment', 'Leg'),
+    message: fc.record(
+      {
+        to: orNonsense(evm),
+        amount: orNonsense(fc.constantFrom<unknown>(...numbers, 100, 101n)),
+        note: orNonsense(text),
+        final: orNonsense(fc.boolean()),
+        legs: orNonsense(fc.array(leg, { maxLength: 2 })),
+      },
+      { requiredKeys: [] },
+    ),
+  }),
+});
+
+const message = fc.record({
+  label: fc.constant('message'),
+  messageBytes: fc.oneof(
+    text.map((content) => new TextEncoder().encode(content)),
+    fc.constantFrom(Uint8Array.of(0xff), Uint8Array.of(0x61, 0xc0), Uint8Array.of(0xef, 0xbb, 0xbf, 0x61)),
+  ),
+});
+
+const account: fc.Arbitrary<SolanaAccount> = fc.oneof(
+  { arbitrary: fc.constantFrom(...solanaAddresses), weight: 6 },
+  { arbitrary: fc.constant({ behindLookupTable: true } as const), weight: 1 },
+);
+const solana = fc.record({
+  label: fc.constant('instruction'),
+  solanaInstruction: fc.record({
+    programId: account,
+    program: fc.constantFrom('system', 'token', 'other'),
+    name: fc.constantFrom('Transfer', 'TransferChecked', 'CloseAccount', 'Approve', undefined),
+    fields: fc.record(
+      { from: account, to: account, mint: account, destination: account, amount: integer, lamports: integer },
+      { requiredKeys: [] },
+    ),
+  }),
+});
+
+const tron = fc.record({
+  label: fc.constant('contract'),
+  tronContract: fc.record({
+    type: fc.constantFrom('TransferContract', 'TriggerSmartContract'),
+    fields: fc.record(
+      {
+        to_address: fc.constantFrom(...tronAddresses.map(([hex]) => hex), '', '41AB'),
+        contract_address: fc.constantFrom(...tronAddresses.map(([hex]) => hex)),
+        amount: integer,
+        call_value: integer,
+      },
+      { requiredKeys: [] },
+    ) as fc.Arbitrary<Record<string, bigint | string>>,
+    data: maybe(fc.constantFrom(...calldatas)),
+  }),
+});
+
+const issued = fc.record(
+  {
+    value: orNonsense(fc.constantFrom(...decimals)),
+    currency: orNonsense(fc.constantFrom('USD', 'EUR')),
+    issuer: fc.constantFrom(...xrplAddresses),
+  },
+  { requiredKeys: [] },
+);
+const amount = orNonsense(fc.oneof(fc.constantFrom(...numbers), issued));
+const xrpl = fc.record({
+  label: fc.constant('transaction'),
+  xrplTransaction: fc.record(
+    {
+      TransactionType: orNonsense(fc.constantFrom('Payment', 'OfferCreate', 'TrustSet', 'AccountSet')),
+      Destination: orNonsense(fc.constantFrom(...xrplAddresses)),
+      DestinationTag: orNonsense(fc.constantFrom(0, 1, 99, 100)),
+      Amount: amount,
+      TakerPays: amount,
+      LimitAmount: issued,
+      QualityIn: orNonsense(fc.constantFrom(0, 100)),
+    },
+    { requiredKeys: [] },
+  ),
+});
+
+const sui = fc.record({
+  label: fc.constant('transaction'),
+  suiCommands: fc.array(
+    fc.record({
+      name: fc.constantFrom('TransferObjects', 'TransferObjects', 'SplitCoins', 'MergeCoins', undefined),
+      recipient: maybe(fc.constantFrom(...suiAddresses)),
+      amount: maybe(integer),
+    }),
+    { maxLength: 3 },
+  ),
+});
+
+const walletAction = fc.record({
+  label: fc.constant('transfer'),
+  requestBody: fc.record(
+    {
+      source: orNonsense(
+        fc.record(
+          { asset: orNonsense(text), amount: orNonsense(fc.constantFrom(...decimals)) },
+          { requiredKeys: [] },
+        ),
+      ),
+      destination: orNonsense(fc.record({ address: evm })),
+      vault_id: orNonsense(text),
+      raw_amount: orNonsense(fc.constantFrom(...decimals)),
+    },
+    { requiredKeys: [] },
+  ),
+});
+
+const authorization = evm.map((contract) => ({ label: 'authorization', authorization7702: { contract } }));
+const wellDecoded = { call, typedData, message, solana, tron, xrpl, sui, walletAction, authorization };
+
+/** A unit of the family's kind; at times one that could not be decoded, or that has none of what rules speak of. */
+export function unitOf(family: Family): fc.Arbitrary<ActionUnit> {
+  return fc.oneof(
+    { arbitrary: wellDecoded[family.units] as fc.Arbitrary<ActionUnit>, weight: 18 },
+    { arbitrary: fc.constant({ label: 'bytes', undecodable: 'of another kind' }), weight: 1 },
+    { arbitrary: fc.constant({ label: 'nothing' }), weight: 1 },
+  );
+}
+
+/** Sets and totals, of which one each is always gone; the time around the numbers of the pool. */
+export const worlds: fc.Arbitrary<World> = fc.record({
+  nowMs: fc.constantFrom(0, 999, 1000, 99_999, 100_000, 101_999, 1_763_719_200_000),
+  sets: fc.record({ [setIds[0]!]: setItems, [setIds[1]!]: setItems }),
+  totals: fc.record({ [totalIds[0]!]: integer, [totalIds[1]!]: integer }),
+});
+
+/** The world as the engine asks it: by spellings, as a table of values would answer. */
+export function factsOf({ nowMs, sets, totals }: World): PolicyFacts {
+  return {
+    nowMs,
+    aggregation: (id) => totals[id],
+    inConditionSet: (id, candidate) =>
+      sets[id] === undefined ? undefined : holdsCandidate(sets[id], candidate),
+  };
+}
+
+function holdsCandidate(items: readonly string[], { texts: spelled, ignoreCase }: SetCandidate): boolean {
+  return items.some((item) => spelled.includes(ignoreCase ? item.toLowerCase() : item));
+}

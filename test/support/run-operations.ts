@@ -1,0 +1,101 @@
+import { seededEntropy, systemEntropy } from '../../src/adapters/entropy.ts';
+import { makeIds } from '../../src/adapters/ids.ts';
+import { silentLog } from '../../src/adapters/log.ts';
+import { localMasterKey } from '../../src/adapters/master-key-local.ts';
+import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { createApp } from '../../src/domain/apps/create-app.ts';
+import { answerOnce } from '../../src/domain/idempotency/answer-once.ts';
+import { ApiError } from '../../src/errors.ts';
+import { type OperationId, type Operations, operations } from '../../src/generated/operations.ts';
+import { registry } from '../../src/generated/registry.ts';
+import { responseValidators } from '../../src/generated/response-validators.js';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { createResponseCheck } from '../../src/http/response-check.ts';
+import { createRunOperation } from '../../src/http/run-operation.ts';
+import { unitsOf } from '../../src/http/unit-of-work.ts';
+import type { OperationContext, Services } from '../../src/services.ts';
+import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
+
+/** The operations of one app on a database of its own, without the network in between. */
+export interface TestOperations extends AsyncDisposable {
+  readonly database: TestDatabase;
+  readonly services: Services;
+  readonly app: { readonly id: string; readonly name: string };
+  /** Path, query and body as the pipeline hands them over, judged by the contract already. */
+  run<Id extends OperationId>(id: Id, input: RunInput): Promise<RunAnswer<Id>>;
+  /** A context outside any request, over `em`. */
+  context(em: OperationContext['em']): OperationContext;
+}
+
+export interface RunInput {
+  readonly path?: Record<string, string>;
+  readonly query?: Record<string, unknown>;
+  readonly body?: unknown;
+}
+
+export type RunAnswer<Id extends OperationId> =
+  | { readonly status: 200 | 204; readonly body: Operations[Id]['response'] }
+  | { readonly status: 400 | 401 | 403 | 404 | 409; readonly body: ReturnType<ApiError['toBody']> };
+
+/** Times are `nowMs` all along, ids and keys come from a seed. */
+const nowMs = Date.UTC(2026, 0, 1);
+
+/** An empty app on an empty database. The pipeline's transactions, repeats and response check are the real ones. */
+export async function openOperations(kind: DatabaseKind): Promise<TestOperations> {
+  const database = await openTestDatabase(kind);
+  const entropy = seededEntropy('test');
+  const services: Services = {
+    clock: { now: () => nowMs },
+    entropy,
+    ids: makeIds(entropy),
+    vault: createMasterKeyVault({
+      masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
+      entropy: systemEntropy,
+    }),
+    log: silentLog,
+    jwks: { keys: async () => [] },
+    diagnostics: true,
+    prefix: 'service',
+  };
+  const { app } = await database.orm.em
+    .fork()
+    .transactional((em) =>
+      createApp({ ...services, em: em as OperationContext['em'], nowMs }, { name: 'Acme' }),
+    );
+  const runOperation = createRunOperation({
+    services,
+    registry,
+    openUnit: unitsOf(database),
+    idempotency: answerOnce(kind),
+    check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),
+  });
+  const proof = { signatures: [], canonicalPayloads: () => [], expiryMs: undefined, userId: undefined };
+
+  return {
+    database,
+    services,
+    app,
+    async run(id, { path = {}, query = {}, body }) {
+      const exchange = {
+        id: 'test',
+        method: operations[id].method,
+        headers: {},
+        nowMs,
+        route: { operation: operations[id], params: path },
+        app,
+        query,
+        body,
+        proof,
+      } as unknown as Exchange;
+      try {
+        const { status, text } = await runOperation(exchange);
+        return { status, body: text === undefined ? undefined : JSON.parse(text) } as RunAnswer<typeof id>;
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status >= 500) throw error;
+        return { status: error.status, body: error.toBody() } as RunAnswer<typeof id>;
+      }
+    },
+    context: (em) => ({ ...services, em, app, nowMs, requestId: 'test', proof }),
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  };
+}

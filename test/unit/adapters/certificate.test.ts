@@ -1,0 +1,95 @@
+import { X509Certificate } from 'node:crypto';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, get } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type KeptCertificate, keptCertificate } from '../../../src/adapters/certificate.ts';
+import { systemClock } from '../../../src/adapters/clock.ts';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { temporaryFolder } from '../../support/run-custos.ts';
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+function keep(folder: string, options: { hosts?: string[]; nowMs?: number } = {}): Promise<KeptCertificate> {
+  const clock = options.nowMs === undefined ? systemClock : { now: () => options.nowMs! };
+  return keptCertificate(folder, { clock, entropy: systemEntropy, hosts: options.hosts ?? [] });
+}
+
+/** What a client that trusts only the authority hears under the host name. */
+async function greet(certificate: KeptCertificate, host: string): Promise<string> {
+  const server = createServer(certificate, (_request, response) => response.end('hello'));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  try {
+    return await new Promise((resolve, reject) => {
+      const options = {
+        host: '127.0.0.1',
+        port,
+        servername: host,
+        headers: { host },
+        ca: readFileSync(certificate.caFile),
+      };
+      const checked = /^[\d.:]+$/.test(host) ? { ...options, servername: '' } : options;
+      get({ ...checked, agent: false }, (response) => {
+        response.setEncoding('utf8');
+        response.on('data', resolve);
+      }).on('error', reject);
+    });
+  } finally {
+    server.close();
+  }
+}
+
+test('clients that trust the authority trust the server, under its loopback names only', async () => {
+  const certificate = await keep(temporaryFolder());
+  expect(await greet(certificate, 'localhost')).toBe('hello');
+  expect(await greet(certificate, '127.0.0.1')).toBe('hello');
+  await expect(greet(certificate, 'acme.example')).rejects.toThrow(/altnames/);
+  const leaf = new X509Certificate(certificate.cert);
+  expect(leaf.subjectAltName?.split(', ').sort()).toEqual([
+    'DNS:localhost',
+    'IP Address:0:0:0:0:0:0:0:1',
+    'IP Address:127.0.0.1',
+  ]);
+  expect(leaf.keyUsage).toEqual(['1.3.6.1.5.5.7.3.1']);
+});
+
+test('a certificate is kept while it is good', async () => {
+  const folder = temporaryFolder();
+  const first = await keep(folder);
+  expect(await keep(folder)).toEqual(first);
+  // No private key of the authority is anywhere: nobody can make another certificate in its name.
+  expect(readFileSync(join(folder, 'certificate.json'), 'utf8').match(/BEGIN PRIVATE KEY/g)?.length).toBe(1);
+  expect(statSync(join(folder, 'certificate.json')).mode & 0o077).toBe(0);
+});
+
+test.each([
+  ['it runs out', { nowMs: Date.now() + 380 * dayMs }],
+  ['the clock stands before it', { nowMs: Date.now() - 2 * dayMs }],
+  ['it lacks a host', { hosts: ['acme.example'] }],
+])('a certificate is replaced when %s', async (_why, options) => {
+  const folder = temporaryFolder();
+  const first = await keep(folder);
+  const second = await keep(folder, options);
+  expect(second.cert).not.toBe(first.cert);
+  expect(second.caFile).not.toBe(first.caFile);
+  expect(await keep(folder, options)).toEqual(second);
+  // Clients of a server that still runs go on to find its authority.
+  expect(readFileSync(first.caFile, 'utf8')).toBe(first.ca);
+});
+
+test('a file that is no certificate is replaced', async () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, 'certificate.json'), '{"ca":"');
+  expect(await greet(await keep(folder), 'localhost')).toBe('hello');
+});
+
+test('of servers that start at once all use one certificate', async () => {
+  const folder = temporaryFolder();
+  const certificates = await Promise.all(Array.from({ length: 5 }, () => keep(folder)));
+  expect(new Set(certificates.map(({ cert }) => cert)).size).toBe(1);
+  expect(readdirSync(folder).sort()).toEqual(
+    [certificates[0]!.caFile.split('/').at(-1), 'certificate.json'].sort(),
+  );
+});

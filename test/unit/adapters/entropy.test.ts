@@ -1,0 +1,27 @@
+import { createHash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { seededEntropy, systemEntropy } from '../../../src/adapters/entropy.ts';
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+
+test('the seeded stream is ChaCha20 under the digest of the seed', async () => {
+  // An independent implementation.
+  const { chacha20 } = await import('./chacha20-of-rfc8439.ts');
+  const key = createHash('sha256').update('demo').digest();
+  expect(hex(seededEntropy('demo').bytes(200))).toBe(hex(chacha20(key, 200)));
+});
+
+test('the stream does not depend on how it is cut, and begins again after a reset', () => {
+  const [whole, parts] = [seededEntropy('demo'), seededEntropy('demo')];
+  const cut = [3, 61, 1, 64, 71].map((length) => hex(parts.bytes(length))).join('');
+  expect(cut).toBe(hex(whole.bytes(200)));
+  whole.reset();
+  expect(hex(whole.bytes(200))).toBe(cut);
+  expect(hex(seededEntropy('demo ').bytes(200))).not.toBe(cut);
+});
+
+test('the system gives as many bytes as asked for, never the same', () => {
+  expect(systemEntropy.bytes(0).length).toBe(0);
+  expect(systemEntropy.bytes(32).length).toBe(32);
+  expect(hex(systemEntropy.bytes(32))).not.toBe(hex(systemEntropy.bytes(32)));
+});

@@ -1,0 +1,155 @@
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { seededEntropy, systemEntropy } from '../../../src/adapters/entropy.ts';
+import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
+import { VaultError } from '../../../src/adapters/vault-error.ts';
+import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
+
+const current = { id: 'k2', key: randomBytes(32) };
+const former = { id: 'k1', key: randomBytes(32) };
+const binding = { walletId: 'w', appId: 'a', chainType: 'ethereum' };
+const secret = Buffer.from('a secret of thirty-three bytes...');
+
+type NamedKey = typeof current;
+
+function vaultOf(first: NamedKey, ...others: NamedKey[]) {
+  const local = ({ id, key }: NamedKey) => localMasterKey(id, key, systemEntropy);
+  return createMasterKeyVault({ masterKeys: [local(first), ...others.map(local)], entropy: systemEntropy });
+}
+
+const open = (
+  vault: ReturnType<typeof vaultOf>,
+  sealed: Awaited<ReturnType<typeof vault.seal>>,
+  under = binding,
+) => vault.withSecret(sealed, under, (bytes) => Buffer.from(bytes).toString());
+
+describe('a vault', () => {
+  test('opens what it sealed, whatever it is', async () => {
+    const vault = vaultOf(current);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uint8Array(),
+        fc.record({ walletId: fc.string(), appId: fc.string(), chainType: fc.string() }),
+        async (bytes, under) => {
+          const sealed = await vault.seal(bytes, under);
+          expect(await vault.withSecret(sealed, under, (opened) => new Uint8Array(opened))).toEqual(bytes);
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+
+  test('seals the same secret differently each time, and shows none of it', async () => {
+    const vault = vaultOf(current);
+    const [one, two] = [await vault.seal(secret, binding), await vault.seal(secret, binding)];
+    expect(one.sealedSecret).not.toEqual(two.sealedSecret);
+    expect(one.wrappedDataKey).not.toEqual(two.wrappedDataKey);
+    expect(Buffer.from(one.sealedSecret).includes(secret.subarray(0, 8))).toBe(false);
+    expect(one.masterKeyId).toBe('k2');
+    // 12-byte nonce, 16-byte tag
+    expect(one.sealedSecret).toHaveLength(secret.length + 28);
+    expect(one.wrappedDataKey).toHaveLength(60);
+  });
+
+  test('draws all its randomness from the port', async () => {
+    const draw = () => {
+      const entropy = seededEntropy('vault');
+      const masterKeys = [localMasterKey(current.id, current.key, entropy)] as const;
+      return createMasterKeyVault({ masterKeys, entropy }).seal(secret, binding);
+    };
+    expect(await draw()).toEqual(await draw());
+  });
+
+  test('opens nothing under another binding, nor when parts could run together', async () => {
+    const vault = vaultOf(current);
+    const sealed = await vault.seal(secret, binding);
+    const others = [
+      { ...binding, walletId: 'x' },
+      { ...binding, appId: 'b' },
+      { ...binding, chainType: 'solana' },
+      { walletId: 'wa', appId: '', chainType: 'ethereum' },
+      { walletId: 'a', appId: 'w', chainType: 'ethereum' },
+    ];
+    for (const other of others) await expect(open(vault, sealed, other)).rejects.toThrow(VaultError);
+    expect(await open(vault, sealed)).toBe(secret.toString());
+  });
+
+  test('opens nothing of which a single bit was changed', async () => {
+    const vault = vaultOf(current);
+    const sealed = await vault.seal(secret, binding);
+    for (const part of ['sealedSecret', 'wrappedDataKey'] as const) {
+      for (let at = 0; at < sealed[part].length; at += 1) {
+        const changed = Buffer.from(sealed[part]);
+        changed[at] = (changed[at] as number) ^ 1;
+        await expect(open(vault, { ...sealed, [part]: changed }), `${part} ${at}`).rejects.toThrow(
+          VaultError,
+        );
+      }
+      await expect(open(vault, { ...sealed, [part]: sealed[part].subarray(0, 10) })).rejects.toThrow(
+        VaultError,
+      );
+    }
+  });
+
+  test('wipes the secret when the use is over, also when it fails', async () => {
+    const vault = vaultOf(current);
+    const sealed = await vault.seal(secret, binding);
+    let seen = new Uint8Array();
+    await vault.withSecret(sealed, binding, async (bytes) => {
+      seen = bytes as Uint8Array<ArrayBuffer>;
+      await Promise.resolve();
+      expect(Buffer.from(seen).toString()).toBe(secret.toString());
+    });
+    expect(seen).toEqual(new Uint8Array(secret.length));
+    const failing = vault.withSecret(sealed, binding, (bytes) => {
+      seen = bytes as Uint8Array<ArrayBuffer>;
+      throw new Error('no');
+    });
+    await expect(failing).rejects.toThrow('no');
+    expect(Buffer.from(seen).equals(Buffer.alloc(secret.length))).toBe(true);
+  });
+});
+
+describe('master keys', () => {
+  test('a key that is rotated out still opens, and a data key moves under the current one', async () => {
+    const before = vaultOf(former);
+    const sealed = await before.seal(secret, binding);
+    const vault = vaultOf(current, former);
+    expect(await open(vault, sealed)).toBe(secret.toString());
+
+    const moved = await vault.rewrap(sealed, binding);
+    expect(moved.masterKeyId).toBe('k2');
+    expect(moved.sealedSecret).toEqual(sealed.sealedSecret);
+    expect(await open(vaultOf(current), moved)).toBe(secret.toString());
+    await expect(open(before, moved)).rejects.toThrow('master key `k2` is not configured');
+  });
+
+  test('the wrong bytes under the right name open nothing, and the error tells no more than the name', async () => {
+    const sealed = await vaultOf(current).seal(secret, binding);
+    const impostor = vaultOf({ id: 'k2', key: randomBytes(32) });
+    await expect(open(impostor, sealed)).rejects.toThrow(
+      new VaultError('a secret sealed under master key `k2` does not open for this wallet'),
+    );
+  });
+
+  test('the vault keeps a copy of its own', async () => {
+    const key = randomBytes(32);
+    const vault = vaultOf({ id: 'k', key });
+    key.fill(0);
+    expect(await open(vault, await vault.seal(secret, binding))).toBe(secret.toString());
+    await expect(open(vaultOf({ id: 'k', key }), await vault.seal(secret, binding))).rejects.toThrow(
+      VaultError,
+    );
+  });
+
+  test.each([
+    {
+      masterKeys: [{ id: 'short', key: randomBytes(31) }],
+      error: 'master key `short` must be 32 bytes, got 31',
+    },
+    { masterKeys: [current, { ...former, id: 'k2' }], error: 'two master keys have the same name' },
+  ])('refuses keys that are none: $error', ({ masterKeys, error }) => {
+    expect(() => vaultOf(...(masterKeys as [NamedKey]))).toThrow(error);
+  });
+});

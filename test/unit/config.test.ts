@@ -1,0 +1,138 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { makeCertificate } from '../../src/adapters/certificate.ts';
+import { systemClock } from '../../src/adapters/clock.ts';
+import { systemEntropy } from '../../src/adapters/entropy.ts';
+import { ConfigError, readDatabaseConfig, readSandboxConfig, readServeConfig } from '../../src/config.ts';
+import { temporaryFolder } from '../support/run-custos.ts';
+
+const folder = temporaryFolder();
+const masterKeyHex = '000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f';
+const masterKey = Buffer.from(masterKeyHex, 'hex');
+let whole: Record<string, string>;
+
+function fileOf(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+beforeAll(async () => {
+  const { cert, key } = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
+  whole = {
+    DATABASE_URL: 'postgresql://custos:pw@db.example:5432/custos',
+    CUSTOS_TLS_CERT: fileOf('cert.pem', cert),
+    CUSTOS_TLS_KEY: fileOf('key.pem', key),
+    CUSTOS_MASTER_KEY: masterKeyHex,
+    CUSTOS_PUBLIC_URLS: 'https://api.acme.example/, https://wallets.acme.example',
+  };
+});
+
+/** The faults that a production server finds in its settings. */
+function faultsOf(env: Record<string, string | undefined>, flags: { seed?: string } = {}): readonly string[] {
+  try {
+    readServeConfig(flags, env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+  return [];
+}
+
+test('a whole environment makes a frozen config', () => {
+  const config = readServeConfig({}, { ...whole, PATH: '/bin' });
+  expect(config).toEqual({
+    databaseUrl: whole.DATABASE_URL,
+    databasePoolSize: 10,
+    host: '0.0.0.0',
+    port: 8443,
+    adminHost: '127.0.0.1',
+    adminPort: 9464,
+    prefix: 'service',
+    publicUrls: ['https://api.acme.example', 'https://wallets.acme.example'],
+    rateLimit: { perSecond: 100, burst: 200 },
+    logLevel: 'info',
+    tls: {
+      cert: expect.stringContaining('BEGIN CERTIFICATE'),
+      key: expect.stringContaining('BEGIN PRIVATE KEY'),
+    },
+    trustedProxies: [],
+    masterKey: new Uint8Array(masterKey),
+    responseCheck: 'sampled',
+  });
+  expect(Object.isFrozen(config)).toBe(true);
+});
+
+test('a trusted proxy stands in for the certificate', () => {
+  const env = { ...whole, CUSTOS_TLS_CERT: undefined, CUSTOS_TLS_KEY: undefined };
+  const config = readServeConfig({}, { ...env, CUSTOS_TRUST_PROXY: '10.0.0.0/8, ::1' });
+  expect([config.tls, config.trustedProxies]).toEqual([undefined, ['10.0.0.0/8', '::1']]);
+  expect(faultsOf({ ...env, CUSTOS_TRUST_PROXY: '10.0.0.0/33' })).toEqual([
+    'CUSTOS_TRUST_PROXY must list addresses or subnets such as `10.0.0.0/8`, not `10.0.0.0/33`',
+  ]);
+});
+
+test.each([
+  ['hex', masterKeyHex],
+  ['base64', masterKey.toString('base64')],
+  ['with a newline', `${masterKeyHex}\n`],
+])('the master key is read from a file too: %s', (name, text) => {
+  const env = { ...whole, CUSTOS_MASTER_KEY: undefined, CUSTOS_MASTER_KEY_FILE: fileOf(`${name}.key`, text) };
+  expect(Buffer.from(readServeConfig({}, env).masterKey).toString('hex')).toBe(masterKeyHex);
+});
+
+test.each([
+  [{ CUSTOS_MASTER_KEY: 'c2hvcnQ=' }, 'CUSTOS_MASTER_KEY must be 32 bytes in hex or base64; it holds 5'],
+  [
+    { CUSTOS_MASTER_KEY_FILE: '/nowhere' },
+    'CUSTOS_MASTER_KEY and CUSTOS_MASTER_KEY_FILE are both set; keep one',
+  ],
+  [{ CUSTOS_TLS_KEY: undefined }, 'CUSTOS_TLS_KEY is missing beside CUSTOS_TLS_CERT'],
+  [
+    { DATABASE_URL: 'mysql://custos:hidden@db/custos' },
+    'DATABASE_URL must look like `postgresql://user:password@host:5432/custos`',
+  ],
+  [{ CUSTOS_RATE_LIMIT: '10/x' }, 'CUSTOS_RATE_LIMIT must be a whole number from 1 to 1000000, not `x`'],
+  [
+    { CUSTOS_RESPONSE_CHECK: 'often' },
+    'CUSTOS_RESPONSE_CHECK must be one of off, sampled, always, not `often`',
+  ],
+  [{ CUSTOS_TLS_CRET: 'x' }, 'CUSTOS_TLS_CRET is not a setting; see `custos serve --help`'],
+])('%j is the one fault', (change, fault) => {
+  expect(faultsOf({ ...whole, ...change })).toEqual([fault]);
+});
+
+test('a key that is not the certificate’s is noticed at the start', () => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const other = fileOf('other.pem', privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+  expect(faultsOf({ ...whole, CUSTOS_TLS_KEY: other })).toEqual([
+    'CUSTOS_TLS_KEY is not the key of CUSTOS_TLS_CERT',
+  ]);
+});
+
+test('a fault never repeats a secret', () => {
+  const env = { ...whole, DATABASE_URL: 'mysql://custos:hidden@db/custos', CUSTOS_MASTER_KEY: 'hidden' };
+  expect(faultsOf(env).join('\n')).not.toContain('hidden');
+});
+
+test('the token key of a sandbox may be a public key, a certificate or a private key', () => {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const spki = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+  const pkcs8 = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  expect(readSandboxConfig({ jwtKey: fileOf('public.pem', spki) }).jwtPublicKeyPem).toBe(spki);
+  expect(readSandboxConfig({ jwtKey: fileOf('private.pem', pkcs8) }).jwtPublicKeyPem).toBe(spki);
+  expect(readSandboxConfig({ jwtKey: whole.CUSTOS_TLS_CERT! }).jwtPublicKeyPem).toContain('BEGIN PUBLIC KEY');
+  const { publicKey: ed25519 } = generateKeyPairSync('ed25519');
+  const wrong = fileOf('ed25519.pem', ed25519.export({ type: 'spki', format: 'pem' }).toString());
+  expect(() => readSandboxConfig({ jwtKey: wrong })).toThrow('must hold an RSA or a P-256 key');
+});
+
+test('the database of a command is the folder when one is given', () => {
+  expect(readDatabaseConfig({ data: '/srv/custos' }, whole)).toEqual({
+    kind: 'folder',
+    folder: '/srv/custos',
+  });
+  expect(readDatabaseConfig({}, whole)).toEqual({ kind: 'postgres', url: whole.DATABASE_URL });
+});

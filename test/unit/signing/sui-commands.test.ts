@@ -1,0 +1,108 @@
+import { bcs } from '@mysten/sui/bcs';
+import { Transaction, type TransactionArgument } from '@mysten/sui/transactions';
+import { describe, expect, test } from 'vitest';
+import { InvalidTransactionError } from '../../../src/signing/signing-errors.ts';
+import { decodeSuiIntentMessage, type SuiCommand } from '../../../src/signing/sui/transaction.ts';
+
+const sender = `0x${'ab'.repeat(32)}`;
+const recipient = `0x${'cd'.repeat(32)}`;
+const reference = {
+  objectId: sender,
+  version: '1',
+  digest: bcs.ObjectDigest.parse(Uint8Array.of(32, ...new Uint8Array(32))),
+};
+
+async function intentMessage(compose: (transaction: Transaction) => void): Promise<Uint8Array> {
+  const transaction = new Transaction();
+  transaction.setSender(sender);
+  transaction.setGasOwner(sender);
+  transaction.setGasPrice(1000);
+  transaction.setGasBudget(5_000_000);
+  transaction.setGasPayment([reference]);
+  compose(transaction);
+  return Uint8Array.of(0, 0, 0, ...(await transaction.build()));
+}
+
+async function commandsOf(compose: (transaction: Transaction) => void): Promise<Partial<SuiCommand>[]> {
+  const decoded = decodeSuiIntentMessage(await intentMessage(compose));
+  return (decoded?.commands ?? []).map(({ encoded: _encoded, ...command }) => command);
+}
+
+describe('the amount of a Sui transfer', () => {
+  const split = (transaction: Transaction, ...amounts: number[]): TransactionArgument[] =>
+    [...transaction.splitCoins(transaction.gas, amounts)].slice(0, amounts.length);
+
+  test('is the sum of what was split off', async () => {
+    const commands = await commandsOf((transaction) => {
+      const [first, second] = split(transaction, 5, 7) as [TransactionArgument, TransactionArgument];
+      transaction.transferObjects([first, second], recipient);
+    });
+    expect(commands).toEqual([
+      { commandName: 'SplitCoins' },
+      { commandName: 'TransferObjects', recipient, amount: 12n },
+    ]);
+  });
+
+  test('is not known of the gas coin or of an object', async () => {
+    const transfers = await Promise.all([
+      commandsOf((transaction) => transaction.transferObjects([transaction.gas], recipient)),
+      commandsOf((transaction) => transaction.transferObjects([transaction.objectRef(reference)], recipient)),
+    ]);
+    for (const [transfer] of transfers) {
+      expect(transfer).toEqual({ commandName: 'TransferObjects', recipient, amount: undefined });
+    }
+  });
+
+  test('is not known of a coin that other coins were merged into', async () => {
+    const commands = await commandsOf((transaction) => {
+      const coin = transaction.splitCoins(transaction.gas, [5]);
+      transaction.mergeCoins(coin, [transaction.objectRef(reference)]);
+      transaction.transferObjects([coin], recipient);
+    });
+    expect(commands.at(-1)).toEqual({ commandName: 'TransferObjects', recipient, amount: undefined });
+  });
+
+  test('is not known when the amount is an object, and the recipient not when it is a result', async () => {
+    const commands = await commandsOf((transaction) => {
+      const [coin, other] = split(transaction, 5, 6) as [TransactionArgument, TransactionArgument];
+      transaction.transferObjects([coin], other);
+    });
+    expect(commands.at(-1)).toEqual({ commandName: 'TransferObjects', recipient: undefined, amount: 5n });
+  });
+});
+
+describe('a Sui intent message', () => {
+  test('of another intent is no transaction', () => {
+    expect(decodeSuiIntentMessage(Uint8Array.of(3, 0, 0, 5, 104, 101, 108, 108, 111))).toBeUndefined();
+    expect(decodeSuiIntentMessage(new Uint8Array(2))).toBeUndefined();
+  });
+
+  test.each([
+    [
+      'calls a function',
+      (transaction: Transaction) =>
+        transaction.moveCall({ target: '0x2::coin::zero', typeArguments: ['0x2::sui::SUI'] }),
+    ],
+    [
+      'makes a vector',
+      (transaction: Transaction) => transaction.makeMoveVec({ elements: [transaction.objectRef(reference)] }),
+    ],
+    [
+      'publishes',
+      (transaction: Transaction) => transaction.publish({ modules: [[1, 2, 3]], dependencies: [] }),
+    ],
+  ])('that %s is refused', async (_what, compose) => {
+    const message = await intentMessage((transaction) => {
+      compose(transaction);
+    });
+    expect(() => decodeSuiIntentMessage(message)).toThrow(InvalidTransactionError);
+  });
+
+  test('that is cut short or goes on is refused', async () => {
+    const message = await intentMessage((transaction) =>
+      transaction.transferObjects([transaction.gas], recipient),
+    );
+    expect(() => decodeSuiIntentMessage(message.subarray(0, -1))).toThrow(InvalidTransactionError);
+    expect(() => decodeSuiIntentMessage(Uint8Array.of(...message, 0))).toThrow(InvalidTransactionError);
+  });
+});

@@ -1,0 +1,109 @@
+import Sqlite from 'better-sqlite3';
+import { Kysely, sql } from 'kysely';
+import { describe, expect, test } from 'vitest';
+import { sqliteDialect } from '../../../src/storage/sqlite-dialect.ts';
+
+interface Notes {
+  notes: { id: string };
+}
+
+function openNotes() {
+  const handle = new Sqlite(':memory:');
+  handle.exec('create table notes (id text primary key)');
+  const database = new Kysely<Notes>({ dialect: sqliteDialect(handle) });
+  const insert = (db: Kysely<Notes>, id: string) => db.insertInto('notes').values({ id }).execute();
+  const ids = async (db: Kysely<Notes> = database) =>
+    (await db.selectFrom('notes').select('id').orderBy('id').execute()).map((row) => row.id);
+  return { handle, database, insert, ids };
+}
+
+describe('transactions', () => {
+  test('begin with their first statement, so that what goes before keeps nobody waiting', async () => {
+    const { handle, database, insert, ids } = openNotes();
+    const slow = await database.startTransaction().execute();
+    expect(handle.inTransaction).toBe(false);
+    const quick = await database.startTransaction().execute();
+    await insert(quick, 'quick');
+    await quick.commit().execute();
+    await insert(slow, 'slow');
+    expect(handle.inTransaction).toBe(true);
+    await slow.rollback().execute();
+    expect(await ids()).toEqual(['quick']);
+  });
+
+  test('take turns in the order of their first statements; reads wait too and see what is committed', async () => {
+    const { database, insert, ids } = openNotes();
+    const [first, second] = await Promise.all([
+      database.startTransaction().execute(),
+      database.startTransaction().execute(),
+    ]);
+    await insert(first, 'a');
+    const waiting = insert(second, 'b').then(() => second.commit().execute());
+    const read = ids();
+    await insert(first, 'c');
+    await first.commit().execute();
+    await waiting;
+    expect(await read).toEqual(['a', 'b', 'c']);
+  });
+
+  test('statements sent at once within one transaction all take part', async () => {
+    const { database, insert, ids } = openNotes();
+    const transaction = await database.startTransaction().execute();
+    await Promise.all(['a', 'b', 'c'].map((id) => insert(transaction, id)));
+    await transaction.rollback().execute();
+    expect(await ids()).toEqual([]);
+  });
+
+  test('that never touched the database end without a trace', async () => {
+    const { handle, database, ids } = openNotes();
+    await (await database.startTransaction().execute()).commit().execute();
+    await (await database.startTransaction().execute()).rollback().execute();
+    expect(handle.inTransaction).toBe(false);
+    expect(await ids()).toEqual([]);
+  });
+
+  test('go on after a statement that failed, and a savepoint takes back its part alone', async () => {
+    const { database, insert, ids } = openNotes();
+    const transaction = await database.startTransaction().execute();
+    await insert(transaction, 'a');
+    await expect(insert(transaction, 'a')).rejects.toThrow(/UNIQUE/);
+    const nested = await transaction.savepoint('part').execute();
+    await insert(nested, 'b');
+    const outer = await nested.rollbackToSavepoint('part').execute();
+    await insert(outer, 'c');
+    await outer.commit().execute();
+    expect(await ids()).toEqual(['a', 'c']);
+  });
+
+  test('let the next one in when their commit fails, and leave nothing behind', async () => {
+    const { handle, database, insert, ids } = openNotes();
+    handle.pragma('foreign_keys = ON');
+    handle.exec('create table marks (note text references notes (id) deferrable initially deferred)');
+    const transaction = await database.startTransaction().execute();
+    await insert(transaction, 'a');
+    await sql`insert into marks values ('nothing')`.execute(transaction);
+    await expect(transaction.commit().execute()).rejects.toThrow(/FOREIGN KEY/);
+    await insert(database, 'b');
+    expect(await ids()).toEqual(['b']);
+  });
+});
+
+test('a statement is prepared once', async () => {
+  const { handle, insert, database } = openNotes();
+  let prepared = 0;
+  const prepare = handle.prepare.bind(handle);
+  handle.prepare = ((text: string) => {
+    prepared += 1;
+    return prepare(text);
+  }) as typeof handle.prepare;
+  for (let index = 0; index < 20; index += 1) await insert(database, `n${index}`);
+  expect(prepared).toBe(1);
+});
+
+test('more statements than are kept still run', async () => {
+  const { database } = openNotes();
+  for (let index = 0; index < 600; index += 1) {
+    const { rows } = await sql<{ value: number }>`select ${sql.lit(index)} as value`.execute(database);
+    expect(rows).toEqual([{ value: index }]);
+  }
+});
