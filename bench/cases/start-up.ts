@@ -8,14 +8,8 @@ import { median } from '../measure/rounds.ts';
 import { atLeast, atMost, type Table } from '../report.ts';
 import { getRequest } from '../requests.ts';
 import { credentials } from '../servers/credentials.ts';
-import {
-  custosArguments,
-  freePort,
-  prismArguments,
-  programs,
-  stop,
-  temporaryFolder,
-} from '../servers/launch.ts';
+import { custosArguments, programs } from '../servers/custos.ts';
+import { freePort, prismArguments, stop, temporaryFolder } from '../servers/launch.ts';
 
 const GIVE_UP_MS = 60_000;
 

@@ -4,7 +4,8 @@ import type { LoadRequest } from '../measure/load-order.ts';
 import { type Contestant, leastCpu, type Measured, measureRounds, pick } from '../measure/rounds.ts';
 import { atLeast, atMost, type Goal, noiseTable, roundsTable } from '../report.ts';
 import { createPolicyBody, createUserBody, getRequest, postRequest } from '../requests.ts';
-import { launchCustos, launchOwn, launchPrism, type RunningServer } from '../servers/launch.ts';
+import { launchCustos } from '../servers/custos.ts';
+import { launchOwn, launchPrism, type RunningServer } from '../servers/launch.ts';
 
 const operations = ['createUser', 'getWallet', 'createPolicy'] as const;
 const names = {

@@ -5,7 +5,8 @@ import { residentMegabytesOf } from '../measure/process-usage.ts';
 import { type Contestant, leastCpu, type Measured, measureRounds, pick } from '../measure/rounds.ts';
 import { atMost, noiseTable, roundsTable, type Table } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
-import { launchCustos, launchOwn, type RunningServer, temporaryFolder } from '../servers/launch.ts';
+import { launchCustos } from '../servers/custos.ts';
+import { launchOwn, type RunningServer, temporaryFolder } from '../servers/launch.ts';
 
 const operations = ['getWallet', 'createWallet', 'personal_sign'] as const;
 const names = {

@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { credentials } from './credentials.ts';
 
 export const root = join(import.meta.dirname, '..', '..');
@@ -19,6 +20,7 @@ export interface Address {
 /** A server of a comparison, in a process of its own. */
 export interface RunningServer extends Address {
   readonly pid: number;
+  readonly child: ChildProcess;
   /** Asks the process to end and waits until it has. */
   stop(): Promise<void>;
 }
@@ -62,13 +64,19 @@ export async function launch({ args, env = {}, ready }: LaunchOptions): Promise<
   const deadlineMs = performance.now() + READY_WITHIN_MS;
   for (;;) {
     const address = await ready(child);
-    if (address !== undefined) return { ...address, pid: child.pid as number, stop: () => stop(child) };
+    if (address !== undefined) return { ...address, pid: child.pid as number, child, stop: () => stop(child) };
     if (child.exitCode !== null || performance.now() > deadlineMs) {
       await stop(child);
       throw new Error(`the server \`node ${args.join(' ')}\` did not come up: ${complaint.trim()}`);
     }
     await wait(10);
   }
+}
+
+/** Runs a program that ends by itself and returns what it printed; rejects when it fails. */
+export async function runToEnd(args: readonly string[], env: Record<string, string>): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env: { ...process.env, ...env } });
+  return stdout;
 }
 
 /** Ends a process by its id, gently at first. */
@@ -112,49 +120,6 @@ export function launchOwn(file: string, args: readonly string[] = []): Promise<R
       return told === undefined ? undefined : { origin: told, ...credentials };
     },
   });
-}
-
-/** How Custos is started: the bundle, or the sources as they are. */
-export const programs = { bundle: join('dist', 'custos.js'), sources: join('src', 'main.ts') } as const;
-
-export interface CustosOptions {
-  readonly command: 'sandbox' | 'mock';
-  readonly program?: keyof typeof programs;
-  readonly https?: boolean;
-  /** Without its line for each request; so by default. */
-  readonly isQuiet?: boolean;
-  readonly flags?: readonly string[];
-}
-
-/** Starts Custos with the credentials of the comparison. */
-export async function launchCustos(options: CustosOptions): Promise<RunningServer> {
-  const { command, program = 'bundle', https = false, isQuiet = true, flags = [] } = options;
-  const readyFile = join(temporaryFolder(), 'ready.json');
-  return launch({
-    args: [
-      programs[program],
-      ...custosArguments(command, 0),
-      ...['--ready-file', readyFile],
-      ...(isQuiet ? ['--quiet'] : []),
-      ...flags,
-    ],
-    ready: () => {
-      if (!existsSync(readyFile)) return undefined;
-      const told = JSON.parse(readFileSync(readyFile, 'utf8')) as { base_url: string; ca_file: string };
-      return {
-        origin: https ? told.base_url : told.base_url.replace('https:', 'http:'),
-        caPem: readFileSync(told.ca_file, 'utf8'),
-        ...credentials,
-      };
-    },
-  });
-}
-
-/** The command line of a server on loopback that takes plain HTTP too. */
-export function custosArguments(command: 'sandbox' | 'mock', port: number): string[] {
-  const { appId, appSecret } = credentials;
-  const listening = ['--port', String(port), '--plain-http'];
-  return [command, ...listening, '--app-id', appId, '--app-secret', appSecret];
 }
 
 /** The command line of Prism on the same document. */

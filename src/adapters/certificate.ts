@@ -1,8 +1,8 @@
-import { X509Certificate } from 'node:crypto';
+import { hash, X509Certificate } from 'node:crypto';
 import { linkSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Clock, Entropy } from '../services.ts';
 import { StartError } from '../start-error.ts';
 import type { ServerCertificate } from './issue-certificate.ts';
@@ -24,7 +24,6 @@ interface CertificateOptions {
 const loopbackHosts = ['localhost', '127.0.0.1', '::1'];
 /** A kept certificate with less than this left is replaced. */
 const renewBeforeMs = 30 * 24 * 60 * 60 * 1000;
-const keptFile = 'certificate.json';
 
 /**
  * The certificate kept in `folder`, or a new one when there is none, it runs out or it lacks a host.
@@ -32,11 +31,12 @@ const keptFile = 'certificate.json';
  * NOTE: validity is judged by `clock`, which must be the machine's: TLS clients know no other.
  */
 export async function keptCertificate(folder: string, options: CertificateOptions): Promise<KeptCertificate> {
-  const hosts = allHosts(options);
-  let certificate = readUsable(folder, hosts, options.clock.now());
+  const isUsable = usableFor(allHosts(options), options.clock.now());
+  const file = join(folder, fileName(options));
+  let certificate = readUsable(file, isUsable);
   if (certificate === undefined) {
     const made = await makeCertificate(options);
-    certificate = keep(folder, made, hosts, options.clock.now());
+    certificate = keep(file, made, isUsable);
   }
   return { ...certificate, caFile: caFileOf(folder, certificate) };
 }
@@ -60,15 +60,30 @@ export function temporaryCertificateFolder(): string {
   return folder;
 }
 
-function readUsable(folder: string, hosts: readonly string[], nowMs: number): ServerCertificate | undefined {
+/** Servers for different hosts keep certificates of their own, or they would replace each other's at every start. */
+function fileName({ hosts = [] }: CertificateOptions): string {
+  const others = hosts.filter((host) => !loopbackHosts.includes(host)).sort();
+  if (others.length === 0) return 'certificate.json';
+  return `certificate-${hash('sha256', others.join('\n')).slice(0, 12)}.json`;
+}
+
+type IsUsable = (certificate: ServerCertificate) => boolean;
+
+function usableFor(hosts: readonly string[], nowMs: number): IsUsable {
+  return ({ ca, cert }) => {
+    const leaf = new X509Certificate(cert);
+    const endMs = leaf.validToDate.getTime() - renewBeforeMs;
+    const isCurrent = leaf.validFromDate.getTime() <= nowMs && nowMs < endMs;
+    return (
+      isCurrent && hosts.every((host) => covers(leaf, host)) && leaf.verify(new X509Certificate(ca).publicKey)
+    );
+  };
+}
+
+function readUsable(file: string, isUsable: IsUsable): ServerCertificate | undefined {
   try {
-    const kept = JSON.parse(readFileSync(join(folder, keptFile), 'utf8')) as ServerCertificate;
-    const leaf = new X509Certificate(kept.cert);
-    const isCurrent =
-      leaf.validFromDate.getTime() <= nowMs && nowMs < leaf.validToDate.getTime() - renewBeforeMs;
-    const hasHosts = hosts.every((host) => covers(leaf, host));
-    const isWhole = leaf.verify(new X509Certificate(kept.ca).publicKey);
-    return isCurrent && hasHosts && isWhole ? kept : undefined;
+    const kept = JSON.parse(readFileSync(file, 'utf8')) as ServerCertificate;
+    return isUsable(kept) ? kept : undefined;
   } catch {
     // Absent or unreadable: either way a new one takes its place.
     return undefined;
@@ -80,23 +95,17 @@ function covers(leaf: X509Certificate, host: string): boolean {
 }
 
 /** Stores `made` unless another process was faster; then that one's is the certificate. */
-function keep(
-  folder: string,
-  made: ServerCertificate,
-  hosts: readonly string[],
-  nowMs: number,
-): ServerCertificate {
-  const file = join(folder, keptFile);
+function keep(file: string, made: ServerCertificate, isUsable: IsUsable): ServerCertificate {
   const draft = `${file}.${process.pid}`;
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   writeFileSync(draft, `${JSON.stringify(made, undefined, 2)}\n`, { mode: 0o600 });
   try {
-    if (readUsable(folder, hosts, nowMs) === undefined) rmSync(file, { force: true });
+    if (readUsable(file, isUsable) === undefined) rmSync(file, { force: true });
     linkSync(draft, file);
     return made;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    return readUsable(folder, hosts, nowMs) ?? made;
+    return readUsable(file, isUsable) ?? made;
   } finally {
     rmSync(draft, { force: true });
   }

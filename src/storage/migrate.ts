@@ -1,4 +1,4 @@
-import type { Orm } from './open-database.ts';
+import { MIGRATIONS_TABLE, type Orm } from './open-database.ts';
 
 /** Any number, so long as every version of this program locks on the same one. */
 const MIGRATION_LOCK = 4_010_158;
@@ -34,7 +34,7 @@ async function prepareMigrator(orm: Orm): Promise<Orm['migrator']> {
   // NOTE: this replaces the ORM's defaults, it is not merged with them.
   orm.config.set('migrations', {
     migrationsList: migrations,
-    tableName: 'schema_migrations',
+    tableName: MIGRATIONS_TABLE,
     snapshot: false,
     silent: true,
     transactional: true,

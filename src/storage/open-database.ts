@@ -34,6 +34,9 @@ export function openDatabase(options: DatabaseOptions): Promise<Database> {
   return options.kind === 'sqlite' ? openSqlite(options.file) : openPostgres(options);
 }
 
+/** Where PostgreSQL remembers which migrations it has had. */
+export const MIGRATIONS_TABLE = 'schema_migrations';
+
 const shared = {
   entities: [...entities],
   ensureDatabase: false,
@@ -77,6 +80,7 @@ async function openPostgres(options: DatabaseOptions & { kind: 'postgres' }): Pr
     ...shared,
     dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
     driverOptions: postgresDialect(pool),
+    schemaGenerator: { skipTables: [MIGRATIONS_TABLE] },
   });
   return {
     kind: 'postgres',

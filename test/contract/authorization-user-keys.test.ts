@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, type webcrypto } from 'node:crypto';
 import { Chacha20Poly1305 } from '@hpke/chacha20poly1305';
 import { CipherSuite, DhkemP256HkdfSha256, HkdfSha256 } from '@hpke/core';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify, SignJWT } from 'jose';
@@ -78,7 +78,7 @@ describe("a user's wallet", () => {
     });
     const pair = (await crypto.subtle.generateKey({ name: 'ECDH', namedCurve: 'P-256' }, true, [
       'deriveBits',
-    ])) as CryptoKeyPair;
+    ])) as webcrypto.CryptoKeyPair;
     const spki = Buffer.from(await crypto.subtle.exportKey('spki', pair.publicKey)).toString('base64');
     const body = {
       user_jwt: await tokenOf('u2'),

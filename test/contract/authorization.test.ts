@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox[Symbol.asyncDispose]());
 
-const message = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } } as const;
+const message = { method: 'personal_sign', params: { encoding: 'utf-8', message: 'hello' } } as const;
 const [alice, bob, carol] = [aliceKey.privateKey, bobKey.privateKey, carolKey.privateKey];
 
 const newWallet = async (input: Omit<CreateWalletRequest, 'chain_type'>) =>
@@ -366,7 +366,7 @@ describe('a refusal in the sandbox', () => {
     }
   });
 
-  test('ten thousand signatures are too many', async () => {
+  test('more signatures than a quorum can have members are too many', async () => {
     const { id } = await newWallet({ owner: { public_key: aliceKey.publicKey } });
     const input = { path: { wallet_id: id }, body: message };
     const headers = { 'service-authorization-signature': 'MEUC,'.repeat(101) };
@@ -376,19 +376,6 @@ describe('a refusal in the sandbox', () => {
       'invalid_data',
       'service-authorization-signature: the header holds 101 signatures; at most 100 are read',
     ]);
-    const answered = await sandbox.dispatcher
-      .request({
-        origin: sandbox.baseUrl,
-        path: `/v1/wallets/${id}/rpc`,
-        method: 'POST',
-        headers: { 'service-authorization-signature': 'MEUC,'.repeat(10_000) },
-        body: '{}',
-      })
-      .then(
-        (response) => response.statusCode,
-        (error: Error) => error.name,
-      );
-    expect(answered).toBe(431);
   });
 });
 

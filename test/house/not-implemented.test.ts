@@ -10,7 +10,10 @@ const listed = readFileSync(join(import.meta.dirname, 'not-implemented.txt'), 'u
   .split('\n');
 
 /** What the list may hold at most; lower it whenever the list has shrunk. */
-const mostListed = 160;
+const mostListed = 78;
+
+/** Built in part: `walletRpc` answers 501 to the methods that need a network. */
+const partlyBuilt = ['walletRpc'];
 
 const stubs = sourceFiles('src/handlers/**/*.ts')
   .filter(({ text }) => text.includes('throw notImplemented('))
@@ -32,7 +35,7 @@ const declared = Object.values(document.paths)
   .sort();
 
 test('the contract declares 501 for exactly the operations whose handler is still the stub', () => {
-  expect(declared).toEqual(stubs);
+  expect(declared).toEqual([...stubs, ...partlyBuilt].sort());
 });
 
 test('the list of operations that are not built is true, and it has only shrunk', () => {

@@ -194,9 +194,10 @@ function lookAtXrpl(field: string, transaction: Readonly<Record<string, unknown>
   if (member === '') return one('text', transaction.TransactionType);
   const value = transaction[member];
   if (transaction.TransactionType !== type || value === undefined) return 'absent';
+  if (value === null) return 'unreadable';
   if (part === undefined) return one(member === 'Destination' ? 'text' : 'number', value);
   const isNative = typeof value === 'string';
-  if (!isNative && (typeof value !== 'object' || value === null)) return 'unreadable';
+  if (!isNative && typeof value !== 'object') return 'unreadable';
   if (isNative !== (part === 'drops')) return 'absent';
   if (isNative) return one('number', value);
   return one(part === 'value' ? 'decimal' : 'text', (value as Record<string, unknown>)[part] ?? Number.NaN);

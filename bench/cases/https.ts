@@ -1,0 +1,54 @@
+import type { BenchCase } from '../bench-case.ts';
+import { requireContract } from '../measure/ask.ts';
+import type { LoadRequest } from '../measure/load-order.ts';
+import { type Contestant, type Measured, measureRounds, mostPerSecond, pick } from '../measure/rounds.ts';
+import { atLeast, noiseTable, roundsTable } from '../report.ts';
+import { walletRequests } from '../requests-of-wallets.ts';
+import { quorumSignedRequests } from '../requests-signed.ts';
+import { launchCustos } from '../servers/custos.ts';
+import { type RunningServer, temporaryFolder } from '../servers/launch.ts';
+
+const kept = 'custos sandbox --data';
+const requests = ['createWallet', 'getWallet', 'personal_sign', 'personal_sign, 2 of 3 signed'] as const;
+
+/** What a client on this machine gets: HTTPS, every check on, SQLite synced at each commit. */
+export const https: BenchCase = {
+  about: 'requests a second over HTTPS with every check on, signed ones too (G9)',
+  needsPeers: false,
+  async run(bench) {
+    const servers: RunningServer[] = [];
+    const start = async (name: string, flags: string[]): Promise<Contestant> => {
+      bench.tell(`starting ${name}`);
+      const server = await launchCustos({ command: 'sandbox', https: true, flags });
+      servers.push(server);
+      const signed = await quorumSignedRequests(server);
+      await requireContract(server, 'walletRpc', signed[0] as LoadRequest);
+      return { name, server, requests: { ...(await walletRequests(server)), [requests[3]]: signed } };
+    };
+    try {
+      const contestants = [await start(kept, ['--data', temporaryFolder()]), await start('custos sandbox in memory', [])];
+      return report(await measureRounds(contestants, { ...bench, connections: 16 }));
+    } finally {
+      await Promise.all(servers.map((server) => server.stop()));
+    }
+  },
+};
+
+function report(measured: readonly Measured[]) {
+  const perSecond = (request: (typeof requests)[number]): number => mostPerSecond(pick(measured, kept, request));
+  const [post, get, sign, signed] = requests;
+  return {
+    tables: [...requests.map((request) => roundsTable(`${request}, HTTPS`, measured, request)), noiseTable(measured)],
+    goals: [
+      atLeast({ id: 'G9', what: 'HTTPS: POST /v1/wallets', measured: perSecond(post), limit: 1500, unit: '/s' }),
+      atLeast({ id: 'G9', what: 'HTTPS: GET /v1/wallets/{id}', measured: perSecond(get), limit: 4000, unit: '/s' }),
+      atLeast({ id: 'G9', what: 'HTTPS: personal_sign to GET', measured: perSecond(sign) / perSecond(get), limit: 0.7 }),
+      atLeast({
+        id: 'G9',
+        what: 'HTTPS: 2-of-3 signed to unsigned personal_sign',
+        measured: perSecond(signed) / perSecond(sign),
+        limit: 0.6,
+      }),
+    ],
+  };
+}

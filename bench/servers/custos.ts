@@ -1,0 +1,88 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { credentials } from './credentials.ts';
+import { type Address, freePort, launch, type RunningServer, runToEnd, temporaryFolder } from './launch.ts';
+
+/** How Custos is started: the bundle, or the sources as they are. */
+export const programs = { bundle: join('dist', 'custos.js'), sources: join('src', 'main.ts') } as const;
+
+export interface CustosOptions {
+  readonly command: 'sandbox' | 'mock';
+  readonly https?: boolean;
+  /** Without its line for each request; so by default. */
+  readonly isQuiet?: boolean;
+  readonly flags?: readonly string[];
+}
+
+/** Starts Custos from its bundle with the credentials of the comparison. */
+export async function launchCustos(options: CustosOptions): Promise<RunningServer> {
+  const { command, https = false, isQuiet = true, flags = [] } = options;
+  const readyFile = join(temporaryFolder(), 'ready.json');
+  return launch({
+    args: [
+      programs.bundle,
+      ...custosArguments(command, 0),
+      ...['--ready-file', readyFile],
+      ...(isQuiet ? ['--quiet'] : []),
+      ...flags,
+    ],
+    ready: () => {
+      if (!existsSync(readyFile)) return undefined;
+      const told = JSON.parse(readFileSync(readyFile, 'utf8')) as { base_url: string; ca_file: string };
+      return {
+        origin: https ? told.base_url : told.base_url.replace('https:', 'http:'),
+        caPem: readFileSync(told.ca_file, 'utf8'),
+        ...credentials,
+      };
+    },
+  });
+}
+
+/** The command line of a server on loopback that takes plain HTTP too. */
+export function custosArguments(command: 'sandbox' | 'mock', port: number): string[] {
+  const { appId, appSecret } = credentials;
+  const listening = ['--port', String(port), '--plain-http'];
+  return [command, ...listening, '--app-id', appId, '--app-secret', appSecret];
+}
+
+/** What `custos serve` and its sister commands take from the environment. */
+export interface ServeEnvironment {
+  readonly DATABASE_URL: string;
+  readonly CUSTOS_MASTER_KEY: string;
+}
+
+/** Makes an app in a migrated database. */
+export async function makeApp({ DATABASE_URL }: ServeEnvironment): Promise<Pick<Address, 'appId' | 'appSecret'>> {
+  const text = await runToEnd([programs.bundle, 'apps', 'create', '--name', 'Bench', '--json'], { DATABASE_URL });
+  const { id, secret } = JSON.parse(text) as { id: string; secret: string };
+  return { appId: id, appSecret: secret };
+}
+
+/** Starts the production server as it stands behind a proxy that ends TLS: requests say so in a header. */
+export async function launchServe(
+  environment: ServeEnvironment,
+  app: Pick<Address, 'appId' | 'appSecret'>,
+): Promise<RunningServer> {
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  return launch({
+    args: [programs.bundle, 'serve'],
+    env: {
+      ...environment,
+      CUSTOS_HOST: '127.0.0.1',
+      CUSTOS_PORT: String(port),
+      CUSTOS_ADMIN_PORT: 'off',
+      CUSTOS_TRUST_PROXY: '127.0.0.1',
+      CUSTOS_PUBLIC_URLS: origin,
+      CUSTOS_RATE_LIMIT: '0',
+      CUSTOS_LOG_LEVEL: 'error',
+    },
+    ready: async () => {
+      const isUp = await fetch(origin).then(
+        () => true,
+        () => false,
+      );
+      return isUp ? { origin, ...app } : undefined;
+    },
+  });
+}

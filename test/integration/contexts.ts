@@ -1,0 +1,47 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { systemEntropy } from '../../src/adapters/entropy.ts';
+import { makeIds } from '../../src/adapters/ids.ts';
+import { localMasterKey } from '../../src/adapters/master-key-local.ts';
+import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import type { OperationContext, Services } from '../../src/services.ts';
+import type { Database } from '../../src/storage/open-database.ts';
+
+export const startMs = Date.UTC(2026, 0, 1);
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** The ports as a server has them, without a network. */
+export const services: Services = {
+  clock: { now: () => startMs },
+  entropy: systemEntropy,
+  ids: makeIds(systemEntropy),
+  vault: createMasterKeyVault({
+    masterKeys: [localMasterKey('test', systemEntropy.bytes(32), systemEntropy)],
+    entropy: systemEntropy,
+  }),
+  log: silent,
+  jwks: { keys: () => Promise.reject(new Error('no network')) },
+  diagnostics: false,
+  prefix: 'service',
+};
+
+/** An unsigned request of an app, in a unit of work of its own. */
+export function contextOf(em: SqlEntityManager, appId: string, nowMs = startMs): OperationContext {
+  return {
+    ...services,
+    em,
+    app: { id: appId, name: appId },
+    nowMs,
+    requestId: 'test',
+    proof: { signatures: [], canonicalPayloads: () => [], expiryMs: undefined, userId: undefined },
+  };
+}
+
+/** Runs a verb as a request that writes does: in one transaction. */
+export function inTransaction<T>(
+  { orm }: Pick<Database, 'orm'>,
+  work: (context: OperationContext) => Promise<T>,
+  { appId = 'acme', nowMs = startMs }: { appId?: string; nowMs?: number } = {},
+): Promise<T> {
+  return orm.em.fork().transactional((em) => work(contextOf(em as SqlEntityManager, appId, nowMs)));
+}

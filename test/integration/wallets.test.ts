@@ -1,0 +1,308 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { mnemonicToAccount } from 'viem/accounts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { entropyToMnemonic } from '../../src/crypto/bip39.ts';
+import { createWallet } from '../../src/domain/wallets/create-wallet.ts';
+import { createWalletsBatch } from '../../src/domain/wallets/create-wallets-batch.ts';
+import { findWallet, findWalletByAddress } from '../../src/domain/wallets/find-wallet.ts';
+import { listWallets, type WalletFilter } from '../../src/domain/wallets/list-wallets.ts';
+import { updateWallet } from '../../src/domain/wallets/update-wallet.ts';
+import { useWalletKey } from '../../src/domain/wallets/use-wallet-key.ts';
+import type { WalletRow } from '../../src/domain/wallets/wallet-row.ts';
+import type { Tables } from '../../src/storage/entities.ts';
+import { resetDatabase } from '../../src/storage/reset-database.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
+import { contextOf, inTransaction, startMs } from './contexts.ts';
+import { planOf } from './plans.ts';
+
+describe.each(databaseKinds)('%s', (kind) => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await openTestDatabase(kind);
+  });
+  afterAll(() => database.close());
+  beforeEach(() => resetDatabase(database));
+
+  const reading = (appId = 'acme') => contextOf(database.orm.em.fork() as SqlEntityManager, appId);
+
+  test('the phrase that is sealed gives the address again, and nothing of it is in the rows', async () => {
+    const wallet = await inTransaction(database, (context) =>
+      createWallet(context, { chain_type: 'ethereum' }),
+    );
+    const { phrase, key } = await useWalletKey(reading(), wallet, ({ entropy, privateKey }) => ({
+      phrase: entropyToMnemonic(entropy as Uint8Array),
+      key: Buffer.from(privateKey),
+    }));
+    expect(phrase.split(' ')).toHaveLength(12);
+    expect(mnemonicToAccount(phrase).address).toBe(wallet.address);
+    const rows = await database.orm.em
+      .fork()
+      .getKysely<Tables>()
+      .selectFrom('wallet_keys')
+      .selectAll()
+      .execute();
+    expect(rows).toHaveLength(1);
+    for (const bytes of [rows[0]?.sealed_secret, rows[0]?.wrapped_data_key]) {
+      expect(Buffer.from(bytes as Buffer).includes(key.subarray(0, 8))).toBe(false);
+    }
+  });
+
+  test('a key that is moved to another wallet’s row does not open', async () => {
+    const make = () =>
+      inTransaction(database, (context) => createWallet(context, { chain_type: 'ethereum' }));
+    const [mine, other] = [await make(), await make()];
+    const db = database.orm.em.fork().getKysely<Tables>();
+    const stolen = await db
+      .selectFrom('wallet_keys')
+      .selectAll()
+      .where('wallet_id', '=', other.id)
+      .executeTakeFirstOrThrow();
+    const { wallet_id: _, ...key } = stolen;
+    await db.updateTable('wallet_keys').set(key).where('wallet_id', '=', mine.id).execute();
+    await expect(useWalletKey(reading(), mine, () => 'opened')).rejects.toThrow(
+      'does not open for this wallet',
+    );
+    expect(await useWalletKey(reading(), other, () => 'opened')).toBe('opened');
+  });
+
+  test('of many who want one external id at once exactly one gets it', async () => {
+    const tries = Array.from({ length: 12 }, () =>
+      inTransaction(database, (context) =>
+        createWallet(context, { chain_type: 'solana', external_id: 'wanted' }),
+      ),
+    );
+    const outcomes = await Promise.allSettled(tries);
+    const winners = outcomes.filter((outcome) => outcome.status === 'fulfilled');
+    expect(winners).toHaveLength(1);
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'resource_conflict' });
+    }
+    const { id } = await findWallet(reading(), 'ext_wal_wanted');
+    expect(winners[0]).toMatchObject({ value: { id } });
+    const keys = await database.orm.em
+      .fork()
+      .getKysely<Tables>()
+      .selectFrom('wallet_keys')
+      .select('wallet_id')
+      .execute();
+    expect(keys).toEqual([{ wallet_id: id }]);
+    // Another app has external ids of its own.
+    await inTransaction(
+      database,
+      (context) => createWallet(context, { chain_type: 'solana', external_id: 'wanted' }),
+      {
+        appId: 'globex',
+      },
+    );
+  });
+
+  test('one failure of a batch takes its own wallet back and no other', async () => {
+    const results = await inTransaction(database, (context) =>
+      createWalletsBatch(context, [
+        { chain_type: 'ethereum', external_id: 'one' },
+        { chain_type: 'ethereum', external_id: 'one' },
+        { chain_type: 'solana', owner_id: 'z'.repeat(24) },
+        { chain_type: 'solana', external_id: 'two' },
+      ]),
+    );
+    expect(results.map((result) => (result.success ? result.wallet.external_id : result.code))).toEqual([
+      'one',
+      'resource_conflict',
+      'invalid_data',
+      'two',
+    ]);
+    const { wallets } = await listWallets(reading(), {}, {});
+    expect(wallets.map((wallet) => wallet.external_id).sort()).toEqual(['one', 'two']);
+  });
+
+  test('an owner who is replaced between the check and the change is not overruled', async () => {
+    const wallet = await inTransaction(database, (context) =>
+      createWallet(context, { chain_type: 'solana' }),
+    );
+    const db = () => database.orm.em.fork().getKysely<Tables>();
+    const late = inTransaction(database, async (context) => {
+      const found = await findWallet(context, wallet.id);
+      // As if another request had given the wallet its first owner since it was read.
+      await context.em
+        .getKysely<Tables>()
+        .updateTable('wallets')
+        .set({ owner_id: 'other' })
+        .where('id', '=', wallet.id)
+        .execute();
+      const stale = {
+        ...context,
+        em: { getKysely: () => staleRead(context.em, found) } as unknown as SqlEntityManager,
+      };
+      return updateWallet(stale, wallet.id, { display_name: 'Late' });
+    });
+    await expect(late).rejects.toMatchObject({ code: 'resource_conflict' });
+    expect(
+      (await db().selectFrom('wallets').select('display_name').executeTakeFirst())?.display_name,
+    ).toBeNull();
+  });
+
+  describe('pages', () => {
+    const makeAt = (nowMs: number, count: number) =>
+      inTransaction(
+        database,
+        async (context) => {
+          const rows: WalletRow[] = [];
+          for (let index = 0; index < count; index += 1) {
+            rows.push(await createWallet(context, { chain_type: index % 3 === 0 ? 'solana' : 'stellar' }));
+          }
+          return rows;
+        },
+        { nowMs },
+      );
+
+    async function walk(filter: WalletFilter, between: () => Promise<unknown>): Promise<WalletRow[]> {
+      const met: WalletRow[] = [];
+      let cursor: string | null = null;
+      do {
+        const page = await listWallets(reading(), filter, {
+          limit: 5,
+          ...(cursor === null ? {} : { cursor }),
+        });
+        expect(page.wallets.length).toBeLessThanOrEqual(5);
+        met.push(...page.wallets);
+        cursor = page.nextCursor;
+        await between();
+      } while (cursor !== null);
+      return met;
+    }
+
+    test('hold every wallet once, newest first, though others are made and archived meanwhile', async () => {
+      const made: WalletRow[] = [];
+      // Many share one millisecond: the id decides among them.
+      for (const [offset, count] of [
+        [0, 8],
+        [1, 7],
+        [1, 4],
+        [9, 4],
+      ] as const)
+        made.push(...(await makeAt(startMs + offset, count)));
+      const met = await walk({}, () => makeAt(startMs + 10, 1));
+      expect(met.map(({ id }) => id).sort()).toEqual(made.map(({ id }) => id).sort());
+      const ages = met.map((wallet) => wallet.created_at_ms);
+      expect(ages).toEqual([...ages].sort((left, right) => right - left));
+
+      const solana = await walk({ chainType: 'solana' }, async () => {});
+      expect(solana.every((wallet) => wallet.chain_type === 'solana')).toBe(true);
+      expect(solana.length).toBeGreaterThan(5);
+    });
+
+    test('go on from a wallet that has been archived since', async () => {
+      await makeAt(startMs, 12);
+      const first = await listWallets(reading(), {}, { limit: 5 });
+      const cursor = first.nextCursor as string;
+      await database.orm.em
+        .fork()
+        .getKysely<Tables>()
+        .updateTable('wallets')
+        .set({ archived_at_ms: 1 })
+        .where('id', '=', cursor)
+        .execute();
+      const second = await listWallets(reading(), {}, { limit: 5, cursor });
+      const ids = [...first.wallets, ...second.wallets].map(({ id }) => id);
+      expect(new Set(ids).size).toBe(10);
+    });
+
+    test('of another app cannot be entered by its cursor', async () => {
+      const [wallet] = await makeAt(startMs, 1);
+      const stranger = listWallets(reading('globex'), {}, { cursor: (wallet as WalletRow).id });
+      await expect(stranger).rejects.toMatchObject({ code: 'invalid_data' });
+    });
+  });
+
+  describe('every look-up is answered from an index', () => {
+    const page = { limit: 50 };
+    let wallet: WalletRow;
+
+    beforeEach(async () => {
+      await plantMany(database.orm.em.fork() as SqlEntityManager, kind);
+      wallet = await inTransaction(database, (context) => createWallet(context, { chain_type: 'ethereum' }));
+    });
+
+    const lookUps: { name: string; index: string; run: () => Promise<unknown> }[] = [
+      {
+        name: 'by id',
+        index: kind === 'sqlite' ? 'sqlite_autoindex_wallets_1' : 'wallets_pkey',
+        run: () => findWallet(reading(), wallet.id),
+      },
+      {
+        name: 'by external id',
+        index: 'wallets_external_id',
+        run: () => findWallet(reading(), 'ext_wal_external-7'),
+      },
+      {
+        name: 'by address',
+        index: 'wallets_by_address',
+        run: () => findWalletByAddress(reading(), wallet.address),
+      },
+      { name: 'the newest', index: 'wallets_by_age_live', run: () => listWallets(reading(), {}, page) },
+      {
+        name: 'the next page',
+        index: 'wallets_by_age_live',
+        run: () => listWallets(reading(), {}, { ...page, cursor: 'wallet-500' }),
+      },
+      {
+        name: 'with the archived',
+        index: 'wallets_by_age',
+        run: () => listWallets(reading(), { includeArchived: true }, page),
+      },
+      {
+        name: 'of a rare chain type',
+        index: 'wallets_by_chain_type',
+        run: () => listWallets(reading(), { chainType: 'near' }, page),
+      },
+      {
+        name: 'of an owner',
+        index: 'wallets_by_owner',
+        run: () => listWallets(reading(), { userId: 'user-1' }, page),
+      },
+      {
+        name: 'of an entity',
+        index: 'wallets_by_entity',
+        run: () => listWallets(reading(), { entityId: 'entity-1' }, page),
+      },
+      {
+        name: 'with an address',
+        index: 'wallets_by_address',
+        run: () => listWallets(reading(), { address: wallet.address }, page),
+      },
+      {
+        name: 'with an external id',
+        index: 'wallets_external_id',
+        run: () => listWallets(reading(), { externalId: 'external-7' }, page),
+      },
+      { name: 'under a policy', index: 'wallets_by_policy', run: () => selectWhere('wallets', 'policy_id') },
+      {
+        name: 'of a signer',
+        index: 'wallet_signers_by_signer',
+        run: () => selectWhere('wallet_signers', 'signer_id'),
+      },
+      {
+        name: 'of a signer’s policy',
+        index: 'wallet_signers_by_policy',
+        run: () => selectWhere('wallet_signers', 'override_policy_id'),
+      },
+      { name: 'owned by a quorum', index: 'wallets_by_owner', run: () => selectWhere('wallets', 'owner_id') },
+    ];
+
+    const selectWhere = (table: 'wallets' | 'wallet_signers', column: 'policy_id') =>
+      database.orm.em
+        .fork()
+        .getKysely<Tables>()
+        .selectFrom(table as 'wallets')
+        .select(column)
+        .where(column, '=', 'x')
+        .execute();
+
+    test.each(lookUps)('$name: $index', async ({ index, run }) => {
+      const plans = await planOf(database, run);
+      const plan = plans.at(-1) ?? '';
+      expect(plan).toContain(index);
+      expect(plan, 'nothing is read that is not asked for').not.toMatch(/Seq Scan|SCAN|Sort|TEMP B-TREE/);
+    });
+  });
+});
