@@ -1,4 +1,4 @@
-import { type Measured, leastCpu, median, mostPerSecond, spreadOf } from './measure/rounds.ts';
+import { leastCpu, type Measured, median, mostPerSecond, spreadOf } from './measure/rounds.ts';
 
 /** A goal of the project, judged by one measured number. */
 export interface Goal {
@@ -22,6 +22,8 @@ export interface Table {
 export interface CaseResult {
   readonly tables: readonly Table[];
   readonly goals: readonly Goal[];
+  /** Cores that other processes kept busy meanwhile, the median of all rounds; where it was measured. */
+  readonly busyOthers?: number;
 }
 
 export interface GoalInput {
@@ -50,7 +52,9 @@ export function numberText(value: number): string {
 /** Columns aligned, numbers to the right. */
 export function tableText({ title, columns, rows }: Table): string {
   const cells = rows.map((row) => row.map((cell) => (typeof cell === 'number' ? numberText(cell) : cell)));
-  const widths = columns.map((column, at) => Math.max(column.length, ...cells.map((row) => row[at]?.length ?? 0)));
+  const widths = columns.map((column, at) =>
+    Math.max(column.length, ...cells.map((row) => row[at]?.length ?? 0)),
+  );
   const line = (row: readonly string[], isNumber: (at: number) => boolean): string =>
     row
       .map((cell, at) => (isNumber(at) ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0)))
@@ -112,4 +116,8 @@ export function noiseTable(measured: readonly Measured[]): Table {
       ['cores kept busy by other processes', median(others), Math.max(...others)],
     ],
   };
+}
+
+export function busyOthersOf(measured: readonly Measured[]): number {
+  return median(measured.flatMap((entry) => entry.busyOthers));
 }

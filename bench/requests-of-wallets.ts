@@ -13,10 +13,13 @@ export async function walletRequests(address: Address): Promise<{
 }> {
   const createWallet = postRequest(address, '/v1/wallets', { chain_type: 'ethereum' });
   const ids: string[] = [];
-  for (let made = 0; made < WALLETS; made += 1) ids.push((await ask<{ id: string }>(address, createWallet)).id);
+  for (let made = 0; made < WALLETS; made += 1)
+    ids.push((await ask<{ id: string }>(address, createWallet)).id);
   return {
     getWallet: ids.map((id) => getRequest(address, `/v1/wallets/${id}`)),
     createWallet: [createWallet],
-    personal_sign: ids.map((id, index) => personalSignRequest(address, id, `Approve invoice ${2000 + index}`)),
+    personal_sign: ids.map((id, index) =>
+      personalSignRequest(address, id, `Approve invoice ${2000 + index}`),
+    ),
   };
 }

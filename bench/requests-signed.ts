@@ -12,7 +12,9 @@ const MESSAGES_EACH = 10;
 export async function quorumSignedRequests(address: Address): Promise<LoadRequest[]> {
   const keys = [0, 1, 2].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' }));
   const quorum = postRequest(address, '/v1/key_quorums', {
-    public_keys: keys.map(({ publicKey }) => publicKey.export({ type: 'spki', format: 'der' }).toString('base64')),
+    public_keys: keys.map(({ publicKey }) =>
+      publicKey.export({ type: 'spki', format: 'der' }).toString('base64'),
+    ),
     authorization_threshold: 2,
   });
   const { id: ownerId } = await ask<{ id: string }>(address, quorum);
@@ -22,7 +24,13 @@ export async function quorumSignedRequests(address: Address): Promise<LoadReques
     const { id } = await ask<{ id: string }>(address, wallet);
     for (let at = 0; at < MESSAGES_EACH; at += 1) {
       const unsigned = personalSignRequest(address, id, `Approve invoice ${made}-${at}`);
-      requests.push(signed(address, unsigned, keys.slice(0, 2).map(({ privateKey }) => privateKey)));
+      requests.push(
+        signed(
+          address,
+          unsigned,
+          keys.slice(0, 2).map(({ privateKey }) => privateKey),
+        ),
+      );
     }
   }
   return requests;

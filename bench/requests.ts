@@ -7,7 +7,13 @@ export const createUserBody: Operations['createUser']['body'] = {
   linked_accounts: [
     { type: 'email', address: 'alice@example.com' },
     { type: 'custom_auth', custom_user_id: 'acme-user-7' },
-    { type: 'github_oauth', subject: '1234567', email: 'alice@example.com', name: 'Alice', username: 'alice' },
+    {
+      type: 'github_oauth',
+      subject: '1234567',
+      email: 'alice@example.com',
+      name: 'Alice',
+      username: 'alice',
+    },
     { type: 'telegram', telegram_user_id: '987654321', first_name: 'Alice', username: 'alice_example' },
   ],
   custom_metadata: { tier: 'gold', age_verified: true, seats: 3, region: 'eu-central', cohort: '2025-11' },
@@ -91,7 +97,13 @@ export function getRequest(address: Address, path: string): LoadRequest {
 }
 
 export function postRequest(address: Address, path: string, body: unknown): LoadRequest {
-  return { method: 'POST', path, headers: headersFor(address, true), body: JSON.stringify(body), status: 200 };
+  return {
+    method: 'POST',
+    path,
+    headers: headersFor(address, true),
+    body: JSON.stringify(body),
+    status: 200,
+  };
 }
 
 /** `personal_sign` of a text on a wallet. */

@@ -2,7 +2,7 @@ import type { BenchCase } from '../bench-case.ts';
 import { requireContract } from '../measure/ask.ts';
 import type { LoadRequest } from '../measure/load-order.ts';
 import { type Contestant, type Measured, measureRounds, mostPerSecond, pick } from '../measure/rounds.ts';
-import { atLeast, noiseTable, roundsTable } from '../report.ts';
+import { atLeast, busyOthersOf, noiseTable, roundsTable } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
 import { quorumSignedRequests } from '../requests-signed.ts';
 import { launchCustos } from '../servers/custos.ts';
@@ -26,7 +26,10 @@ export const https: BenchCase = {
       return { name, server, requests: { ...(await walletRequests(server)), [requests[3]]: signed } };
     };
     try {
-      const contestants = [await start(kept, ['--data', temporaryFolder()]), await start('custos sandbox in memory', [])];
+      const contestants = [
+        await start(kept, ['--data', temporaryFolder()]),
+        await start('custos sandbox in memory', []),
+      ];
       return report(await measureRounds(contestants, { ...bench, connections: 16 }));
     } finally {
       await Promise.all(servers.map((server) => server.stop()));
@@ -35,14 +38,35 @@ export const https: BenchCase = {
 };
 
 function report(measured: readonly Measured[]) {
-  const perSecond = (request: (typeof requests)[number]): number => mostPerSecond(pick(measured, kept, request));
+  const perSecond = (request: (typeof requests)[number]): number =>
+    mostPerSecond(pick(measured, kept, request));
   const [post, get, sign, signed] = requests;
   return {
-    tables: [...requests.map((request) => roundsTable(`${request}, HTTPS`, measured, request)), noiseTable(measured)],
+    tables: [
+      ...requests.map((request) => roundsTable(`${request}, HTTPS`, measured, request)),
+      noiseTable(measured),
+    ],
     goals: [
-      atLeast({ id: 'G9', what: 'HTTPS: POST /v1/wallets', measured: perSecond(post), limit: 1500, unit: '/s' }),
-      atLeast({ id: 'G9', what: 'HTTPS: GET /v1/wallets/{id}', measured: perSecond(get), limit: 4000, unit: '/s' }),
-      atLeast({ id: 'G9', what: 'HTTPS: personal_sign to GET', measured: perSecond(sign) / perSecond(get), limit: 0.7 }),
+      atLeast({
+        id: 'G9',
+        what: 'HTTPS: POST /v1/wallets',
+        measured: perSecond(post),
+        limit: 1500,
+        unit: '/s',
+      }),
+      atLeast({
+        id: 'G9',
+        what: 'HTTPS: GET /v1/wallets/{id}',
+        measured: perSecond(get),
+        limit: 4000,
+        unit: '/s',
+      }),
+      atLeast({
+        id: 'G9',
+        what: 'HTTPS: personal_sign to GET',
+        measured: perSecond(sign) / perSecond(get),
+        limit: 0.7,
+      }),
       atLeast({
         id: 'G9',
         what: 'HTTPS: 2-of-3 signed to unsigned personal_sign',
@@ -50,5 +74,6 @@ function report(measured: readonly Measured[]) {
         limit: 0.6,
       }),
     ],
+    busyOthers: busyOthersOf(measured),
   };
 }

@@ -6,7 +6,11 @@ import { atLeast } from '../report.ts';
 import { mostPerSecondOf, storageTable } from './storage-goals.ts';
 
 const limits = { create: 0.8, get: 0.75, page: 0.85 };
-const what = { create: 'wallet, key and event in one transaction', get: 'one wallet', page: '50 wallets by cursor' };
+const what = {
+  create: 'wallet, key and event in one transaction',
+  get: 'one wallet',
+  page: '50 wallets by cursor',
+};
 
 /** Our verbs on the ORM's connections against named statements, without HTTP, eight at a time. */
 export const postgres: BenchCase = {
@@ -25,7 +29,8 @@ export const postgres: BenchCase = {
           atLeast({
             id: 'G8',
             what: `PostgreSQL: ${what[operation]} a second, ours to raw`,
-            measured: mostPerSecondOf(measured, 'ours', operation) / mostPerSecondOf(measured, 'raw', operation),
+            measured:
+              mostPerSecondOf(measured, 'ours', operation) / mostPerSecondOf(measured, 'raw', operation),
             limit: limits[operation],
           }),
         ),

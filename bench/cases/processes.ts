@@ -45,7 +45,12 @@ async function measure(servers: readonly RunningServer[], bench: Bench): Promise
   const measured = Object.keys(requests).map((request): PerSecond => ({ request, one: [], two: [] }));
   const send = async (count: number, request: string, seconds: number): Promise<number> => {
     const origins = servers.slice(0, count).map(({ origin }) => origin);
-    const order = { origins, connections: CONNECTIONS, seconds, requests: requests[request] as LoadRequest[] };
+    const order = {
+      origins,
+      connections: CONNECTIONS,
+      seconds,
+      requests: requests[request] as LoadRequest[],
+    };
     const { completed, elapsedMs } = await bench.load.run(order);
     return (completed * 1000) / elapsedMs;
   };
@@ -68,7 +73,8 @@ async function requestsTo(address: Address): Promise<Record<string, LoadRequest[
   });
   const createWallet = behindProxy(postRequest(address, '/v1/wallets', { chain_type: 'ethereum' }));
   const ids: string[] = [];
-  for (let made = 0; made < WALLETS; made += 1) ids.push((await ask<{ id: string }>(address, createWallet)).id);
+  for (let made = 0; made < WALLETS; made += 1)
+    ids.push((await ask<{ id: string }>(address, createWallet)).id);
   return {
     getWallet: ids.map((id) => behindProxy(getRequest(address, `/v1/wallets/${id}`))),
     listWallets: [behindProxy(getRequest(address, '/v1/wallets?limit=50'))],

@@ -30,7 +30,12 @@ export const routing: BenchCase = {
         },
       ],
       goals: [
-        atMost({ id: 'G4', what: `routing: ${allOperations} operations to ${fewOperations}`, measured: ratio, limit: 1.2 }),
+        atMost({
+          id: 'G4',
+          what: `routing: ${allOperations} operations to ${fewOperations}`,
+          measured: ratio,
+          limit: 1.2,
+        }),
         atMost({ id: 'G4', what: 'routing: one look-up', measured: slowest / 1000, limit: 2, unit: 'µs' }),
       ],
     };

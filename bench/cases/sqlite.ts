@@ -5,7 +5,11 @@ import { atMost } from '../report.ts';
 import { leastCpuOf, storageTable } from './storage-goals.ts';
 
 const limits = { create: 1.6, get: 2, page: 1.5 };
-const what = { create: 'wallet, key and event in one transaction', get: 'one wallet', page: '50 wallets by cursor' };
+const what = {
+  create: 'wallet, key and event in one transaction',
+  get: 'one wallet',
+  page: '50 wallets by cursor',
+};
 
 /** Our verbs on the ORM's connection against prepared statements, without HTTP. */
 export const sqlite: BenchCase = {

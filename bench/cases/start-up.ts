@@ -23,11 +23,9 @@ interface Started {
   readonly megabytes: number[];
 }
 
-const own = (file: string, ...flags: string[]) => (port: number) => [
-  join('bench', 'servers', file),
-  ...['--port', String(port)],
-  ...flags,
-];
+const own =
+  (file: string, ...flags: string[]) =>
+  (port: number) => [join('bench', 'servers', file), ...['--port', String(port)], ...flags];
 const kept = temporaryFolder();
 const names = { static: 'node:http, fixed answer', sandbox: 'custos sandbox', prism: 'prism mock' };
 
@@ -41,7 +39,10 @@ const starts: readonly Start[] = [
     name: 'custos sandbox --data, not its first start',
     args: (port) => [programs.bundle, ...custosArguments('sandbox', port), '--quiet', '--data', kept],
   },
-  { name: 'custos sandbox from sources', args: (port) => [programs.sources, ...custosArguments('sandbox', port), '--quiet'] },
+  {
+    name: 'custos sandbox from sources',
+    args: (port) => [programs.sources, ...custosArguments('sandbox', port), '--quiet'],
+  },
   { name: 'custos mock', args: (port) => [programs.bundle, ...custosArguments('mock', port), '--quiet'] },
   { name: names.prism, args: prismArguments },
 ];
@@ -51,7 +52,9 @@ export const startUp: BenchCase = {
   about: 'from the start of the process to its first 200, and what is resident then (G6)',
   needsPeers: true,
   async run(bench) {
-    const found = new Map<string, Started>(starts.map(({ name }) => [name, { milliseconds: [], megabytes: [] }]));
+    const found = new Map<string, Started>(
+      starts.map(({ name }) => [name, { milliseconds: [], megabytes: [] }]),
+    );
     for (const start of starts) {
       bench.tell(`warming up ${start.name}`);
       // Fills the compile cache, the certificate's folder and the system's file cache.
@@ -74,13 +77,19 @@ async function startAll(round: number, found: Map<string, Started>, bench: Bench
 async function startOnce({ name, args }: Start): Promise<{ milliseconds: number; megabytes: number }> {
   const port = await freePort();
   const startedMs = performance.now();
-  const child = spawn(process.execPath, args(port), { cwd: join(import.meta.dirname, '..', '..'), stdio: 'ignore' });
+  const child = spawn(process.execPath, args(port), {
+    cwd: join(import.meta.dirname, '..', '..'),
+    stdio: 'ignore',
+  });
   const kill = (): void => void child.kill('SIGKILL');
   process.once('exit', kill);
   try {
     for (;;) {
       if (await answers200(port)) {
-        return { milliseconds: performance.now() - startedMs, megabytes: residentMegabytesOf(child.pid as number) };
+        return {
+          milliseconds: performance.now() - startedMs,
+          megabytes: residentMegabytesOf(child.pid as number),
+        };
       }
       if (child.exitCode !== null) throw new Error(`${name} ended with code ${child.exitCode}`);
       if (performance.now() - startedMs > GIVE_UP_MS) throw new Error(`${name} did not answer in time`);

@@ -2,7 +2,7 @@ import type { BenchCase } from '../bench-case.ts';
 import { requireContract } from '../measure/ask.ts';
 import type { LoadRequest } from '../measure/load-order.ts';
 import { type Contestant, leastCpu, type Measured, measureRounds, pick } from '../measure/rounds.ts';
-import { atLeast, atMost, type Goal, noiseTable, roundsTable } from '../report.ts';
+import { atLeast, atMost, busyOthersOf, type Goal, noiseTable, roundsTable } from '../report.ts';
 import { createPolicyBody, createUserBody, getRequest, postRequest } from '../requests.ts';
 import { launchCustos } from '../servers/custos.ts';
 import { launchOwn, launchPrism, type RunningServer } from '../servers/launch.ts';
@@ -22,7 +22,8 @@ const names = {
 
 /** Whole requests with a handler that stores nothing: what HTTP, routing and validation cost. */
 export const stateless: BenchCase = {
-  about: 'requests whose handler stores nothing: bare node:http, fastify, express, Prism, Custos (G1, G2, G3, G5)',
+  about:
+    'requests whose handler stores nothing: bare node:http, fastify, express, Prism, Custos (G1, G2, G3, G5)',
   needsPeers: true,
   async run(bench) {
     const servers: RunningServer[] = [];
@@ -105,5 +106,5 @@ function report(measured: readonly Measured[]) {
     }),
   ]);
   const tables = operations.map((id) => roundsTable(`${id}, nothing stored`, measured, id));
-  return { tables: [...tables, noiseTable(measured)], goals };
+  return { tables: [...tables, noiseTable(measured)], goals, busyOthers: busyOthersOf(measured) };
 }

@@ -5,7 +5,11 @@ export function leastCpuOf(measured: readonly StorageMeasured[], subject: string
   return Math.min(...find(measured, subject, operation).cpuMicroseconds);
 }
 
-export function mostPerSecondOf(measured: readonly StorageMeasured[], subject: string, operation: string): number {
+export function mostPerSecondOf(
+  measured: readonly StorageMeasured[],
+  subject: string,
+  operation: string,
+): number {
   return Math.max(...find(measured, subject, operation).perSecond);
 }
 

@@ -3,7 +3,7 @@ import { requireContract } from '../measure/ask.ts';
 import type { LoadRequest } from '../measure/load-order.ts';
 import { residentMegabytesOf } from '../measure/process-usage.ts';
 import { type Contestant, leastCpu, type Measured, measureRounds, pick } from '../measure/rounds.ts';
-import { atMost, noiseTable, roundsTable, type Table } from '../report.ts';
+import { atMost, busyOthersOf, noiseTable, roundsTable, type Table } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
 import { launchCustos } from '../servers/custos.ts';
 import { launchOwn, type RunningServer, temporaryFolder } from '../servers/launch.ts';
@@ -64,7 +64,9 @@ function report(measured: readonly Measured[], memory: Table) {
   const ofCustos = memory.rows.find(([name]) => name === names.custos)?.[2] as number;
   return {
     tables: [
-      ...operations.map((request) => roundsTable(`${request}, SQLite synced at each commit`, measured, request)),
+      ...operations.map((request) =>
+        roundsTable(`${request}, SQLite synced at each commit`, measured, request),
+      ),
       memory,
       noiseTable(measured),
     ],
@@ -78,7 +80,14 @@ function report(measured: readonly Measured[], memory: Table) {
           limit: 1.6,
         }),
       ),
-      atMost({ id: '-', what: 'sandbox: resident after the load', measured: ofCustos, limit: 200, unit: 'MB' }),
+      atMost({
+        id: '-',
+        what: 'sandbox: resident after the load',
+        measured: ofCustos,
+        limit: 200,
+        unit: 'MB',
+      }),
     ],
+    busyOthers: busyOthersOf(measured),
   };
 }

@@ -30,7 +30,10 @@ function numbered(text: string): string {
   });
 }
 
-function named(name: string, text: string): (values: unknown[]) => { name: string; text: string; values: unknown[] } {
+function named(
+  name: string,
+  text: string,
+): (values: unknown[]) => { name: string; text: string; values: unknown[] } {
   const numberedText = numbered(text);
   return (values) => ({ name, text: numberedText, values });
 }
@@ -114,7 +117,10 @@ async function compareSizes(grown: number) {
   await seed(secondUrl, grown);
   const small = await openDatabase({ kind: 'postgres', url: firstUrl, poolSize: POOL });
   const large = await openDatabase({ kind: 'postgres', url: secondUrl, poolSize: POOL });
-  const subjects = { small: { subject: oursOn(small), rows: 1000 }, large: { subject: oursOn(large), rows: grown } };
+  const subjects = {
+    small: { subject: oursOn(small), rows: 1000 },
+    large: { subject: oursOn(large), rows: grown },
+  };
   const measured = await measureStorage({ ...common, subjects });
   await Promise.all([small.close(), large.close()]);
   return measured;

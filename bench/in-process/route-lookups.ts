@@ -6,8 +6,21 @@ import { createRouteIndex } from '../../src/http/route-index.ts';
 const ITERATIONS = 100_000;
 const REPETITIONS = 9;
 
-const measured: readonly OperationId[] = ['createWallet', 'getWallet', 'walletRpc', 'createUser', 'getPolicyRule'];
-const few: readonly OperationId[] = [...measured, 'listWallets', 'updateWallet', 'getUser', 'createPolicy', 'getPolicy'];
+const measured: readonly OperationId[] = [
+  'createWallet',
+  'getWallet',
+  'walletRpc',
+  'createUser',
+  'getPolicyRule',
+];
+const few: readonly OperationId[] = [
+  ...measured,
+  'listWallets',
+  'updateWallet',
+  'getUser',
+  'createPolicy',
+  'getPolicy',
+];
 
 function nanosecondsPerLookUp(table: readonly OperationDescriptor[], id: OperationId): number {
   const index = createRouteIndex(table);

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Database as Handle } from 'better-sqlite3';
 import { openDatabase } from '../../src/storage/open-database.ts';
+import { credentials } from '../servers/credentials.ts';
 import { temporaryFolder } from '../servers/launch.ts';
 import { openSandboxFile } from '../servers/stored-work.ts';
 import { measureStorage, tellParent } from './storage-rounds.ts';
@@ -16,7 +17,6 @@ import {
   type StorageSubject,
   walletValues,
 } from './storage-subject.ts';
-import { credentials } from '../servers/credentials.ts';
 
 // Storage on SQLite alone: our verbs on the ORM's connection, and the same rows by prepared statements.
 
@@ -66,7 +66,11 @@ function seededFile(rows: number): string {
 }
 
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '3' }, rows: { type: 'string', default: '5000' }, growth: { type: 'string' } },
+  options: {
+    rounds: { type: 'string', default: '3' },
+    rows: { type: 'string', default: '5000' },
+    growth: { type: 'string' },
+  },
 });
 const counts = { create: 1000, get: 5000, page: 500 };
 const common = { rounds: Number(values.rounds), counts, concurrency: 1, tell: tellParent };
@@ -84,7 +88,10 @@ async function compareWithRaw(rows: number) {
 async function compareSizes(grown: number) {
   const small = await openDatabase({ kind: 'sqlite', file: seededFile(1000) });
   const large = await openDatabase({ kind: 'sqlite', file: seededFile(grown) });
-  const subjects = { small: { subject: oursOn(small), rows: 1000 }, large: { subject: oursOn(large), rows: grown } };
+  const subjects = {
+    small: { subject: oursOn(small), rows: 1000 },
+    large: { subject: oursOn(large), rows: grown },
+  };
   const measured = await measureStorage({ ...common, subjects });
   await Promise.all([small.close(), large.close()]);
   return measured;

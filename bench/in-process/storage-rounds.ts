@@ -2,7 +2,9 @@ import { idOf, type StorageSubject, storageOperations } from './storage-subject.
 
 /** Whom and what a round measures. */
 export interface StorageRounds {
-  readonly subjects: Readonly<Record<string, { subject: StorageSubject; /** Seeded wallets. */ rows: number }>>;
+  readonly subjects: Readonly<
+    Record<string, { subject: StorageSubject /** Seeded wallets. */; rows: number }>
+  >;
   readonly rounds: number;
   /** How often each operation is done in a round. */
   readonly counts: Readonly<Record<(typeof storageOperations)[number], number>>;

@@ -93,7 +93,14 @@ export function requirePage(length: number): void {
 export const plainStatements = {
   wallet: insertStatement('wallets', walletColumns),
   key: insertStatement('wallet_keys', walletKeyColumns),
-  event: insertStatement('outbox_events', ['id', 'app_id', 'type', 'payload', 'resource_id', 'created_at_ms']),
+  event: insertStatement('outbox_events', [
+    'id',
+    'app_id',
+    'type',
+    'payload',
+    'resource_id',
+    'created_at_ms',
+  ]),
   get: `select ${walletColumns.join(', ')} from wallets where app_id = ? and id = ?`,
   cursor: 'select created_at_ms from wallets where id = ? and app_id = ?',
   page: `select ${walletColumns.join(', ')} from wallets where app_id = ? and archived_at_ms is null

@@ -17,7 +17,10 @@ function agentFor({ origin, caPem }: Address): Agent {
 }
 
 /** Sends one request and returns the parsed body; any other status than expected is an error. */
-export async function ask<Body>(address: Address, { method, path, headers, body, status }: LoadRequest): Promise<Body> {
+export async function ask<Body>(
+  address: Address,
+  { method, path, headers, body, status }: LoadRequest,
+): Promise<Body> {
   const answer = await request(address.origin + path, {
     method: method as 'GET',
     headers,
@@ -32,7 +35,11 @@ export async function ask<Body>(address: Address, { method, path, headers, body,
 }
 
 /** Sees that a server answers a request as the contract says before anybody measures how quickly. */
-export async function requireContract(address: Address, id: OperationId, request: LoadRequest): Promise<void> {
+export async function requireContract(
+  address: Address,
+  id: OperationId,
+  request: LoadRequest,
+): Promise<void> {
   const body = await ask<unknown>(address, request);
   const validate: ValidateFunction | undefined = responseValidators[id]['200'];
   if (validate?.(body) === true) return;

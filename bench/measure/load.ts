@@ -14,7 +14,9 @@ type Reply = { result: LoadResult } | { error: string };
 
 /** Starts the load generator. */
 export function startLoad(): Load {
-  const child = fork(join(import.meta.dirname, 'load-generator.ts'), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  const child = fork(join(import.meta.dirname, 'load-generator.ts'), {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
   return {
     pid: child.pid as number,
     async run(order) {
@@ -22,7 +24,9 @@ export function startLoad(): Load {
       if ('error' in reply) throw new Error(`the load generator failed: ${reply.error}`);
       const { result } = reply;
       if (result.wrong > 0) {
-        throw new Error(`${result.wrong} wrong answers from ${order.origins[0]}; the first: ${result.firstWrong}`);
+        throw new Error(
+          `${result.wrong} wrong answers from ${order.origins[0]}; the first: ${result.firstWrong}`,
+        );
       }
       return result;
     },

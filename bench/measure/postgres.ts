@@ -29,7 +29,14 @@ export async function startPostgres(): Promise<RunningPostgres> {
     // PostgreSQL refuses to run as root; a container often has nobody else.
     createPostgresUser: userInfo().uid === 0,
     initdbFlags: ['--encoding=UTF8', '--no-locale', '--no-sync'],
-    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_wal_size=4GB'],
+    postgresFlags: [
+      '-c',
+      'listen_addresses=127.0.0.1',
+      '-c',
+      'unix_socket_directories=',
+      '-c',
+      'max_wal_size=4GB',
+    ],
     onLog: () => undefined,
     onError: () => undefined,
   });

@@ -39,7 +39,10 @@ const WARM_UP_SECONDS = 1;
  *
  * NOTE: a warm-up comes first, and again before each round a short one, for caches that another process has emptied.
  */
-export async function measureRounds(contestants: readonly Contestant[], options: RoundOptions): Promise<Measured[]> {
+export async function measureRounds(
+  contestants: readonly Contestant[],
+  options: RoundOptions,
+): Promise<Measured[]> {
   const measured = new Map<string, Measured>();
   for (const contestant of contestants) {
     for (const request of Object.keys(contestant.requests)) {
@@ -63,7 +66,12 @@ async function measureOnce(contestant: Contestant, measured: Measured, options: 
   const { server } = contestant;
   await send(contestant, measured.request, 0.1, options);
   const before = usage(server.pid, options.load.pid);
-  const { completed, elapsedMs, p50Ms, p99Ms } = await send(contestant, measured.request, options.seconds, options);
+  const { completed, elapsedMs, p50Ms, p99Ms } = await send(
+    contestant,
+    measured.request,
+    options.seconds,
+    options,
+  );
   const after = usage(server.pid, options.load.pid);
   measured.cpuMicroseconds.push((after.server - before.server) / completed);
   measured.requestsPerSecond.push((completed * 1000) / elapsedMs);

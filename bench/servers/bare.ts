@@ -10,7 +10,9 @@ import { chooseWork, listenAndAnnounce, readOwnOptions } from './own-server.ts';
 const options = readOwnOptions();
 const work = await chooseWork(options);
 const responseValidators: Readonly<Record<string, Readonly<Record<string, ValidateFunction>>>> =
-  options.checkResponses ? (await import('../../src/generated/response-validators.js')).responseValidators : {};
+  options.checkResponses
+    ? (await import('../../src/generated/response-validators.js')).responseValidators
+    : {};
 const router = createRouter();
 for (const operation of allOperations) {
   router.on(operation.method, colonPath(operation.path), () => undefined, operation);

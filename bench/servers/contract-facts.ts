@@ -28,7 +28,12 @@ export function isAuthorized(headers: IncomingHttpHeaders): boolean {
 /** Whether a request keeps the contract, by the validators that the generator has compiled. */
 export function isValid(
   id: OperationId,
-  { path, query, headers, body }: { path: object; query: object; headers: IncomingHttpHeaders; body: unknown },
+  {
+    path,
+    query,
+    headers,
+    body,
+  }: { path: object; query: object; headers: IncomingHttpHeaders; body: unknown },
 ): boolean {
   const validators = requestValidators[id];
   if (!validators.params({ path, query, headers })) return false;

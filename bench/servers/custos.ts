@@ -52,8 +52,12 @@ export interface ServeEnvironment {
 }
 
 /** Makes an app in a migrated database. */
-export async function makeApp({ DATABASE_URL }: ServeEnvironment): Promise<Pick<Address, 'appId' | 'appSecret'>> {
-  const text = await runToEnd([programs.bundle, 'apps', 'create', '--name', 'Bench', '--json'], { DATABASE_URL });
+export async function makeApp({
+  DATABASE_URL,
+}: ServeEnvironment): Promise<Pick<Address, 'appId' | 'appSecret'>> {
+  const text = await runToEnd([programs.bundle, 'apps', 'create', '--name', 'Bench', '--json'], {
+    DATABASE_URL,
+  });
   const { id, secret } = JSON.parse(text) as { id: string; secret: string };
   return { appId: id, appSecret: secret };
 }

@@ -64,7 +64,8 @@ export async function launch({ args, env = {}, ready }: LaunchOptions): Promise<
   const deadlineMs = performance.now() + READY_WITHIN_MS;
   for (;;) {
     const address = await ready(child);
-    if (address !== undefined) return { ...address, pid: child.pid as number, child, stop: () => stop(child) };
+    if (address !== undefined)
+      return { ...address, pid: child.pid as number, child, stop: () => stop(child) };
     if (child.exitCode !== null || performance.now() > deadlineMs) {
       await stop(child);
       throw new Error(`the server \`node ${args.join(' ')}\` did not come up: ${complaint.trim()}`);
@@ -75,7 +76,10 @@ export async function launch({ args, env = {}, ready }: LaunchOptions): Promise<
 
 /** Runs a program that ends by itself and returns what it printed; rejects when it fails. */
 export async function runToEnd(args: readonly string[], env: Record<string, string>): Promise<string> {
-  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env: { ...process.env, ...env } });
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    cwd: root,
+    env: { ...process.env, ...env },
+  });
   return stdout;
 }
 
@@ -125,7 +129,17 @@ export function launchOwn(file: string, args: readonly string[] = []): Promise<R
 /** The command line of Prism on the same document. */
 export function prismArguments(port: number): string[] {
   const program = join('bench', 'node_modules', '@stoplight', 'prism-cli', 'dist', 'index.js');
-  return [program, 'mock', '-h', '127.0.0.1', '-p', String(port), '-v', 'silent', join('openapi', 'openapi.json')];
+  return [
+    program,
+    'mock',
+    '-h',
+    '127.0.0.1',
+    '-p',
+    String(port),
+    '-v',
+    'silent',
+    join('openapi', 'openapi.json'),
+  ];
 }
 
 /** Starts Prism with its log off. */

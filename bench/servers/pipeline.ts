@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import { systemClock } from '../../src/adapters/clock.ts';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { silentLog } from '../../src/adapters/log.ts';
-import { allOperations } from './contract-facts.ts';
 import { responseValidators } from '../../src/generated/response-validators.js';
 import { createApp } from '../../src/http/app.ts';
 import { createAuthenticate } from '../../src/http/authenticate.ts';
@@ -13,17 +12,26 @@ import { startServer } from '../../src/http/server.ts';
 import type { UnitOfWork } from '../../src/http/unit-of-work.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import type { Services } from '../../src/services.ts';
-import { announce, chooseWork, readOwnOptions } from './own-server.ts';
+import { allOperations } from './contract-facts.ts';
 import { credentials } from './credentials.ts';
+import { announce, chooseWork, readOwnOptions } from './own-server.ts';
 import type { WorkInput } from './work.ts';
 
 // The pipeline of Custos as it is, with handlers that store nothing in place of the domain.
 
 const options = readOwnOptions();
 const work = await chooseWork(options);
-const app = { id: credentials.appId, name: 'Bench', secretHashes: [hash('sha256', credentials.appSecret, 'buffer')] };
+const app = {
+  id: credentials.appId,
+  name: 'Bench',
+  secretHashes: [hash('sha256', credentials.appSecret, 'buffer')],
+};
 // No handler below touches the entity manager.
-const unit = { em: undefined as unknown as UnitOfWork['em'], commit: async () => {}, rollback: async () => {} };
+const unit = {
+  em: undefined as unknown as UnitOfWork['em'],
+  commit: async () => {},
+  rollback: async () => {},
+};
 const newRequestId = requestIdsFrom(systemEntropy);
 const handler = await createApp({
   prefix: 'service',

@@ -80,7 +80,12 @@ export function storedWork(): Work {
     createWallet: async ({ body }) => {
       const { chain_type: chainType } = body as CreateWalletRequest;
       const key = await generateWalletKey(chainType, systemEntropy);
-      const wallet = walletRow({ id: ids.cuid2(), chainType, address: key.address, publicKey: key.publicKey });
+      const wallet = walletRow({
+        id: ids.cuid2(),
+        chainType,
+        address: key.address,
+        publicKey: key.publicKey,
+      });
       const sealed = await vault.seal(key.secretBytes, bindingOf(wallet));
       key.secretBytes.fill(0);
       insertBoth.immediate(wallet, [
@@ -112,7 +117,12 @@ function bindingOf(wallet: WalletRow): SealBinding {
 
 /** A row with nothing set but what every wallet has. */
 export function walletRow(
-  { id, chainType, address, publicKey }: { id: string; chainType: string; address: string; publicKey: string | null },
+  {
+    id,
+    chainType,
+    address,
+    publicKey,
+  }: { id: string; chainType: string; address: string; publicKey: string | null },
   createdAtMs = Date.now(),
 ): WalletRow {
   return {

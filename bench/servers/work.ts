@@ -1,8 +1,5 @@
 import type { OperationId } from '../../src/generated/operations.ts';
-import type {
-  CreatePolicyRequest,
-  CreateUserRequest,
-} from '../../src/generated/schemas.ts';
+import type { CreatePolicyRequest, CreateUserRequest } from '../../src/generated/schemas.ts';
 
 /** What a request carries to the work. */
 export interface WorkInput {
@@ -64,4 +61,3 @@ export const statelessWork: Work = {
   },
   listWallets: () => ({ data: [], next_cursor: null }),
 };
-

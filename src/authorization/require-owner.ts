@@ -1,4 +1,5 @@
 import { strict as assert } from 'node:assert';
+import { LRUCache } from 'lru-cache';
 import { ApiError, type ErrorCode } from '../errors.ts';
 import type { OperationContext } from '../services.ts';
 import { type LoadedQuorum, loadQuorums } from './load-quorums.ts';
@@ -88,20 +89,29 @@ const nothingVerified: VerifiedSignatures = {
   exhausted: false,
 };
 
+// Public keys that signed last for an owner. The same ones mostly sign again, and each guess that fails costs as much
+// as a whole look-up in the database.
+const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });
+
 function verify(context: OperationContext, parties: readonly Party[]): VerifiedSignatures {
   // A diagnosis tells of each signature whether it verifies, even where there are too few of them.
   if (!context.diagnostics && hasTooFew(context.proof.signatures, parties)) return nothingVerified;
-  const owner = parties[0];
-  return verifySignatures({
+  const owner = parties[0]?.quorum;
+  if (owner === undefined) return nothingVerified;
+  const keys = [
+    ...parties.flatMap(({ quorum }) => quorumKeys(quorum)),
+    ...parties.flatMap(({ quorum }) => expiredKeys(quorum)),
+  ];
+  const recent = recentSigners.get(owner.id);
+  const verified = verifySignatures({
     signatures: context.proof.signatures,
     payloads: context.proof.canonicalPayloads(),
-    keys: [
-      ...parties.flatMap(({ quorum }) => quorumKeys(quorum)),
-      ...parties.flatMap(({ quorum }) => expiredKeys(quorum)),
-    ],
+    keys: recent === undefined ? keys : [...keys.filter((key) => recent.has(key)), ...keys],
     // Only the owner's agreement ends the search: a signer's decides nothing while the owner may still agree.
-    isEnough: (keys) => owner !== undefined && countQuorum(owner.quorum, keys).satisfied,
+    isEnough: (signed) => countQuorum(owner, signed).satisfied,
   });
+  if (verified.keys.size > 0) recentSigners.set(owner.id, verified.keys);
+  return verified;
 }
 
 function hasTooFew(signatures: readonly string[], parties: readonly Party[]): boolean {

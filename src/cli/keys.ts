@@ -10,7 +10,9 @@ Example:
 
 /** `custos keys …`: the master keys that seal the wallets' keys. */
 export function keysCommand(): Command {
-  const keys = new Command('keys').description('the master keys that seal wallet keys');
+  const keys = new Command('keys')
+    .description('the master keys that seal wallet keys')
+    .addHelpText('after', examples);
   keys.addCommand(
     new Command('rotate')
       .description('re-wrap every sealed key of DATABASE_URL under the current master key')

@@ -56,9 +56,10 @@ export function p256PublicKeyPoint(publicKey: string): Uint8Array {
  * s alike. Never throws for a bad signature. Source: FIPS 186-5 section 6.4.2.
  */
 export function verifyP256(publicKey: string, message: Uint8Array, signature: Uint8Array): boolean {
+  const key = keyObjectOf(publicKey);
   // NOTE: a DER signature is 64 bytes long once in 2^48 signatures; such a one is read as r || s and refused.
-  const dsaEncoding = signature.length === RAW_SIGNATURE_BYTES ? 'ieee-p1363' : 'der';
-  return verify('sha256', message, { key: keyObjectOf(publicKey), dsaEncoding }, signature);
+  if (signature.length !== RAW_SIGNATURE_BYTES) return verify('sha256', message, key, signature);
+  return verify('sha256', message, { key, dsaEncoding: 'ieee-p1363' }, signature);
 }
 
 /** A P-256 key pair made from a seed. */

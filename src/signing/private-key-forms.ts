@@ -11,7 +11,12 @@ const HEX_DIGITS = utf8ToBytes('0123456789abcdef');
  */
 export async function privateKeyFromImport(chainType: ChainType, bytes: Uint8Array): Promise<Uint8Array> {
   const secret = chainType === 'solana' && bytes.length === 64 ? readKeyPair(bytes) : bytes.slice();
-  await assertSecret(chainType, secret);
+  try {
+    await assertSecret(chainType, secret);
+  } catch (error) {
+    secret.fill(0);
+    throw error;
+  }
   return secret;
 }
 

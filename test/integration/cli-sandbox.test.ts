@@ -211,6 +211,18 @@ test('the admin port serves health and metrics', async () => {
   expect(await (await fetch(`${custos.ready.admin_url}/healthz`)).json()).toEqual({ status: 'ok' });
 });
 
+test('the reference is served whole from the installed package', async () => {
+  await using custos = await serveCustos(['sandbox', '--plain-http', '--prefix', 'acme']);
+  const base = custos.ready.base_url.replace('https:', 'http:');
+  const page = await (await fetch(`${base}/docs`)).text();
+  const parts = [...page.matchAll(/(?:href|src)="(\/[^"]+)"/g)].map((match) => match[1]);
+  expect(parts.length).toBeGreaterThan(3);
+  for (const part of parts) expect(`${part} ${(await fetch(base + part)).status}`).toBe(`${part} 200`);
+  const document = await (await fetch(`${base}/openapi.json`)).text();
+  expect(document).toContain('acme-app-id');
+  expect(document).not.toContain('service-app-id');
+});
+
 test('requests are counted with --rate-limit', async () => {
   await using custos = await serveCustos(['sandbox', '--rate-limit', '2/2']);
   const statuses: number[] = [];

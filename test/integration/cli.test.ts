@@ -12,6 +12,8 @@ const commands = [
   ['apps', 'list'],
   ['apps', 'rotate-secret'],
   ['sig', 'explain'],
+  ['keys'],
+  ['keys', 'rotate'],
 ];
 
 test.each(commands)('%s %s --help shows examples and ends well', async (...command) => {
@@ -72,7 +74,7 @@ test('serve names everything that is missing at once', async () => {
   expect(faults.map((fault) => fault.split(' ')[3])).toEqual([
     'DATABASE_URL',
     'CUSTOS_TLS_CERT',
-    'CUSTOS_MASTER_KEY',
+    'CUSTOS_MASTER_KEY,',
     'CUSTOS_PUBLIC_URLS',
   ]);
 });

@@ -59,7 +59,7 @@ test('a whole environment makes a frozen config', () => {
       key: expect.stringContaining('BEGIN PRIVATE KEY'),
     },
     trustedProxies: [],
-    masterKey: new Uint8Array(masterKey),
+    masterKeys: { local: [new Uint8Array(masterKey)], transit: undefined },
     responseCheck: 'sampled',
   });
   expect(Object.isFrozen(config)).toBe(true);
@@ -80,14 +80,14 @@ test.each([
   ['with a newline', `${masterKeyHex}\n`],
 ])('the master key is read from a file too: %s', (name, text) => {
   const env = { ...whole, CUSTOS_MASTER_KEY: undefined, CUSTOS_MASTER_KEY_FILE: fileOf(`${name}.key`, text) };
-  expect(Buffer.from(readServeConfig({}, env).masterKey).toString('hex')).toBe(masterKeyHex);
+  expect(Buffer.from(readServeConfig({}, env).masterKeys.local[0]!).toString('hex')).toBe(masterKeyHex);
 });
 
 test.each([
   [{ CUSTOS_MASTER_KEY: 'c2hvcnQ=' }, 'CUSTOS_MASTER_KEY must be 32 bytes in hex or base64; it holds 5'],
   [
-    { CUSTOS_MASTER_KEY_FILE: '/nowhere' },
-    'CUSTOS_MASTER_KEY and CUSTOS_MASTER_KEY_FILE are both set; keep one',
+    { CUSTOS_KMS_URL: 'https://kms.example', CUSTOS_KMS_KEY: 'custos', CUSTOS_KMS_TOKEN: 'token' },
+    'of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL several are set; keep one',
   ],
   [{ CUSTOS_TLS_KEY: undefined }, 'CUSTOS_TLS_KEY is missing beside CUSTOS_TLS_CERT'],
   [

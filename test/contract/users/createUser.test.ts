@@ -1,6 +1,7 @@
 import { type Address, concatHex, encodeAbiParameters, getContractAddress, keccak256 } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { call, refusal } from '../../support/call.ts';
+import { configureApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 /** The stopped clock of a sandbox, in seconds. */
@@ -214,7 +215,7 @@ describe('wallets made with the user', () => {
 
     const factory = '0x00000000000000000000000000000000000000f1';
     const implementation = '0x00000000000000000000000000000000000000f2';
-    await configure(sandbox, {
+    await configureApp(sandbox, {
       smart_account_factory: { factory_address: factory, implementation_address: implementation, version: '2.1.0' },
     });
     const second = await call(sandbox, 'createUser', {
@@ -383,15 +384,3 @@ describe('refused, and nothing is stored', () => {
     expect(status).toBe(404);
   }
 });
-
-async function configure(sandbox: TestSandbox, settings: object): Promise<void> {
-  const answer = await sandbox.dispatcher.request({
-    origin: sandbox.baseUrl,
-    path: `/_sandbox/apps/${sandbox.appId}`,
-    method: 'PUT',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ settings }),
-  });
-  expect({ status: answer.statusCode, body: await answer.body.json() }).toMatchObject({ status: 200 });
-}
-

@@ -58,11 +58,11 @@ describe('BIP-32', () => {
     expect(bytesToHex(deriveSecp256k1(hexToBytes(seed), path))).toBe(secret);
   });
 
-  test('random seeds and paths give the secret that @scure/bip32 gives', () => {
+  test('random seeds and paths give the secret that @scure/bip32 gives', async () => {
     const step = fc
       .tuple(fc.nat({ max: 2 ** 31 - 1 }), fc.boolean())
       .map(([n, hard]) => `/${n}${hard ? "'" : ''}`);
-    fc.assert(
+    await fc.assert(
       fc.property(
         fc.uint8Array({ minLength: 16, maxLength: 64 }),
         fc.array(step, { minLength: 1, maxLength: 4 }),

@@ -19,8 +19,8 @@ import {
 } from '../../../src/crypto/encoding.ts';
 
 describe('texts of bytes', () => {
-  test('come back as the bytes they were made from', () => {
-    fc.assert(
+  test('come back as the bytes they were made from', async () => {
+    await fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         expect(hexToBytes(bytesToHex(bytes))).toEqual(bytes);
         expect(prefixedHexToBytes(bytesTo0xHex(bytes))).toEqual(bytes);

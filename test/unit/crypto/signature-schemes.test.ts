@@ -62,8 +62,8 @@ describe.each(backends)('secp256k1 on the %s backend', (_name, backend) => {
   });
 });
 
-test('both backends give the same bytes on random secrets, digests and tweaks', () => {
-  fc.assert(
+test('both backends give the same bytes on random secrets, digests and tweaks', async () => {
+  await fc.assert(
     fc.property(secrets, bytes32, secrets, (secret, digest, tweak) => {
       const [signature, expected] = [native().sign(digest, secret), nobleBackend.sign(digest, secret)];
       expect(bytesToHex(signature.compact)).toBe(bytesToHex(expected.compact));
@@ -111,8 +111,8 @@ describe('ed25519', () => {
     },
   );
 
-  test('gives the bytes that noble gives', () => {
-    fc.assert(
+  test('gives the bytes that noble gives', async () => {
+    await fc.assert(
       fc.property(bytes32, fc.uint8Array({ maxLength: 200 }), (seed, message) => {
         const signature = ed25519Sign(message, seed);
         expect(signature).toEqual(nobleEd25519.sign(message, seed));
@@ -140,8 +140,8 @@ describe('BIP-340', () => {
     expect(bytesToHex(schnorrSignPortable(hexToBytes(digest), hexToBytes(secret)))).toBe(signature);
   });
 
-  test('WebAssembly and noble give the same bytes, which verify', () => {
-    fc.assert(
+  test('WebAssembly and noble give the same bytes, which verify', async () => {
+    await fc.assert(
       fc.property(secrets, bytes32, (secret, digest) => {
         const signature = schnorrSign(digest, secret);
         expect(bytesToHex(signature)).toBe(bytesToHex(schnorrSignPortable(digest, secret)));

@@ -1,0 +1,25 @@
+import type { BenchCase } from './bench-case.ts';
+import { eventLoop } from './cases/event-loop.ts';
+import { growth } from './cases/growth.ts';
+import { https } from './cases/https.ts';
+import { postgres } from './cases/postgres.ts';
+import { processes } from './cases/processes.ts';
+import { routing } from './cases/routing.ts';
+import { sqlite } from './cases/sqlite.ts';
+import { startUp } from './cases/start-up.ts';
+import { stateless } from './cases/stateless.ts';
+import { stored } from './cases/stored.ts';
+
+/** Every case by its name on the command line, in the order in which they run. */
+export const cases: Readonly<Record<string, BenchCase>> = {
+  'start-up': startUp,
+  stateless,
+  stored,
+  routing,
+  sqlite,
+  postgres,
+  growth,
+  https,
+  'event-loop': eventLoop,
+  processes,
+};

@@ -1,0 +1,73 @@
+import { type CompiledQuery, type Kysely, sql } from 'kysely';
+import type { Tables } from '../../src/storage/entities.ts';
+import type { Database } from '../../src/storage/open-database.ts';
+
+/** Runs `work` and tells how the database would go about each of its statements, in its own words. */
+export async function planOf(
+  { kind, orm }: Pick<Database, 'kind' | 'orm'>,
+  work: () => Promise<unknown>,
+): Promise<string[]> {
+  const kysely: Kysely<Tables> = orm.em.fork().getKysely<Tables>();
+  const statements = await recordStatements(kysely, work);
+  const plans: string[] = [];
+  for (const statement of statements) {
+    const explain = `${kind === 'sqlite' ? 'explain query plan' : 'explain'} ${statement.sql}`;
+    const { rows } = await kysely.executeQuery<Record<string, unknown>>({ ...statement, sql: explain });
+    plans.push(rows.map((row) => String(row.detail ?? row['QUERY PLAN'])).join('\n'));
+  }
+  return plans;
+}
+
+/** The statements that `work` sends, as they were compiled. */
+async function recordStatements(
+  kysely: Kysely<Tables>,
+  work: () => Promise<unknown>,
+): Promise<CompiledQuery[]> {
+  const executor = kysely.getExecutor();
+  const execute = executor.executeQuery;
+  const statements: CompiledQuery[] = [];
+  executor.executeQuery = function record(query: CompiledQuery, ...rest: never[]) {
+    statements.push(query);
+    return execute.call(executor, query, ...rest);
+  } as typeof execute;
+  try {
+    await work();
+  } finally {
+    executor.executeQuery = execute;
+  }
+  return statements;
+}
+
+/** Some twenty thousand wallets of the app `acme`, written as rows: what is asked of them is how they are found. */
+export async function plantManyWallets(
+  { kind, orm }: Pick<Database, 'kind' | 'orm'>,
+  count = 20_000,
+): Promise<void> {
+  const em = orm.em.fork();
+  await em.execute(`
+    with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${count})
+    insert into wallets
+      (id, app_id, chain_type, address, external_id, owner_id, policy_id, entity_id, entity_type, created_at_ms, archived_at_ms)
+    select
+      'wallet-' || n, 'acme', case when n % 500 = 0 then 'near' else 'ethereum' end, 'address-' || n,
+      case when n % 7 = 0 then 'external-' || n end, case when n % 4 = 0 then 'quorum-' || (n % 8) end,
+      case when n % 100 = 0 then 'policy-' || n end, case when n % 4 = 1 then 'entity-' || (n % 8) end,
+      case when n % 4 = 1 then 'user' end, n / 3, case when n % 50 = 3 then n end
+    from numbers`);
+  await em.execute(`
+    with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${count / 4})
+    insert into wallet_signers (wallet_id, position, signer_id, override_policy_id)
+    select 'wallet-' || n, 0, 'quorum-' || n, case when n % 10 = 0 then 'policy-' || n end from numbers`);
+  const quorum = {
+    id: 'quorum-4',
+    app_id: 'acme',
+    display_name: null,
+    authorization_threshold: 1,
+    implicit_for: null,
+    created_at_ms: 1,
+  };
+  const member = { key_quorum_id: 'quorum-4', position: 0, kind: 'user', member: 'user-4' };
+  await em.getKysely<Tables>().insertInto('key_quorums').values(quorum).execute();
+  await em.getKysely<Tables>().insertInto('key_quorum_members').values(member).execute();
+  await sql.raw(kind === 'sqlite' ? 'analyze' : 'vacuum analyze').execute(em.getKysely<Tables>());
+}
