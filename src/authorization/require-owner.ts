@@ -89,7 +89,7 @@ const nothingVerified: VerifiedSignatures = {
   exhausted: false,
 };
 
-// Public keys that signed last for an owner. The same ones mostly sign again, and each guess that fails costs as much
+// Public keys that signed last for an owner, in the order of their signatures. The same ones mostly sign again, and each guess that fails costs as much
 // as a whole look-up in the database.
 const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });
 
@@ -102,11 +102,12 @@ function verify(context: OperationContext, parties: readonly Party[]): VerifiedS
     ...parties.flatMap(({ quorum }) => quorumKeys(quorum)),
     ...parties.flatMap(({ quorum }) => expiredKeys(quorum)),
   ];
-  const recent = recentSigners.get(owner.id);
+  const eligible = new Set(keys);
+  const recent = [...(recentSigners.get(owner.id) ?? [])].filter((key) => eligible.has(key));
   const verified = verifySignatures({
     signatures: context.proof.signatures,
     payloads: context.proof.canonicalPayloads(),
-    keys: recent === undefined ? keys : [...keys.filter((key) => recent.has(key)), ...keys],
+    keys: [...recent, ...keys],
     // Only the owner's agreement ends the search: a signer's decides nothing while the owner may still agree.
     isEnough: (signed) => countQuorum(owner, signed).satisfied,
   });

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { acmeApp } from '../../mocks/apps.ts';
@@ -136,6 +137,16 @@ describe('apps', () => {
       [acmeApp.id, globex.appId].sort(),
     );
     expect(JSON.stringify(listed.body)).not.toContain(globex.appSecret);
+  });
+
+  test('a trusted token key is a setting of the app', async () => {
+    const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+    await using trusting = await startSandbox({ jwtPublicKeyPem: pem });
+    const path = '/_sandbox/apps';
+    const { body } = await trusting.dispatcher.request({ origin: trusting.baseUrl, path, method: 'GET' });
+    const { data } = (await body.json()) as { data: { settings: object }[] };
+    expect(data[0]?.settings).toMatchObject({ jwt_auth: { verification_key: pem, user_id_claim: 'sub' } });
   });
 
   test('an id is taken once', async () => {

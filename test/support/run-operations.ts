@@ -2,7 +2,6 @@ import { seededEntropy, systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { silentLog } from '../../src/adapters/log.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
-import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
 import { createApp } from '../../src/domain/apps/create-app.ts';
 import { answerOnce } from '../../src/domain/idempotency/answer-once.ts';

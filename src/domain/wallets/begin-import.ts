@@ -1,8 +1,9 @@
 import { hpkeRecipientFromSeed } from '../../crypto/hpke.ts';
+import { invalidField } from '../../errors.ts';
 import type { InitWalletImportRequest, WalletInitImportResponse } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
-import { normalizeAddress } from './normalize-address.ts';
+import { normalizeWalletAddress } from './normalize-address.ts';
 
 const SEED_BYTES = 32;
 /** CHOICE: nothing is published; an hour is enough for a person to find the phrase. */
@@ -11,16 +12,20 @@ const LIFETIME_MS = 60 * 60 * 1000;
 /**
  * Begins the import of a key that exists elsewhere: makes the key that the caller seals it to. The address and chain
  * type tell which import a submission belongs to; beginning again makes a new key and forgets the one before.
+ *
+ * @throws ApiError invalid_data for an address that does not fit the chain type.
  */
 export async function beginImport(
   context: OperationContext,
   request: InitWalletImportRequest,
 ): Promise<WalletInitImportResponse> {
+  const chainType = request.chain_type;
+  const address = normalizeWalletAddress(chainType, request.address);
+  if (address === undefined) throw invalidField('/address', `expected an address of \`${chainType}\``);
   const seed = context.entropy.bytes(SEED_BYTES);
   const id = context.ids.cuid2();
   const { privateKeyBytes, publicKeyBytes } = await hpkeRecipientFromSeed(seed);
   try {
-    const chainType = request.chain_type;
     const sealed = await context.vault.seal(privateKeyBytes, {
       walletId: id,
       appId: context.app.id,
@@ -40,7 +45,7 @@ export async function beginImport(
         ...begun,
         app_id: context.app.id,
         chain_type: chainType,
-        address: normalizeAddress(request.address),
+        address,
       })
       .onConflict((conflict) => conflict.columns(['app_id', 'chain_type', 'address']).doUpdateSet(begun))
       .execute();

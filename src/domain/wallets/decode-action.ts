@@ -23,11 +23,13 @@ const CHAIN_ID_BITS = 256;
 /**
  * What one rpc request does, decoded from the bytes that will be signed; its method as rules name it.
  * A method without a decoder has one unit that says nothing: only rules for `*` can speak of it.
+ * CHOICE: a Solana message that is a transaction is judged as `signTransaction`, since its signature moves money.
  *
  * @throws SigningInputError for params that could not be signed either.
  */
 export async function decodeRpcAction(request: WalletRpcRequest): Promise<PolicyAction> {
   const { method } = request;
+  if (request.method === 'signMessage') return decodeSolanaMessage(request.params);
   if (!Object.hasOwn(decoders, method) || !('params' in request)) {
     return { method, units: [{ label: method }] };
   }
@@ -65,9 +67,6 @@ const decoders: Decoders = {
       ethereumCall: { ...call, chainId: chain },
     }));
   },
-  async signMessage({ message }) {
-    return [{ label: 'message', messageBytes: Buffer.from(message, 'base64') }];
-  },
   async signTransaction({ transaction }) {
     const { decodeSolanaUnits } = await import('./decode-solana-units.ts');
     return decodeSolanaUnits(transaction);
@@ -86,6 +85,15 @@ const decoders: Decoders = {
     return [{ label: 'transaction', xrplTransaction: decodeXrplTransaction(transaction) }];
   },
 };
+
+async function decodeSolanaMessage({ message }: Params<'signMessage'>): Promise<PolicyAction> {
+  const { decodeSolanaMessageUnits } = await import('./decode-solana-units.ts');
+  const messageBytes = Buffer.from(message, 'base64');
+  const units = decodeSolanaMessageUnits(messageBytes);
+  return units === undefined
+    ? { method: 'signMessage', units: [{ label: 'message', messageBytes }] }
+    : { method: 'signTransaction', units };
+}
 
 /** One unit a call; what a batched transaction says once stands in each. */
 function transactionUnits(view: EthereumTransactionView): readonly ActionUnit[] {

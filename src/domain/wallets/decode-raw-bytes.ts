@@ -1,5 +1,6 @@
 import { looseHexToBytes } from '../../crypto/encoding.ts';
 import type { ActionUnit, PolicyAction } from '../../policy/action.ts';
+import { type ChainType, chains } from '../../signing/chains.ts';
 import { decodeRawSign, type RawSignParams } from '../../signing/raw-sign.ts';
 import { decodeSuiIntentMessage } from '../../signing/sui/transaction.ts';
 import { decodeTronRawData } from '../../signing/tron/raw-data.ts';
@@ -10,8 +11,8 @@ import { decodeTronRawData } from '../../signing/tron/raw-data.ts';
  *
  * @throws SigningInputError
  */
-export function decodeRawSignAction(chainType: string, params: RawSignParams): PolicyAction {
-  const { message } = decodeRawSign(params);
+export function decodeRawSignAction(chainType: ChainType, params: RawSignParams): PolicyAction {
+  const { message } = decodeRawSign(params, chains[chainType].curve);
   // CHOICE: on XRPL a hash stands for a transaction that is not shown, so that only conditions on time can hold.
   if (chainType === 'xrpl') {
     return {
@@ -42,9 +43,10 @@ export function decodeTronUnits(bytes: Uint8Array): readonly ActionUnit[] | unde
   try {
     rawData = decodeTronRawData(bytes);
   } catch {
-    return [{ label: 'transaction', undecodable: 'the transaction is of another kind' }];
+    return unknownTransaction();
   }
-  return rawData?.contract.map(({ type, ...contract }, index) => {
+  if (rawData === undefined) return hasContractField(bytes) ? unknownTransaction() : undefined;
+  return rawData.contract.map(({ type, ...contract }, index) => {
     const { data, ...members } = contract as Record<string, string | number>;
     const fields = Object.entries(members).map(([name, value]): [string, string | bigint] => [
       name,
@@ -59,6 +61,43 @@ export function decodeTronUnits(bytes: Uint8Array): readonly ActionUnit[] | unde
       },
     };
   });
+}
+
+function unknownTransaction(): readonly ActionUnit[] {
+  return [{ label: 'transaction', undecodable: 'the transaction is of another kind' }];
+}
+
+const CONTRACT_FIELD = 11;
+// Bytes that a field of each wire type has behind its key; the two of groups only bracket other fields.
+const FIXED_SIZES: Readonly<Record<number, number>> = { 1: 8, 3: 0, 4: 0, 5: 4 };
+
+/**
+ * Whether a node could read a transaction here: protobuf with the field `contract`, as leniently as protobuf is read.
+ * Nodes keep fields that they do not know, so bytes that only our own reader refuses may still move money.
+ */
+function hasContractField(bytes: Uint8Array): boolean {
+  let at = 0;
+  let isFound = false;
+  const varint = (): number => {
+    // Of longer spellings only the low bits count.
+    let value = 0;
+    for (let shift = 0; shift < 70; shift += 7) {
+      const byte = bytes[at++] ?? 0;
+      if (shift < 32) value |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return value >>> 0;
+    }
+    at = Number.POSITIVE_INFINITY;
+    return 0;
+  };
+  while (at < bytes.length) {
+    const key = varint();
+    const wireType = key & 7;
+    isFound ||= key === ((CONTRACT_FIELD << 3) | 2);
+    if (wireType === 0) varint();
+    else if (wireType === 2) at += varint();
+    else at += FIXED_SIZES[wireType] ?? Number.POSITIVE_INFINITY;
+  }
+  return isFound && at === bytes.length;
 }
 
 function decodeSuiUnits(bytes: Uint8Array): readonly ActionUnit[] | undefined {

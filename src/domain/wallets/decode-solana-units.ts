@@ -1,7 +1,8 @@
 import type { ActionUnit, SolanaAccount } from '../../policy/action.ts';
+import { InvalidSolanaTransactionError } from '../../signing/signing-errors.ts';
 import { decodeSolanaInstructions, type SolanaInstruction } from '../../signing/solana/instructions.ts';
 import { parseSolanaWire } from '../../signing/solana/sign-transaction.ts';
-import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
+import { decodeSolanaTransaction, type SolanaTransaction } from '../../signing/solana/wire.ts';
 
 const BEHIND_TABLE: SolanaAccount = { behindLookupTable: true };
 
@@ -11,8 +12,31 @@ const BEHIND_TABLE: SolanaAccount = { behindLookupTable: true };
  * @throws InvalidSolanaTransactionError
  */
 export function decodeSolanaUnits(transaction: string): readonly ActionUnit[] {
-  const instructions = decodeSolanaInstructions(decodeSolanaTransaction(parseSolanaWire(transaction)));
-  return instructions.map((instruction, index) => ({
+  return unitsOf(decodeSolanaTransaction(parseSolanaWire(transaction)));
+}
+
+const SIGNATURE_BYTES = 64;
+const VERSION_BIT = 0x80;
+
+/** The same of the part of a transaction that is signed; undefined for bytes that are none. */
+export function decodeSolanaMessageUnits(message: Uint8Array): readonly ActionUnit[] | undefined {
+  const isVersioned = ((message[0] ?? 0) & VERSION_BIT) !== 0;
+  const signers = message[isVersioned ? 1 : 0] ?? 0;
+  // The count of a hundred and more would take two bytes; such a transaction fits into no packet.
+  if (signers === 0 || signers >= VERSION_BIT) return undefined;
+  try {
+    // count || 64-byte signatures || message
+    const head = new Uint8Array(1 + signers * SIGNATURE_BYTES);
+    head[0] = signers;
+    return unitsOf(decodeSolanaTransaction(Buffer.concat([head, message])));
+  } catch (error) {
+    if (error instanceof InvalidSolanaTransactionError) return undefined;
+    throw error;
+  }
+}
+
+function unitsOf(transaction: SolanaTransaction): readonly ActionUnit[] {
+  return decodeSolanaInstructions(transaction).map((instruction, index) => ({
     label: `instruction ${index}`,
     solanaInstruction: {
       programId: instruction.programId === '' ? BEHIND_TABLE : instruction.programId,

@@ -22,8 +22,8 @@ const EPHEMERAL_SEED_BYTES = 32;
  * The policy methods `exportPrivateKey` and `exportSeedPhrase` apply. Additional signers may not export.
  *
  * @param at JSON pointer to the export's members in the body: the root, or an rpc request's `/params`.
- * @throws ApiError not_found; invalid_data for a recipient key that is none, or a wallet without a phrase;
- * not_supported for a custodial wallet; the codes of `requireOwner`; policy_violation.
+ * @throws ApiError not_found; invalid_data for a recipient key that is none; invalid_request for the phrase of a
+ * wallet without one; not_supported for a custodial wallet; the codes of `requireOwner`; policy_violation.
  */
 export async function exportWallet(
   context: OperationContext,
@@ -42,7 +42,7 @@ export async function exportWallet(
   const recipient = readPublicKey(request.recipient_public_key, pointer);
   const sealed = await useWalletKey(context, wallet, async (secret) => {
     const plaintext = isPhrase
-      ? phraseBytes(secret, at)
+      ? phraseBytes(secret, at === '' ? '/export_seed_phrase' : '/method')
       : privateKeyForExport(wallet.chain_type as ChainType, secret.privateKey);
     try {
       return await sealHpke({
@@ -67,9 +67,12 @@ export async function exportWallet(
 }
 
 // NOTE: the words pass through a string, which cannot be wiped.
-function phraseBytes({ entropy }: WalletSecret, at: string): Uint8Array {
+function phraseBytes({ entropy }: WalletSecret, pointer: string): Uint8Array {
   if (entropy === undefined) {
-    throw invalidField(`${at}/export_seed_phrase`, 'the wallet was not made from a seed phrase');
+    const message = 'the wallet was not made from a seed phrase';
+    throw new ApiError('invalid_request', `${pointer}: ${message}`, {
+      data: { issues: [{ in: 'body', pointer, message }] },
+    });
   }
   return new TextEncoder().encode(entropyToMnemonic(entropy));
 }

@@ -27,7 +27,7 @@ interface Source {
   readonly functionName: string;
   readonly args?: readonly unknown[];
   /** What is done to the encoded bytes, in words and in deed. */
-  readonly then?: readonly [words: string, change: (dataHex: string) => string];
+  readonly spoil?: readonly [words: string, change: (dataHex: string) => string];
 }
 
 const transfer = (amount: bigint): Source => ({ functionName: 'transfer', args: [alice, amount] });
@@ -58,13 +58,13 @@ const sources: Readonly<Record<string, Source>> = {
   'settle done': { functionName: 'settle', args: [true, -5n, '0xdeadbeef', legs[0]] },
   'settle not done': { functionName: 'settle', args: [false, 5n, '0x', legs[1]] },
   deposit: { functionName: 'deposit' },
-  'deposit with a byte more': { functionName: 'deposit', then: oneByteMore },
-  'transfer 100 with a byte more': { ...transfer(100n), then: oneByteMore },
-  'transfer 100 cut off': { ...transfer(100n), then: cutOff },
-  'transfer, selector only': { ...transfer(100n), then: selectorOnly },
+  'deposit with a byte more': { functionName: 'deposit', spoil: oneByteMore },
+  'transfer 100 with a byte more': { ...transfer(100n), spoil: oneByteMore },
+  'transfer 100 cut off': { ...transfer(100n), spoil: cutOff },
+  'transfer, selector only': { ...transfer(100n), spoil: selectorOnly },
   'transfer 100, dirty address': {
     ...transfer(100n),
-    then: [
+    spoil: [
       'a bit set in the padding of the address',
       (dataHex) => `${dataHex.slice(0, 10)}01${dataHex.slice(12)}`,
     ],
@@ -72,7 +72,7 @@ const sources: Readonly<Record<string, Source>> = {
   'transfer with a note, moved': {
     functionName: 'transfer',
     args: noteToAlice('rent'),
-    then: [
+    spoil: [
       'the note one word further, its offset with it',
       (dataHex) =>
         `${dataHex.slice(0, 10 + 128)}${'80'.padStart(64, '0')}${'0'.repeat(64)}${dataHex.slice(10 + 192)}`,
@@ -82,8 +82,8 @@ const sources: Readonly<Record<string, Source>> = {
 
 /** cases/calldata.yaml. */
 export function makeCalldata(): string {
-  const entries = Object.entries(sources).map(([name, { functionName, args = [], then }]) => {
-    const [words, change] = then ?? [undefined, (dataHex: string) => dataHex];
+  const entries = Object.entries(sources).map(([name, { functionName, args = [], spoil }]) => {
+    const [words, change] = spoil ?? [undefined, (dataHex: string) => dataHex];
     const dataHex = change(encodeFunctionData({ abi, functionName, args } as never));
     const spelled = `${functionName}(${args.map(spell).join(', ')})${words ? `, ${words}` : ''}`;
     return `${name}:\n  # ${spelled}\n  data: '${dataHex}'\n`;

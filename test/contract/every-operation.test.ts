@@ -1,0 +1,210 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { acmeSolanaWallet, acmeWallet } from '../../mocks/wallets.ts';
+import { type OperationId, operations } from '../../src/generated/operations.ts';
+import { attempt, call } from '../support/call.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+
+// What holds for every operation of the document, without being told of any. Each answer is judged by the document.
+interface MediaType {
+  readonly schema: { readonly $ref?: string };
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+}
+
+interface DocumentOperation {
+  readonly operationId: OperationId;
+  readonly parameters?: readonly {
+    name: string;
+    in: string;
+    example?: unknown;
+    required?: boolean;
+    schema: object;
+  }[];
+  readonly requestBody?: { readonly content: { readonly 'application/json': MediaType } };
+}
+
+const document = JSON.parse(
+  readFileSync(join(import.meta.dirname, '..', '..', 'openapi', 'openapi.json'), 'utf8'),
+) as {
+  paths: Record<string, Record<string, DocumentOperation>>;
+  components: { schemas: Record<string, { anyOf?: unknown; oneOf?: unknown }> };
+};
+
+const documented = Object.values(document.paths)
+  .flatMap((item) => Object.values(item))
+  .filter(({ operationId }) => operationId !== undefined);
+
+/** Path and query parameters as the document's examples have them. */
+function exampleParameters({ parameters = [] }: DocumentOperation) {
+  const of = (place: string) =>
+    Object.fromEntries(
+      parameters
+        .filter((parameter) => parameter.in === place && parameter.example !== undefined)
+        .map(({ name, example }) => [name, example]),
+    );
+  return { path: of('path'), query: of('query') };
+}
+
+/** Whether the body may have one of several shapes. */
+function isChoice({ requestBody }: DocumentOperation): boolean {
+  const name = requestBody?.content['application/json'].schema.$ref?.split('/').at(-1) ?? '';
+  const schema = document.components.schemas[name];
+  return schema?.anyOf !== undefined || schema?.oneOf !== undefined;
+}
+
+let sandbox: TestSandbox;
+beforeAll(async () => {
+  sandbox = await startSandbox();
+});
+afterAll(() => sandbox[Symbol.asyncDispose]());
+
+describe('sent as the document exemplifies it', () => {
+  test.each(documented.map((operation) => [operation.operationId, operation] as const))(
+    '%s gives a documented answer',
+    async (id, operation) => {
+      const examples = operation.requestBody?.content['application/json'].examples ?? {};
+      const bodies =
+        operation.requestBody === undefined ? [undefined] : Object.values(examples).map(({ value }) => value);
+      expect(bodies.length).toBeGreaterThan(0);
+      for (const body of bodies) {
+        const { status } = await attempt(sandbox, id, { ...exampleParameters(operation), body });
+        expect(status, JSON.stringify(body)).not.toBe(500);
+      }
+    },
+  );
+});
+
+describe('with a property that the document does not know', () => {
+  const withObjects = documented.flatMap((operation) => {
+    const examples = operation.requestBody?.content['application/json'].examples ?? {};
+    const [first] = Object.values(examples);
+    return first !== undefined && typeof first.value === 'object' && !Array.isArray(first.value)
+      ? [[operation.operationId, operation, first.value as object] as const]
+      : [];
+  });
+  test.each(withObjects)('%s refuses it by name', async (id, operation, example) => {
+    const body = { ...example, no_such_property: true };
+    const answer = await attempt(sandbox, id, { ...exampleParameters(operation), body });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
+    // Of a body that is one of several shapes, what the likeliest shape lacks may be told first.
+    if (!isChoice(operation)) {
+      expect(answer.body).toMatchObject({ error: expect.stringContaining('no_such_property') });
+    }
+  });
+});
+
+test('a request that has expired is refused by every operation that reads the deadline', async () => {
+  const expiring = documented.filter(({ operationId }) => operations[operationId].expiry);
+  expect(expiring.length).toBeGreaterThan(30);
+  for (const operation of expiring) {
+    const [example] = Object.values(operation.requestBody?.content['application/json'].examples ?? {});
+    const input = { ...exampleParameters(operation), body: example?.value };
+    const expiryMs = Date.UTC(2025, 0, 1);
+    const answer = await attempt(sandbox, operation.operationId, input, { expiryMs });
+    expect(answer, operation.operationId).toMatchObject({ status: 400, body: { code: 'request_expired' } });
+  }
+});
+
+describe('the resources of another app', () => {
+  /** One of each kind in the sandbox's own app, by the name of the path parameter that takes its id. */
+  async function resources(): Promise<Record<string, string>> {
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    const { body: user } = await call(sandbox, 'createUser', {
+      body: { linked_accounts: [{ type: 'email', address: 'stranger@example.com' }] },
+    });
+    const { body: policy } = await call(sandbox, 'createPolicy', {
+      body: {
+        version: '1.0',
+        name: 'own',
+        chain_type: 'ethereum',
+        rules: [
+          {
+            name: 'small',
+            method: 'eth_signTransaction',
+            action: 'ALLOW',
+            conditions: [
+              { field_source: 'ethereum_transaction', field: 'value', operator: 'lte', value: '1' },
+            ],
+          },
+        ],
+      },
+    });
+    const { body: set } = await call(sandbox, 'createConditionSet', { body: { name: 'own' } });
+    const { body: items } = await call(sandbox, 'addConditionSetItems', {
+      path: { condition_set_id: set.id },
+      body: [{ value: 'own' }],
+    });
+    const { body: quorum } = await call(sandbox, 'createKeyQuorum', { body: { user_ids: [user.id] } });
+    const { body: aggregation } = await call(sandbox, 'createAggregation', {
+      body: {
+        name: 'own',
+        method: 'eth_signTransaction',
+        metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
+        window: { type: 'rolling', seconds: 3600 },
+      },
+    });
+    const { body: organization } = await call(sandbox, 'createOrganization', {
+      body: { display_name: 'own', default_key_quorum_id: quorum.id },
+    });
+    return {
+      wallet_id: wallet.id,
+      user_id: user.id,
+      policy_id: policy.id,
+      rule_id: policy.rules[0]!.id,
+      condition_set_id: set.id,
+      condition_set_item_id: items[0]!.id,
+      key_quorum_id: quorum.id,
+      aggregation_id: aggregation.id,
+      organization_id: organization.id,
+      app_id: sandbox.appId,
+    };
+  }
+
+  /** As long and of the same make as the real ones, and nobody's. */
+  function unknown(ids: Record<string, string>): Record<string, string> {
+    return Object.fromEntries(
+      Object.entries(ids).map(([name, id]) => [
+        name,
+        id.slice(0, -4) + (id.endsWith('zzzz') ? 'yyyy' : 'zzzz'),
+      ]),
+    );
+  }
+
+  test('answer like those that are not there, in every operation', async () => {
+    const own = await resources();
+    const { body: app } = (await sandbox.dispatcher
+      .request({
+        origin: sandbox.baseUrl,
+        path: '/_sandbox/apps',
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ name: 'Stranger' }),
+      })
+      .then(async ({ body }) => ({ body: await body.json() }))) as { body: { id: string; secret: string } };
+    const stranger: TestSandbox = { ...sandbox, appId: app.id, appSecret: app.secret };
+    // What is open to all answers strangers too.
+    const withPath = documented.filter(
+      ({ operationId, parameters = [] }) =>
+        operations[operationId].security !== 'none' &&
+        parameters.some(({ name, in: place }) => place === 'path' && name in own),
+    );
+    expect(withPath.length).toBeGreaterThan(80);
+    for (const operation of withPath) {
+      const [example] = Object.values(operation.requestBody?.content['application/json'].examples ?? {});
+      const { path, query } = exampleParameters(operation);
+      const ask = (ids: Record<string, string>) =>
+        attempt(stranger, operation.operationId, { path: { ...path, ...ids }, query, body: example?.value });
+      const [foreign, absent] = [await ask(own), await ask(unknown(own))];
+      const answerOf = ({ status, body }: { status: number; body: unknown }) => ({ status, body });
+      expect(answerOf(foreign), operation.operationId).toEqual(answerOf(absent));
+      expect([404, 400, 501], operation.operationId).toContain(foreign.status);
+    }
+    const page = await call(stranger, 'listWallets', {});
+    expect(page.body.data).toEqual([]);
+    for (const { external_id: id } of [acmeWallet, acmeSolanaWallet]) {
+      const answer = await attempt(stranger, 'getWallet', { path: { wallet_id: `ext_wal_${id}` } });
+      expect(answer.status).toBe(404);
+    }
+  });
+});
