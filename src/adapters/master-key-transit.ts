@@ -19,23 +19,20 @@ export interface TransitSettings {
  */
 export function transitMasterKey({ url, key, token }: TransitSettings): MasterKey {
   const id = `transit:${key}`;
+  const service = `the key management service of \`${id}\``;
   const call = async (verb: 'encrypt' | 'decrypt', body: Record<string, string>): Promise<unknown> => {
-    const response = await fetch(`${url}/v1/transit/${verb}/${encodeURIComponent(key)}`, {
-      method: 'POST',
-      headers: { 'x-vault-token': token, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      redirect: 'error',
-    }).catch((cause: unknown) => {
-      throw new VaultError(`the key management service of \`${id}\` cannot be reached`, cause);
+    const address = `${url}/v1/transit/${verb}/${encodeURIComponent(key)}`;
+    const { status, text } = await post(address, token, body).catch((error: unknown) => {
+      throw new VaultError(`${service} cannot be reached (${reasonOf(error)})`);
     });
-    if (!response.ok) {
-      // Its error texts name policies and paths of its own, nothing that was sent.
-      throw new VaultError(
-        `the key management service refused to ${verb} under \`${id}\` (${response.status})`,
-      );
+    // Its error texts name policies and paths of its own, nothing that was sent.
+    if (status !== 200) throw new VaultError(`${service} refused to ${verb} (${status})`);
+    try {
+      return (JSON.parse(text) as { data?: unknown }).data;
+    } catch {
+      // NOTE: no cause: a parser quotes the text it stumbled over, and here that may be a data key.
+      throw new VaultError(`${service} answered no JSON`);
     }
-    return ((await response.json()) as { data?: unknown }).data;
   };
   return {
     id,
@@ -49,6 +46,28 @@ export function transitMasterKey({ url, key, token }: TransitSettings): MasterKe
       return Buffer.from(member(data, 'plaintext', id), 'base64');
     },
   };
+}
+
+async function post(
+  url: string,
+  token: string,
+  body: Record<string, string>,
+): Promise<{ status: number; text: string }> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'x-vault-token': token, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    redirect: 'error',
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+/** The code of what went wrong, and nothing else of it: the text of a refused header holds the token. */
+function reasonOf(error: unknown): string {
+  const { name, cause } = error as Error;
+  const code = (cause as NodeJS.ErrnoException | undefined)?.code;
+  return typeof code === 'string' ? code : name;
 }
 
 function base64(bytes: Uint8Array): string {

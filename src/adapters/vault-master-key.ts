@@ -45,10 +45,16 @@ export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOpti
     wrappedDataKey: await current.wrap(dataKey, associatedData('data key', binding)),
     masterKeyId: current.id,
   });
-  const unwrap = ({ wrappedDataKey, masterKeyId }: SealedKey, binding: SealBinding): Promise<Uint8Array> => {
+  const unwrap = async (
+    { wrappedDataKey, masterKeyId }: SealedKey,
+    binding: SealBinding,
+  ): Promise<Uint8Array> => {
     const key = known.get(masterKeyId);
     if (key === undefined) throw new VaultError(`master key \`${masterKeyId}\` is not configured`);
-    return key.unwrap(wrappedDataKey, associatedData('data key', binding));
+    const dataKey = await key.unwrap(wrappedDataKey, associatedData('data key', binding));
+    if (dataKey.length === DATA_KEY_BYTES) return dataKey;
+    dataKey.fill(0);
+    throw new VaultError(`master key \`${masterKeyId}\` gave a data key of another length`);
   };
 
   return {

@@ -112,12 +112,21 @@ function explainOrFail(flags: ExplainFlags, command: Command): SignatureReport {
     if (error instanceof SyntaxError) return command.error(`--payload is not JSON: ${error.message}`);
     if (error instanceof NotCanonicalizableError) return command.error(`--payload: ${error.message}`);
     if (error instanceof InvalidPublicKeyError) return command.error(`--key: ${error.message}`);
+    if (error instanceof UnreadableFileError) return command.error(error.message);
     throw error;
   }
 }
 
+class UnreadableFileError extends Error {}
+
 function contentOf(value: string): string {
-  return value.startsWith('@') ? readFileSync(value.slice(1), 'utf8').trim() : value;
+  if (!value.startsWith('@')) return value;
+  const path = value.slice(1);
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (cause) {
+    throw new UnreadableFileError(`the file \`${path}\` cannot be read`, { cause });
+  }
 }
 
 function textOf(report: SignatureReport): string {

@@ -285,6 +285,52 @@ describe('a test account', () => {
     expect([answer.status, answer.body.code]).toEqual([404, 'user_does_not_exist']);
   });
 
+  test('gets an identity token with what the app knows of the user, once the app has turned that on', async () => {
+    await using own = await startSandbox();
+    const { email, otp_code: code } = acmeApp.testAccount;
+    const { body: user } = await call(own, 'createUser', {
+      body: {
+        linked_accounts: [
+          { type: 'email', address: email },
+          { type: 'phone', number: '+1 555 555 0123' },
+          { type: 'twitter_oauth', subject: '12345678', username: 'ann', name: 'Ann' },
+          { type: 'custom_auth', custom_user_id: 'ann' },
+        ],
+        custom_metadata: { tier: 'gold' },
+      },
+    });
+    const configured = await own.dispatcher.request({
+      origin: own.baseUrl,
+      path: `/_sandbox/apps/${own.appId}`,
+      method: 'PUT',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ settings: { identity_tokens: true } }),
+    });
+    expect(configured.statusCode).toBe(200);
+    const { body } = await call(own, 'authenticatePasswordless', { body: { email, code } });
+    const keys = (await call(own, 'getAppJwks', { path: { app_id: own.appId } })).body;
+    const { payload } = await jwtVerify(body.identity_token ?? '', createLocalJWKSet(keys), {
+      currentDate: new Date(own.clock.now()),
+    });
+    const seconds = own.clock.now() / 1000;
+    expect(payload).toEqual({
+      sub: user.id,
+      iss: 'service.io',
+      aud: own.appId,
+      iat: seconds,
+      exp: seconds + 3600,
+      cr: String(seconds),
+      linked_accounts: expect.any(String),
+      custom_metadata: '{"tier":"gold"}',
+    });
+    expect(JSON.parse(String(payload.linked_accounts))).toEqual([
+      { type: 'email', address: email, lv: seconds },
+      { type: 'phone', phone_number: '+1 555 555 0123', lv: seconds },
+      { type: 'twitter_oauth', subject: '12345678', username: 'ann', name: 'Ann', lv: seconds },
+      { type: 'custom_auth', custom_user_id: 'ann', lv: seconds },
+    ]);
+  });
+
   test('the key set of an app that does not exist is a 404', async () => {
     const answer = await refusal(sandbox, 'getAppJwks', { path: { app_id: 'cmh2k3v9e0000l20c9q7ab4yz' } });
     expect(answer).toEqual({ status: 404, body: { error: 'App not found' } });

@@ -13,7 +13,7 @@ test.each(written)(
     timeout: 60_000,
   },
   async (contract) => {
-    const generated = await generateContract(contract, root, { allowTodo: true });
+    const generated = await generateContract(contract, root);
     expect(findDrift(contract, root, generated)).toEqual([]);
   },
 );

@@ -42,7 +42,7 @@ const doors: Record<string, string[]> = {
 };
 
 // Files of storage that domain verbs may use at run time; the others only give them types.
-const storageForDomain = ['src/storage/is-unique-violation.ts'];
+const storageForDomain = ['src/storage/is-unique-violation.ts', 'src/storage/prepared-query.ts'];
 
 const pureFolders = ['policy', 'signing', 'crypto'];
 const pureFiles = ['canonical-payload.ts', 'request-signatures.ts', 'quorum.ts'];

@@ -15,7 +15,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
   afterEach(() => operations[Symbol.asyncDispose]());
 
-  const create = (...linked_accounts: object[]) => operations.run('createUser', { body: { linked_accounts } });
+  const create = (...linked_accounts: object[]) =>
+    operations.run('createUser', { body: { linked_accounts } });
   const make = async (...linked_accounts: object[]): Promise<User> => {
     const answer = await create(...linked_accounts);
     expect(answer.status).toBe(200);
@@ -29,7 +30,11 @@ describe.each(databaseKinds)('on %s', (kind) => {
     (await kysely().selectFrom(table).selectAll().execute()).length;
   const events = async () => {
     const rows = await kysely().selectFrom('outbox_events').selectAll().orderBy('sequence').execute();
-    return rows.map(({ type, payload, resource_id }) => ({ type, resource_id, payload: JSON.parse(payload) }));
+    return rows.map(({ type, payload, resource_id }) => ({
+      type,
+      resource_id,
+      payload: JSON.parse(payload),
+    }));
   };
 
   describe('of concurrent requests', () => {
@@ -111,7 +116,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
         body: { display_name: 'Acme', default_key_quorum_id: (quorum.body as { id: string }).id },
       });
       const entity = { id: (made.body as { id: string }).id, type: 'organization' };
-      const wallets = (count: number) => Array.from({ length: count }, () => ({ chain_type: 'xrpl', entity }));
+      const wallets = (count: number) =>
+        Array.from({ length: count }, () => ({ chain_type: 'xrpl', entity }));
       for (const count of [75, 74]) {
         await operations.run('createWalletsBatch', { body: { wallets: wallets(count) } });
       }
@@ -146,7 +152,11 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
       await answer('deleteUser');
       const [, embedded, smart] = owner.linked_accounts as { address: string }[];
-      const of = (type: string, payload: object) => ({ type, resource_id: user.id, payload: { type, ...payload } });
+      const of = (type: string, payload: object) => ({
+        type,
+        resource_id: user.id,
+        payload: { type, ...payload },
+      });
       const made = (type: string, address: string | undefined) =>
         of('user.wallet_created', { user: owner, wallet: { type, address, chain_type: 'ethereum' } });
       expect(await events()).toEqual([
@@ -196,7 +206,11 @@ describe.each(databaseKinds)('on %s', (kind) => {
         credential_public_key: 'x',
         credential_device_type: 'singleDevice',
       });
-      const telegram = { type: 'telegram', telegram_user_id: text.slice(0, 255), username: text.slice(0, 255) };
+      const telegram = {
+        type: 'telegram',
+        telegram_user_id: text.slice(0, 255),
+        username: text.slice(0, 255),
+      };
       const user = await make(passkey(text), telegram);
       expect(user.linked_accounts[0]).toMatchObject({ credential_id: text });
       const byName = { body: { username: telegram.username } };

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import type { Selectable } from 'kysely';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { prepareQuery } from '../../storage/prepared-query.ts';
 
 /** What recording needs of a context. */
 export type EventContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>;
@@ -15,19 +17,28 @@ export type EventContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'
 export async function recordEvent(context: EventContext, type: string, payload: object): Promise<void> {
   const body = { type, ...payload };
   await assertKeepsContract(type, body);
-  await context.em
-    .getKysely<Tables>()
-    .insertInto('outbox_events')
-    .values({
-      id: `msg_${context.ids.cuid2()}`,
-      app_id: context.app.id,
-      type,
-      payload: JSON.stringify(body),
-      resource_id: resourceOf(body),
-      created_at_ms: context.nowMs,
-    })
-    .execute();
+  await insertEvent(context.em, {
+    id: `msg_${context.ids.cuid2()}`,
+    app_id: context.app.id,
+    type,
+    payload: JSON.stringify(body),
+    resource_id: resourceOf(body),
+    created_at_ms: context.nowMs,
+  });
 }
+
+type NewEvent = Omit<Selectable<Tables['outbox_events']>, 'sequence'>;
+
+const insertEvent = prepareQuery<NewEvent>((database, event) =>
+  database.insertInto('outbox_events').values({
+    id: event.id,
+    app_id: event.app_id,
+    type: event.type,
+    payload: event.payload,
+    resource_id: event.resource_id,
+    created_at_ms: event.created_at_ms,
+  }),
+);
 
 async function assertKeepsContract(type: string, body: object): Promise<void> {
   // Loaded with the first event: the validators of all 67 are large, and many a process never records one.

@@ -20,28 +20,30 @@ const tables: readonly SealedTable[] = ['wallet_keys', 'wallet_imports', 'app_si
 
 /**
  * Moves up to `limit` data keys of one table under the current master key, in the transaction of `em`. A row is
- * only written while it is still wrapped as it was read, so that the server may run beside it.
+ * only written while it is still wrapped as it was read, so that the server and another rotation may run beside it.
  *
- * Result: how many were moved; 0 when none is left.
+ * Result: how many were found, 0 when none is left, and how many of them were moved here.
  */
 async function rotateBatch(
   em: SqlEntityManager,
   vault: RewrappingVault,
   table: SealedTable,
   limit: number,
-): Promise<number> {
+): Promise<{ found: number; moved: number }> {
   const rows = await readers[table](em, vault.currentMasterKeyId, limit);
+  let movedHere = 0;
   for (const row of rows) {
     const moved = await vault.rewrap(row, row.binding);
-    await em
+    const { numUpdatedRows } = await em
       .getKysely<Tables>()
       .updateTable(table)
       .set({ wrapped_data_key: Buffer.from(moved.wrappedDataKey), master_key_id: moved.masterKeyId })
       .where(table === 'wallet_keys' ? 'wallet_id' : 'id', '=', row.id)
       .where('master_key_id', '=', row.masterKeyId)
-      .execute();
+      .executeTakeFirst();
+    movedHere += Number(numUpdatedRows);
   }
-  return rows.length;
+  return { found: rows.length, moved: movedHere };
 }
 
 const BATCH = 100;
@@ -60,21 +62,25 @@ export async function rotateSealedKeys(
   let moved = 0;
   for (const table of tables) {
     for (;;) {
-      const count = await inTransaction((em) => rotateBatch(em, vault, table, BATCH));
-      if (count === 0) break;
-      moved += count;
+      const batch = await inTransaction((em) => rotateBatch(em, vault, table, BATCH));
+      if (batch.found === 0) break;
+      moved += batch.moved;
       onProgress(moved);
     }
   }
-  // Keys that nothing is wrapped under any more need not be configured at the next start.
-  await inTransaction((em) =>
-    em
-      .getKysely<Tables>()
-      .deleteFrom('master_key_checks')
-      .where('master_key_id', '<>', vault.currentMasterKeyId)
-      .execute(),
-  );
+  await inTransaction((em) => forgetUnusedKeys(em, vault.currentMasterKeyId));
   return moved;
+}
+
+/** Keys that nothing is wrapped under any more need not be configured at the next start. */
+async function forgetUnusedKeys(em: SqlEntityManager, currentId: string): Promise<void> {
+  const database = em.getKysely<Tables>();
+  let unused = database.deleteFrom('master_key_checks').where('master_key_id', '<>', currentId);
+  // A server that was not restarted may have sealed under an earlier key meanwhile.
+  for (const table of tables) {
+    unused = unused.where('master_key_id', 'not in', database.selectFrom(table).select('master_key_id'));
+  }
+  await unused.execute();
 }
 
 type Reader = (em: SqlEntityManager, currentId: string, limit: number) => Promise<SealedRow[]>;
@@ -102,6 +108,8 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
       .select(['key.wallet_id', 'key.sealed_secret', 'key.wrapped_data_key', 'key.master_key_id'])
       .select(['wallet.app_id', 'wallet.chain_type'])
       .where('key.master_key_id', '<>', currentId)
+      // In one order, so that two rotations wait for each other instead of locking each other out.
+      .orderBy('key.wallet_id')
       .limit(limit)
       .execute();
     return rows.map((row) => ({
@@ -116,6 +124,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
       .selectFrom('wallet_imports')
       .select(['id', 'app_id', 'chain_type', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
       .where('master_key_id', '<>', currentId)
+      .orderBy('id')
       .limit(limit)
       .execute();
     return rows.map((row) => ({
@@ -130,6 +139,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
       .selectFrom('app_signing_keys')
       .select(['id', 'app_id', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
       .where('master_key_id', '<>', currentId)
+      .orderBy('id')
       .limit(limit)
       .execute();
     return rows.map((row) => ({

@@ -7,6 +7,7 @@ import type {
 } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import { type PreparedUser, prepareUser, storeUser } from './create-user.ts';
+import { queueForAccounts } from './store-accounts.ts';
 import { wipeWallets } from './user-wallets.ts';
 
 const flags = [
@@ -38,6 +39,10 @@ export async function batchCreateUsers(
   );
   const results: UserBatchCreateResult[] = [];
   try {
+    await queueForAccounts(
+      context,
+      prepared.flatMap((outcome) => (outcome instanceof ApiError ? [] : outcome.accounts)),
+    );
     for (const [index, outcome] of prepared.entries()) {
       results.push({ index, ...(await storeOne(context, outcome)) });
     }

@@ -6,7 +6,7 @@ import { recordEvent } from '../events/record-event.ts';
 import { encodeCustomMetadata } from './custom-metadata.ts';
 import type { StoredUser } from './find-user.ts';
 import { encodeLinkedAccount, type LinkedAccountRecord } from './linked-account-kinds.ts';
-import { requireOneOfEachKind, storeAccounts } from './store-accounts.ts';
+import { queueForAccounts, requireOneOfEachKind, storeAccounts } from './store-accounts.ts';
 import type { UserRow } from './user-row.ts';
 import { userView } from './user-view.ts';
 import {
@@ -36,6 +36,7 @@ export interface PreparedUser {
 export async function createUser(context: OperationContext, input: CreateUserRequest): Promise<StoredUser> {
   const prepared = await prepareUser(context, input);
   try {
+    await queueForAccounts(context, prepared.accounts);
     return await storeUser(context, prepared);
   } finally {
     wipeWallets(prepared.wallets);

@@ -1,6 +1,8 @@
+import { sql } from 'kysely';
 import { ApiError, invalidField } from '../../errors.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
 import { lookupKey } from './lookup-key.ts';
@@ -53,6 +55,24 @@ export async function storeAccounts(
     stored.map((row, index) => ({ accountId: row.id, account: accounts[index] as NewAccount })),
   );
   return stored;
+}
+
+/**
+ * Makes everybody wait who is about to link some of the same accounts, until the transaction ends. Whoever links
+ * several calls it first: two requests that each have what the other one waits for would never end.
+ */
+export async function queueForAccounts(
+  { app, em }: Pick<OperationContext, 'app' | 'em'>,
+  accounts: readonly LinkedAccountRecord[],
+): Promise<void> {
+  // SQLite has one writer at a time, and one account is waited for with nothing in hand.
+  if (accounts.length < 2 || !hasRowLocks({ em })) return;
+  const names = accounts.map(({ type, subject }) => `${app.id} ${type} ${lookupKey(subject)}`);
+  // In one order for everybody.
+  await sql`
+    select pg_advisory_xact_lock(name)
+    from (select distinct hashtextextended(name, 0) as name from unnest(${names}::text[]) as name order by 1) as names
+  `.execute(em.getKysely<Tables>());
 }
 
 /** Makes accounts searchable by their names and addresses as they are now. */

@@ -1,9 +1,23 @@
 import { notFound } from '../../errors.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { prepareQuery } from '../../storage/prepared-query.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
+
+const selectById = prepareQuery<{ appId: string; id: string }, WalletRow>((database, { appId, id }) =>
+  database.selectFrom('wallets').select(walletColumns).where('app_id', '=', appId).where('id', '=', id),
+);
+
+const selectByExternalId = prepareQuery<{ appId: string; externalId: string }, WalletRow>(
+  (database, { appId, externalId }) =>
+    database
+      .selectFrom('wallets')
+      .select(walletColumns)
+      .where('app_id', '=', appId)
+      .where('external_id', '=', externalId),
+);
 
 /** Put before a wallet's `external_id` to name the wallet by it in a path. */
 const EXTERNAL_PREFIX = 'ext_wal_';
@@ -18,15 +32,11 @@ export async function findWallet(
   walletId: string,
   { includeArchived = false }: { includeArchived?: boolean | undefined } = {},
 ): Promise<WalletRow> {
-  const query = em
-    .getKysely<Tables>()
-    .selectFrom('wallets')
-    .select(walletColumns)
-    .where('app_id', '=', app.id);
-  const row = await (walletId.startsWith(EXTERNAL_PREFIX)
-    ? query.where('external_id', '=', walletId.slice(EXTERNAL_PREFIX.length))
-    : query.where('id', '=', walletId)
-  ).executeTakeFirst();
+  const {
+    rows: [row],
+  } = await (walletId.startsWith(EXTERNAL_PREFIX)
+    ? selectByExternalId(em, { appId: app.id, externalId: walletId.slice(EXTERNAL_PREFIX.length) })
+    : selectById(em, { appId: app.id, id: walletId }));
   if (row === undefined || (row.archived_at_ms !== null && !includeArchived)) throw notFound('Wallet');
   return row;
 }

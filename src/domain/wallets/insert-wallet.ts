@@ -1,10 +1,12 @@
+import type { Selectable } from 'kysely';
 import { ApiError } from '../../errors.ts';
 import type { AdditionalSignerInput, WalletChainType } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { prepareQuery } from '../../storage/prepared-query.ts';
 import type { WalletKeyMaterial } from './generate-wallet-key.ts';
 import { storeSigners } from './store-signers.ts';
-import type { WalletRow } from './wallet-row.ts';
+import { type WalletRow, walletColumns } from './wallet-row.ts';
 
 export interface NewWalletRow {
   readonly chainType: WalletChainType;
@@ -17,6 +19,27 @@ export interface NewWalletRow {
   /** Set when the key came from outside. */
   readonly importedAtMs?: number | undefined;
 }
+
+const insertRow = prepareQuery<WalletRow>((database, row) =>
+  database
+    .insertInto('wallets')
+    .values(Object.fromEntries(walletColumns.map((column) => [column, row[column]])) as WalletRow)
+    .onConflict((conflict) => conflict.doNothing()),
+);
+
+type WalletKeyRow = Selectable<Tables['wallet_keys']>;
+
+const insertKey = prepareQuery<WalletKeyRow>((database, row) =>
+  database.insertInto('wallet_keys').values({
+    wallet_id: row.wallet_id,
+    sealed_secret: row.sealed_secret,
+    wrapped_data_key: row.wrapped_data_key,
+    master_key_id: row.master_key_id,
+    entropy_type: row.entropy_type,
+    derivation_path: row.derivation_path,
+    wallet_index: row.wallet_index,
+  }),
+);
 
 /**
  * Stores a wallet and its sealed key; the caller wipes the key.
@@ -32,25 +55,17 @@ export async function insertWallet(
   const row = newRow(context, wallet, key);
   const binding = { walletId: row.id, appId: row.app_id, chainType: row.chain_type };
   const sealed = await context.vault.seal(key.secretBytes, binding);
-  const database = context.em.getKysely<Tables>();
-  const { numInsertedOrUpdatedRows } = await database
-    .insertInto('wallets')
-    .values(row)
-    .onConflict((conflict) => conflict.doNothing())
-    .executeTakeFirstOrThrow();
-  if (numInsertedOrUpdatedRows === 0n) throw externalIdTaken(wallet.externalId);
-  await database
-    .insertInto('wallet_keys')
-    .values({
-      wallet_id: row.id,
-      sealed_secret: sealed.sealedSecret,
-      wrapped_data_key: sealed.wrappedDataKey,
-      master_key_id: sealed.masterKeyId,
-      entropy_type: key.entropyType,
-      derivation_path: key.derivationPath,
-      wallet_index: key.walletIndex,
-    })
-    .execute();
+  const { numAffectedRows } = await insertRow(context.em, row);
+  if (numAffectedRows === 0n) throw externalIdTaken(wallet.externalId);
+  await insertKey(context.em, {
+    wallet_id: row.id,
+    sealed_secret: sealed.sealedSecret,
+    wrapped_data_key: sealed.wrappedDataKey,
+    master_key_id: sealed.masterKeyId,
+    entropy_type: key.entropyType,
+    derivation_path: key.derivationPath,
+    wallet_index: key.walletIndex,
+  });
   await storeSigners(context, row.id, wallet.additionalSigners ?? []);
   return row;
 }

@@ -3,6 +3,7 @@ import { InvalidPublicKeyError, parseP256PublicKey } from '../../crypto/p256.ts'
 import { invalidQuery } from '../../errors.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { prepareQuery } from '../../storage/prepared-query.ts';
 import { normalizeAddress } from './normalize-address.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
@@ -70,19 +71,20 @@ function whereOwner(query: WalletQuery, owners: readonly string[]): WalletQuery 
   return owners.length === 1 ? query.where('owner_id', '=', first) : query.where('owner_id', 'in', owners);
 }
 
+const selectAge = prepareQuery<{ appId: string; id: string }, Pick<WalletRow, 'created_at_ms'>>(
+  (database, { appId, id }) =>
+    database.selectFrom('wallets').select('created_at_ms').where('id', '=', id).where('app_id', '=', appId),
+);
+
 /** Row value, which both databases answer from the index; the same written out with `or` makes them scan. */
 async function olderThan(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
   query: WalletQuery,
   cursor: string,
 ): Promise<WalletQuery> {
-  const last = await em
-    .getKysely<Tables>()
-    .selectFrom('wallets')
-    .select('created_at_ms')
-    .where('id', '=', cursor)
-    .where('app_id', '=', app.id)
-    .executeTakeFirst();
+  const {
+    rows: [last],
+  } = await selectAge(em, { appId: app.id, id: cursor });
   if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
   return query.where(sql<boolean>`(created_at_ms, id) < (${last.created_at_ms}, ${cursor})`);
 }

@@ -68,7 +68,10 @@ describe('entries', () => {
     const path = { app_id: sandbox.appId };
     for (const id of ['createAllowlistEntry', 'deleteAllowlistEntry'] as const) {
       const refused = await refusal(sandbox, id, { path, body });
-      expect({ status: refused.status, code: refused.body.code }).toEqual({ status: 400, code: 'invalid_data' });
+      expect({ status: refused.status, code: refused.body.code }).toEqual({
+        status: 400,
+        code: 'invalid_data',
+      });
     }
   });
 
@@ -103,20 +106,25 @@ describe('a login while the list counts', () => {
     { entry: { type: 'email', value: email.toUpperCase() }, login: { email, code } },
     { entry: { type: 'emailDomain', value: 'example.com' }, login: { email, code } },
     { entry: { type: 'phone', value: phone_number.replaceAll(' ', '') }, login: { phone_number, code } },
-  ] as const)('is open to who is listed by $entry.type, which counts as accepted then', async ({ entry, login }) => {
-    await using sandbox = await startSandbox();
-    await configureApp(sandbox, { allowlist_enabled: true });
-    const path = { app_id: sandbox.appId };
-    await call(sandbox, 'createAllowlistEntry', { path, body: entry });
-    sandbox.clock.advance(5000);
-    await call(sandbox, 'authenticatePasswordless', { body: login });
-    const firstMs = sandbox.clock.now();
-    sandbox.clock.advance(5000);
-    await call(sandbox, 'authenticatePasswordless', { body: login });
-    expect((await call(sandbox, 'listAllowlistEntries', { path })).body).toMatchObject([{ acceptedAt: firstMs }]);
-    await call(sandbox, 'deleteAllowlistEntry', { path, body: entry });
-    expect(await refusal(sandbox, 'authenticatePasswordless', { body: login })).toEqual(rejected);
-  });
+  ] as const)(
+    'is open to who is listed by $entry.type, which counts as accepted then',
+    async ({ entry, login }) => {
+      await using sandbox = await startSandbox();
+      await configureApp(sandbox, { allowlist_enabled: true });
+      const path = { app_id: sandbox.appId };
+      await call(sandbox, 'createAllowlistEntry', { path, body: entry });
+      sandbox.clock.advance(5000);
+      await call(sandbox, 'authenticatePasswordless', { body: login });
+      const firstMs = sandbox.clock.now();
+      sandbox.clock.advance(5000);
+      await call(sandbox, 'authenticatePasswordless', { body: login });
+      expect((await call(sandbox, 'listAllowlistEntries', { path })).body).toMatchObject([
+        { acceptedAt: firstMs },
+      ]);
+      await call(sandbox, 'deleteAllowlistEntry', { path, body: entry });
+      expect(await refusal(sandbox, 'authenticatePasswordless', { body: login })).toEqual(rejected);
+    },
+  );
 
   test('is open to a user who has another listed account', async () => {
     await using sandbox = await startSandbox();

@@ -27,7 +27,12 @@ test('settings show what the operator set; what is of another type counts as not
     allowlist_config: { ...before.allowlist_config, error_title: 'Not yet' },
     allowed_origins: ['https://app.acme.example'],
   };
-  await configureApp(sandbox, { ...set, logo_url: 7, guest_auth: 'yes', allowed_native_app_url_schemes: 'x' });
+  await configureApp(sandbox, {
+    ...set,
+    logo_url: 7,
+    guest_auth: 'yes',
+    allowed_native_app_url_schemes: 'x',
+  });
   const { allowed_origins, ...shown } = set;
   expect((await call(sandbox, 'getApp', { path })).body).toEqual({
     ...before,

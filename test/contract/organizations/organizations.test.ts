@@ -77,7 +77,11 @@ test('an organization of another app is not found by any operation', async () =>
     updateOrganizationSecretSigningKey: { secret_id: 'x', signing_public_key: null },
   } as const;
   for (const [operation, body] of Object.entries(bodies)) {
-    for (const [caller, organization_id] of [[other, id], [sandbox, nowhere], [sandbox, '\0']] as const) {
+    for (const [caller, organization_id] of [
+      [other, id],
+      [sandbox, nowhere],
+      [sandbox, '\0'],
+    ] as const) {
       const input = { path: { organization_id }, ...(body === undefined ? {} : { body }) };
       expect(await refusal(caller, operation as keyof typeof bodies, input), operation).toEqual(absent);
     }
@@ -98,11 +102,22 @@ test('a key quorum that is not there, no name and no change are refused', async 
   ];
   for (const body of creations) {
     const refused = await refusal(sandbox, 'createOrganization', { body });
-    expect({ status: refused.status, code: refused.body.code }).toEqual({ status: 400, code: 'invalid_data' });
+    expect({ status: refused.status, code: refused.body.code }).toEqual({
+      status: 400,
+      code: 'invalid_data',
+    });
   }
-  for (const body of [{}, { default_key_quorum_id: missing }, { display_name: '' }, { display_name: 'x\0' }]) {
+  for (const body of [
+    {},
+    { default_key_quorum_id: missing },
+    { display_name: '' },
+    { display_name: 'x\0' },
+  ]) {
     const refused = await refusal(sandbox, 'updateOrganization', { path: { organization_id: id }, body });
-    expect({ status: refused.status, code: refused.body.code }).toEqual({ status: 400, code: 'invalid_data' });
+    expect({ status: refused.status, code: refused.body.code }).toEqual({
+      status: 400,
+      code: 'invalid_data',
+    });
   }
 });
 
@@ -116,7 +131,9 @@ test('the default key quorum owns the wallets that name no owner, and cannot be 
     body: { chain_type: 'ethereum', entity, owner: { public_key: bobKey.publicKey } },
   });
   expect(bobs.body.owner_id).not.toBe(default_key_quorum_id);
-  const nobodys = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum', entity, owner: null } as never });
+  const nobodys = await call(sandbox, 'createWallet', {
+    body: { chain_type: 'ethereum', entity, owner: null } as never,
+  });
   expect(nobodys.body.owner_id).toBeNull();
   const listed = await call(sandbox, 'listWallets', { query: { entity_id: id } });
   expect(listed.body.data).toHaveLength(3);

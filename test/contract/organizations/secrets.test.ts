@@ -47,7 +47,10 @@ test('a secret is bound to a signing key and released from it, unless it is revo
   await using sandbox = await startSandbox();
   const path = await makeOrganization(sandbox);
   const { body: secret } = await call(sandbox, 'createOrganizationSecret', { path });
-  const bind = (signing_public_key: string | null) => ({ path, body: { secret_id: secret.id, signing_public_key } });
+  const bind = (signing_public_key: string | null) => ({
+    path,
+    body: { secret_id: secret.id, signing_public_key },
+  });
   const listed = async () => (await call(sandbox, 'listOrganizationSecrets', { path })).body.data[0];
 
   const pem = `-----BEGIN PUBLIC KEY-----\n${aliceKey.publicKey}\n-----END PUBLIC KEY-----`;

@@ -23,7 +23,11 @@ test('each entry has its own outcome, in order', async () => {
     },
   });
   const id = expect.stringMatching(/^did:service:c[0-9a-z]{24}$/);
-  const taken = { success: false, error: 'The account is linked to another user.', code: 'linked_to_another_user' };
+  const taken = {
+    success: false,
+    error: 'The account is linked to another user.',
+    code: 'linked_to_another_user',
+  };
   expect(body.results).toEqual([
     { index: 0, success: true, id },
     { index: 1, ...taken },
@@ -99,9 +103,13 @@ test.each([
   { fault: 'a flag that is none', users: [{ ...known('x'), create_tron_wallet: true }] },
 ])('the whole batch is refused: $fault', async ({ users }) => {
   await using sandbox = await startSandbox();
-  const { status, body } = await refusal(sandbox, 'batchCreateUsers', { body: { users: [known('ok'), ...users] } });
+  const { status, body } = await refusal(sandbox, 'batchCreateUsers', {
+    body: { users: [known('ok'), ...users] },
+  });
   expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_data' });
-  expect((await refusal(sandbox, 'getUserByCustomAuthID', { body: { custom_user_id: 'ok' } })).status).toBe(404);
+  expect((await refusal(sandbox, 'getUserByCustomAuthID', { body: { custom_user_id: 'ok' } })).status).toBe(
+    404,
+  );
 });
 
 test('an empty batch is refused', async () => {

@@ -65,7 +65,13 @@ describe('every kind of account is shown as the contract has it', () => {
     },
     {
       given: { type: 'twitter_oauth', subject, username: 'Carol_1', name: 'Carol' },
-      shown: { type: 'twitter_oauth', subject, username: 'Carol_1', name: 'Carol', profile_picture_url: null },
+      shown: {
+        type: 'twitter_oauth',
+        subject,
+        username: 'Carol_1',
+        name: 'Carol',
+        profile_picture_url: null,
+      },
     },
     {
       given: { type: 'discord_oauth', subject: '80351110224678912', username: 'carol' },
@@ -75,7 +81,10 @@ describe('every kind of account is shown as the contract has it', () => {
       given: { type: 'github_oauth', subject, username: 'carol-x' },
       shown: { type: 'github_oauth', subject, username: 'carol-x', name: null, email: null },
     },
-    { given: { type: 'spotify_oauth', subject }, shown: { type: 'spotify_oauth', subject, email: null, name: null } },
+    {
+      given: { type: 'spotify_oauth', subject },
+      shown: { type: 'spotify_oauth', subject, email: null, name: null },
+    },
     {
       given: { type: 'instagram_oauth', subject, username: 'carol.x' },
       shown: { type: 'instagram_oauth', subject, username: 'carol.x' },
@@ -216,7 +225,11 @@ describe('wallets made with the user', () => {
     const factory = '0x00000000000000000000000000000000000000f1';
     const implementation = '0x00000000000000000000000000000000000000f2';
     await configureApp(sandbox, {
-      smart_account_factory: { factory_address: factory, implementation_address: implementation, version: '2.1.0' },
+      smart_account_factory: {
+        factory_address: factory,
+        implementation_address: implementation,
+        version: '2.1.0',
+      },
     });
     const second = await call(sandbox, 'createUser', {
       body: { ...body, linked_accounts: [{ type: 'email', address: 'dave@example.com' }] },
@@ -229,7 +242,10 @@ describe('wallets made with the user', () => {
   });
 
   // viem's own CREATE2 over the formula that the factory's source has.
-  function predict(owner: Address, { factory, implementation }: { factory: Address; implementation: Address }) {
+  function predict(
+    owner: Address,
+    { factory, implementation }: { factory: Address; implementation: Address },
+  ) {
     return getContractAddress({
       opcode: 'CREATE2',
       from: factory,
@@ -246,10 +262,18 @@ describe('wallets made with the user', () => {
 
 describe('refused, and nothing is stored', () => {
   test.each([
-    { fault: 'a number that is none', account: { type: 'phone', number: '12' }, pointer: '/linked_accounts/1/number' },
+    {
+      fault: 'a number that is none',
+      account: { type: 'phone', number: '12' },
+      pointer: '/linked_accounts/1/number',
+    },
     {
       fault: 'an Ethereum address that is none',
-      account: { type: 'wallet', chain_type: 'ethereum', address: '6U5nJUvKrnmQH9wbFgdb6oyCa5bJLHBTecA7qF7y4LGn' },
+      account: {
+        type: 'wallet',
+        chain_type: 'ethereum',
+        address: '6U5nJUvKrnmQH9wbFgdb6oyCa5bJLHBTecA7qF7y4LGn',
+      },
       pointer: '/linked_accounts/1/address',
     },
     {
@@ -284,7 +308,11 @@ describe('refused, and nothing is stored', () => {
         code: 'cannot_link_more_of_type',
         data: {
           issues: [
-            { in: 'body', pointer: '/linked_accounts/1', message: 'a user has at most one account of type `email`' },
+            {
+              in: 'body',
+              pointer: '/linked_accounts/1',
+              message: 'a user has at most one account of type `email`',
+            },
           ],
         },
       },
@@ -294,9 +322,15 @@ describe('refused, and nothing is stored', () => {
 
   test('the same wallet twice', async () => {
     await using sandbox = await startSandbox();
-    const wallet = { type: 'wallet', chain_type: 'ethereum', address: '0xb6716976a3ebe8d39aceb04372f22ff8e6802d7a' };
+    const wallet = {
+      type: 'wallet',
+      chain_type: 'ethereum',
+      address: '0xb6716976a3ebe8d39aceb04372f22ff8e6802d7a',
+    };
     const again = { ...wallet, address: '0xb6716976A3ebe8D39aCEB04372f22Ff8e6802D7A' };
-    const { status, body } = await refusal(sandbox, 'createUser', { body: { linked_accounts: [wallet, again] } });
+    const { status, body } = await refusal(sandbox, 'createUser', {
+      body: { linked_accounts: [wallet, again] },
+    });
     expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_data' });
   });
 
@@ -324,7 +358,10 @@ describe('refused, and nothing is stored', () => {
     const body = { linked_accounts: [carolEmail], wallets: [{ chain_type: 'solana', external_id: 'main' }] };
     await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum', external_id: 'main' } });
     const refused = await refusal(sandbox, 'createUser', { body });
-    expect({ status: refused.status, code: refused.body.code }).toEqual({ status: 409, code: 'resource_conflict' });
+    expect({ status: refused.status, code: refused.body.code }).toEqual({
+      status: 409,
+      code: 'resource_conflict',
+    });
     await expectNoCarol(sandbox);
   });
 
@@ -380,7 +417,9 @@ describe('refused, and nothing is stored', () => {
   });
 
   async function expectNoCarol(sandbox: TestSandbox): Promise<void> {
-    const { status } = await refusal(sandbox, 'getUserByEmailAddress', { body: { address: carolEmail.address } });
+    const { status } = await refusal(sandbox, 'getUserByEmailAddress', {
+      body: { address: carolEmail.address },
+    });
     expect(status).toBe(404);
   }
 });

@@ -5,7 +5,10 @@ import { startSandbox } from '../../support/sandbox.ts';
 test('POST replaces, PATCH merges, an empty object clears', async () => {
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'createUser', {
-    body: { linked_accounts: [{ type: 'custom_auth', custom_user_id: 'carol' }], custom_metadata: { a: 1, b: 'x' } },
+    body: {
+      linked_accounts: [{ type: 'custom_auth', custom_user_id: 'carol' }],
+      custom_metadata: { a: 1, b: 'x' },
+    },
   });
   const path = { user_id: body.id };
   const patch = (custom_metadata: Record<string, string | number | boolean>) =>
@@ -13,7 +16,10 @@ test('POST replaces, PATCH merges, an empty object clears', async () => {
   const post = (custom_metadata: Record<string, string | number | boolean>) =>
     call(sandbox, 'setUserCustomMetadata', { path, body: { custom_metadata } });
 
-  expect((await patch({ b: true, c: 0.5 })).body).toEqual({ ...body, custom_metadata: { a: 1, b: true, c: 0.5 } });
+  expect((await patch({ b: true, c: 0.5 })).body).toEqual({
+    ...body,
+    custom_metadata: { a: 1, b: true, c: 0.5 },
+  });
   expect((await patch({})).body.custom_metadata).toEqual({ a: 1, b: true, c: 0.5 });
   expect((await post({ d: 'é' })).body).toEqual({ ...body, custom_metadata: { d: 'é' } });
   const odd = JSON.parse('{"__proto__":"x","constructor":1,"":false,"\\u0000":"\\ud800"}');
@@ -43,7 +49,11 @@ test('the limit of 1024 bytes is one of the result', async () => {
       code: 'invalid_data',
       data: {
         issues: [
-          { in: 'body', pointer: '/custom_metadata', message: 'must have at most 1024 bytes of JSON, has 1115' },
+          {
+            in: 'body',
+            pointer: '/custom_metadata',
+            message: 'must have at most 1024 bytes of JSON, has 1115',
+          },
         ],
       },
     },
@@ -59,7 +69,10 @@ test('nested, null and unlisted values are refused, and so is a user who is not 
   for (const id of ['setUserCustomMetadata', 'updateUserCustomMetadata'] as const) {
     for (const custom_metadata of [{ a: null }, { a: {} }, { a: [] }, [], null, 'x']) {
       const refused = await refusal(sandbox, id, { path: { user_id: body.id }, body: { custom_metadata } });
-      expect({ status: refused.status, code: refused.body.code }).toEqual({ status: 400, code: 'invalid_data' });
+      expect({ status: refused.status, code: refused.body.code }).toEqual({
+        status: 400,
+        code: 'invalid_data',
+      });
     }
     const absent = await refusal(sandbox, id, { path: { user_id: 'nobody' }, body: { custom_metadata: {} } });
     expect(absent).toEqual({ status: 404, body: { error: 'User not found' } });

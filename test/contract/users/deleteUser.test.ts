@@ -20,7 +20,9 @@ test('the user is gone, the accounts are free, the wallet stays and signs for no
   const absent = { status: 404, body: { error: 'User not found' } };
   expect(await refusal(sandbox, 'getUser', { path })).toEqual(absent);
   expect(await refusal(sandbox, 'deleteUser', { path })).toEqual(absent);
-  expect(await refusal(sandbox, 'searchUsers', { body: { searchTerm: 'carol@example.com' } })).toEqual(absent);
+  expect(await refusal(sandbox, 'searchUsers', { body: { searchTerm: 'carol@example.com' } })).toEqual(
+    absent,
+  );
   expect((await call(sandbox, 'listUsers', {})).body.data.map((user) => user.id)).not.toContain(made.body.id);
 
   const wallet = await call(sandbox, 'getWallet', { path: { wallet_id: 'ext_wal_carol' } });

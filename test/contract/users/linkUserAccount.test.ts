@@ -37,7 +37,11 @@ test('the same account again is refreshed where it stands', async () => {
     path: { user_id },
     body: { ...github, username: 'carol-king' },
   });
-  expect(body.linked_accounts.map((account) => account.type)).toEqual(['email', 'github_oauth', 'custom_auth']);
+  expect(body.linked_accounts.map((account) => account.type)).toEqual([
+    'email',
+    'github_oauth',
+    'custom_auth',
+  ]);
   expect(body.linked_accounts[1]).toEqual({
     ...github,
     username: 'carol-king',
@@ -119,7 +123,10 @@ test('an account of another user is refused and stays there', async () => {
   await using sandbox = await startSandbox();
   const [carol, dave] = [await makeUser(sandbox, 'carol'), await makeUser(sandbox, 'dave')];
   await call(sandbox, 'linkUserAccount', { path: { user_id: carol }, body: github });
-  const { status, body } = await refusal(sandbox, 'linkUserAccount', { path: { user_id: dave }, body: github });
+  const { status, body } = await refusal(sandbox, 'linkUserAccount', {
+    path: { user_id: dave },
+    body: github,
+  });
   expect({ status, body }).toEqual({
     status: 409,
     body: { error: 'The account is linked to another user.', code: 'linked_to_another_user' },

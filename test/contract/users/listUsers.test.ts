@@ -64,9 +64,7 @@ test('a cursor of nobody, one of another app and a page beyond 100 are refused',
       error: 'cursor: expected the `next_cursor` of a page before',
       code: 'invalid_data',
       data: {
-        issues: [
-          { in: 'query', pointer: '/cursor', message: 'expected the `next_cursor` of a page before' },
-        ],
+        issues: [{ in: 'query', pointer: '/cursor', message: 'expected the `next_cursor` of a page before' }],
       },
     },
   };

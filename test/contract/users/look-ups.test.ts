@@ -26,7 +26,11 @@ const cases: { id: OperationId; account: object; finds: object[]; finds_nobody: 
   },
   {
     id: 'getUserByWalletAddress',
-    account: { type: 'wallet', chain_type: 'ethereum', address: '0xb6716976a3ebe8d39aceb04372f22ff8e6802d7a' },
+    account: {
+      type: 'wallet',
+      chain_type: 'ethereum',
+      address: '0xb6716976a3ebe8d39aceb04372f22ff8e6802d7a',
+    },
     finds: [
       { address: '0xB6716976A3EBE8D39ACEB04372F22FF8E6802D7A' },
       { address: '0xb6716976A3ebe8D39aCEB04372f22Ff8e6802D7A' },
@@ -123,14 +127,15 @@ test('embedded and smart wallets are found by their addresses', async () => {
   }
   const { address } = smart!;
   expect((await call(sandbox, 'getUserBySmartWalletAddress', { body: { address } })).body).toEqual(body);
-  const absent = await refusal(sandbox, 'getUserBySmartWalletAddress', { body: { address: wallet!.address } });
+  const absent = await refusal(sandbox, 'getUserBySmartWalletAddress', {
+    body: { address: wallet!.address },
+  });
   expect(absent.status).toBe(404);
 });
 
 test('of two users who went by a name, the one whose account was verified last is found', async () => {
   await using sandbox = await startSandbox();
-  const names = (subject: string) =>
-    ({ type: 'github_oauth', subject, username: 'carol' }) as const;
+  const names = (subject: string) => ({ type: 'github_oauth', subject, username: 'carol' }) as const;
   const first = await call(sandbox, 'createUser', { body: { linked_accounts: [names('1')] } });
   sandbox.clock.advance(1000);
   const second = await call(sandbox, 'createUser', { body: { linked_accounts: [names('2')] } });

@@ -18,7 +18,11 @@ test('wallets of every chain type are made; all but spark are linked', async () 
     path: { user_id },
     body: { wallets: all.map((chain_type) => ({ chain_type })) },
   });
-  const linked = body.linked_accounts.slice(1) as { chain_type: string; wallet_index: number; chain_id: string }[];
+  const linked = body.linked_accounts.slice(1) as {
+    chain_type: string;
+    wallet_index: number;
+    chain_id: string;
+  }[];
   expect(linked.map((account) => account.chain_type)).toEqual(all.filter((chain) => chain !== 'spark'));
   for (const account of linked) {
     expect(account.wallet_index).toBe(0);
@@ -52,7 +56,12 @@ test('all are made or none', async () => {
   const before = (await call(sandbox, 'listWallets', {})).body;
   const { status, body } = await refusal(sandbox, 'pregenerateUserWallets', {
     path: { user_id },
-    body: { wallets: [{ chain_type: 'ethereum', external_id: 'x' }, { chain_type: 'solana', external_id: 'x' }] },
+    body: {
+      wallets: [
+        { chain_type: 'ethereum', external_id: 'x' },
+        { chain_type: 'solana', external_id: 'x' },
+      ],
+    },
   });
   expect({ status, code: body.code }).toEqual({ status: 409, code: 'resource_conflict' });
   expect((await call(sandbox, 'listWallets', {})).body).toEqual(before);
@@ -69,7 +78,13 @@ test('nobody there, none asked for, more than a hundred', async () => {
   });
   expect(absent).toEqual({ status: 404, body: { error: 'User not found' } });
   for (const wallets of [[], Array.from({ length: 101 }, () => wallet), [{ chain_type: 'dogecoin' }]]) {
-    const refused = await refusal(sandbox, 'pregenerateUserWallets', { path: { user_id }, body: { wallets } });
-    expect({ status: refused.status, code: refused.body.code }).toEqual({ status: 400, code: 'invalid_data' });
+    const refused = await refusal(sandbox, 'pregenerateUserWallets', {
+      path: { user_id },
+      body: { wallets },
+    });
+    expect({ status: refused.status, code: refused.body.code }).toEqual({
+      status: 400,
+      code: 'invalid_data',
+    });
   }
 });

@@ -74,7 +74,12 @@ test('of several users the one made last is answered, and a whole fit before a b
 test('an account that was changed or unlinked is found by what it is now', async () => {
   await using sandbox = await startSandbox();
   const { id } = await makeCarol(sandbox);
-  const link = { type: 'google_oauth', subject: '1149', email: 'new@mail.example', name: 'Carol King' } as const;
+  const link = {
+    type: 'google_oauth',
+    subject: '1149',
+    email: 'new@mail.example',
+    name: 'Carol King',
+  } as const;
   await call(sandbox, 'linkUserAccount', { path: { user_id: id }, body: link });
   await call(sandbox, 'unlinkUserAccount', {
     path: { user_id: id },
@@ -94,10 +99,16 @@ test('any of the identifiers may fit; what is none of their kind fits nobody', a
     { ...none, emails: ['x@example.com', 'CAROL@example.com'] },
     { ...none, phoneNumbers: ['not a number', '(202) 555-0143'] },
     { ...none, walletAddresses: ['x', '0xB6716976A3EBE8D39ACEB04372F22FF8E6802D7A'] },
-    { ...none, emails: Array.from({ length: 1200 }, (_, index) => `${index}@x.org`).concat('carol@example.com') },
+    {
+      ...none,
+      emails: Array.from({ length: 1200 }, (_, index) => `${index}@x.org`).concat('carol@example.com'),
+    },
   ];
   for (const body of fitting) expect((await call(sandbox, 'searchUsers', { body })).body).toEqual(carol);
-  for (const body of [none, { ...none, emails: ['', '\0', 'x'], phoneNumbers: [''], walletAddresses: [''] }]) {
+  for (const body of [
+    none,
+    { ...none, emails: ['', '\0', 'x'], phoneNumbers: [''], walletAddresses: [''] },
+  ]) {
     expect(await refusal(sandbox, 'searchUsers', { body })).toEqual(absent);
   }
 });
@@ -113,6 +124,9 @@ test('a term beside a list, a missing list and an unknown field are refused', as
   ];
   for (const body of bodies) {
     const refused = await refusal(sandbox, 'searchUsers', { body });
-    expect({ status: refused.status, code: refused.body.code }).toEqual({ status: 400, code: 'invalid_data' });
+    expect({ status: refused.status, code: refused.body.code }).toEqual({
+      status: 400,
+      code: 'invalid_data',
+    });
   }
 });

@@ -19,7 +19,10 @@ describe('an account is named by its handle', () => {
     { account: { type: 'github_oauth', subject: '583231', username: 'carol' }, handle: '583231' },
     { account: { type: 'github_oauth', subject: '583231', username: 'Carol' }, handle: 'carol' },
     { account: { type: 'discord_oauth', subject: '80351110224678912', username: 'carol' }, handle: 'carol' },
-    { account: { type: 'discord_oauth', subject: '80351110224678912', username: 'carol' }, handle: 'carol#0' },
+    {
+      account: { type: 'discord_oauth', subject: '80351110224678912', username: 'carol' },
+      handle: 'carol#0',
+    },
     { account: { type: 'farcaster', fid: 4112, owner_address: wallet }, handle: '4112' },
     { account: { type: 'telegram', telegram_user_id: '77' }, handle: '77' },
     { account: { type: 'custom_auth', custom_user_id: 'carol' }, handle: 'carol' },

@@ -199,6 +199,38 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
       expect((await find(id)).publicKeys).toEqual([ann.publicKey]);
     });
+
+    test('waits for a request that begins to refer to the quorum, and is then refused', async () => {
+      const { id } = await create({ public_keys: [ann.publicKey] });
+      const steps: string[] = [];
+      let named = () => {};
+      const isNamed = new Promise<void>((resolve) => {
+        named = resolve;
+      });
+      const reference = house.operate(async (context) => {
+        await resolveOwner(context, { owner_id: id });
+        named();
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        steps.push('referred');
+        const wallet = {
+          id: 'late',
+          app_id: acme.id,
+          chain_type: 'ethereum',
+          address: '0x',
+          created_at_ms: 1,
+        };
+        const rows = context.em.getKysely<Tables>();
+        await rows
+          .insertInto('wallets')
+          .values({ ...wallet, owner_id: id })
+          .execute();
+      });
+      await isNamed;
+      const removal = messageOf(remove(id, [ann.sign()])).finally(() => steps.push('judged'));
+      await reference;
+      expect(await removal).toBe('400 The key quorum cannot be deleted: it is the owner of a wallet.');
+      expect(steps).toEqual(['referred', 'judged']);
+    });
   });
 
   describe('resolveOwner', () => {
