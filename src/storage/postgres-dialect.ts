@@ -24,38 +24,54 @@ const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' 
  */
 export function postgresDialect(pool: Pool): Dialect {
   const nameOf = rememberNames();
+  const faces = new WeakMap<PoolClient, NamingClient>();
   return new PostgresDialect({
     pool: {
       options: pool.options,
       end: () => pool.end(),
-      connect: async () => checkOut(await pool.connect(), nameOf),
+      async connect() {
+        const client = await pool.connect();
+        let face = faces.get(client);
+        if (face === undefined) {
+          face = nameStatements(client, nameOf);
+          faces.set(client, face);
+        }
+        face.isOut = true;
+        return face;
+      },
     },
   });
 }
 
-function checkOut(client: PoolClient, nameOf: (sql: string) => string | undefined): PostgresPoolClient {
-  let isOut = true;
+interface NamingClient extends PostgresPoolClient {
+  /** Whether the pool has lent the client and not got it back. */
+  isOut: boolean;
+}
+
+function nameStatements(client: PoolClient, nameOf: (sql: string) => string | undefined): NamingClient {
   const release = (error?: Error) => {
-    if (isOut) client.release(error);
-    isOut = false;
+    if (face.isOut) client.release(error);
+    face.isOut = false;
   };
 
-  async function query(sql: string, parameters: readonly unknown[]) {
+  function query(sql: string, values: unknown[]) {
     // NOTE: the server refuses several commands in one prepared statement; only migrations send such texts.
-    const name = parameters.length === 0 ? undefined : nameOf(sql);
-    const values = [...parameters];
-    try {
-      return await (name === undefined
-        ? client.query(sql, values)
-        : client.query({ name, text: sql, values }));
-    } catch (error) {
-      // NOTE: Kysely keeps a connection whose rollback failed; a dead one must go, or the pool runs dry.
-      if (sql === 'rollback') release(error as Error);
+    const name = values.length === 0 ? undefined : nameOf(sql);
+    const result = name === undefined ? client.query(sql, values) : client.query({ name, text: sql, values });
+    if (sql !== 'rollback') return result;
+    // NOTE: Kysely keeps a connection whose rollback failed; a dead one must go, or the pool runs dry.
+    return result.catch((error: Error) => {
+      release(error);
       throw error;
-    }
+    });
   }
 
-  return { query: query as unknown as PostgresPoolClient['query'], release: () => release() };
+  const face: NamingClient = {
+    isOut: false,
+    query: query as unknown as PostgresPoolClient['query'],
+    release: () => release(),
+  };
+  return face;
 }
 
 function rememberNames(): (sql: string) => string | undefined {

@@ -1,0 +1,159 @@
+import { readFileSync } from 'node:fs';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { call, refusal } from '../../support/call.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+
+// Every field of every kind of linked account, at its bounds and one past them, in wrong types, missing and large. What
+// is valid is said by Ajv from the document and by the few rules below that no schema can express.
+
+interface Schema {
+  readonly required: readonly string[];
+  readonly properties: Readonly<Record<string, object>>;
+}
+type Account = Record<string, unknown> & { type: string };
+
+const document = JSON.parse(readFileSync(`${import.meta.dirname}/../../../openapi/openapi.json`, 'utf8'));
+const ajv = new Ajv2020({ strict: false, validateSchema: false });
+addFormats.default(ajv);
+ajv.addSchema({ $id: 'document', ...document });
+const linking = document.paths['/v1/users/{user_id}/accounts'].post.requestBody.content['application/json'];
+const examples = Object.values(linking.examples as Record<string, { value: Account }>).map(({ value }) => value);
+const schemas = document.components.schemas as Record<string, Schema>;
+
+/** No schema says what a number or an address is, and what no schema bounds is bounded all the same. */
+const filledNever = new Set(['phone.number', 'wallet.address', 'farcaster.owner_address']);
+const LONGEST = 4096;
+const LONGEST_EMAIL = 254;
+
+const kinds = examples.map((example) => {
+  const name = Object.keys(schemas).find(
+    (key) => (schemas[key]?.properties?.type as { const?: string })?.const === example.type && /Input$/.test(key),
+  )!;
+  const validate = ajv.compile({ $ref: `document#/components/schemas/${name}` });
+  return { type: example.type, example, schema: schemas[name]!, validate };
+});
+
+/** The shortest and the longest text of one character that the field takes; undefined when it takes none. */
+function textBounds(validate: ValidateFunction, example: Account, field: string) {
+  for (const fill of ['a', '1']) {
+    const valid = Array.from({ length: LONGEST + 2 }, (_, length) => length).filter((length) =>
+      validate({ ...example, [field]: fill.repeat(length) }),
+    );
+    if (valid.length > 0) return { fill, shortest: valid[0]!, longest: Math.min(valid.at(-1)!, LONGEST) };
+  }
+  return undefined;
+}
+
+interface Probe {
+  readonly what: string;
+  readonly value: unknown;
+  readonly isValid: boolean;
+}
+
+function probesOf(type: string, field: string, { example, validate }: (typeof kinds)[number]): Probe[] {
+  const accepts = (value: unknown) => validate({ ...example, [field]: value });
+  const wrong = [null, true, 7, 1.5, -1, 1e300, [], {}, '', '\0', '\ud800', 'é\u{1f600}', ' x', 'x'.repeat(900_000)];
+  const probes = wrong.map((value) => ({
+    what: JSON.stringify(value).slice(0, 20),
+    value,
+    isValid:
+      accepts(value) &&
+      !filledNever.has(`${type}.${field}`) &&
+      !(typeof value === 'string' && value.length > LONGEST),
+  }));
+  const bounds = typeof example[field] === 'string' ? textBounds(validate, example, field) : undefined;
+  if (bounds === undefined) return probes;
+  const { fill, shortest, longest } = bounds;
+  for (const length of [shortest - 1, shortest, longest, longest + 1]) {
+    if (length < 0) continue;
+    const isValid = length >= shortest && length <= longest && !filledNever.has(`${type}.${field}`);
+    probes.push({ what: `${length} characters`, value: fill.repeat(length), isValid });
+  }
+  return probes;
+}
+
+/** Addresses of e-mail are not made of one character. */
+function emailProbes(field: string, limit: number): Probe[] {
+  const ofLength = (length: number) => `${'a'.repeat(length - 12)}@example.com`;
+  return [limit, limit + 1].map((length) => ({
+    what: `${field} of ${length} characters`,
+    value: ofLength(length),
+    isValid: length <= limit,
+  }));
+}
+
+describe('linked accounts at their bounds', () => {
+  let sandbox: TestSandbox;
+  beforeAll(async () => {
+    sandbox = await startSandbox({ seedData: false });
+  });
+  afterAll(() => sandbox[Symbol.asyncDispose]());
+
+  async function expectOutcome(account: unknown, probe: Omit<Probe, 'value'>, pointer: string): Promise<void> {
+    const body = { linked_accounts: [account] };
+    if (probe.isValid) {
+      const made = await call(sandbox, 'createUser', { body: body as never });
+      await call(sandbox, 'deleteUser', { path: { user_id: made.body.id } });
+      return;
+    }
+    const { status, body: refused } = await refusal(sandbox, 'createUser', { body });
+    expect({ status, code: refused.code }, probe.what).toEqual({ status: 400, code: 'invalid_data' });
+    const issues = refused.data?.issues as { in: string; pointer: string }[];
+    expect(issues, probe.what).toContainEqual({ in: 'body', pointer, message: expect.any(String) });
+  }
+
+  test('every kind of the contract has an example to begin with', () => {
+    const inputs = schemas.LinkedAccountInput as unknown as { oneOf: object[] };
+    expect(kinds).toHaveLength(inputs.oneOf.length);
+    for (const { validate, example } of kinds) expect(validate(example), example.type).toBe(true);
+  });
+
+  const fields = kinds.flatMap((kind) =>
+    Object.keys(kind.schema.properties)
+      .filter((field) => field !== 'type')
+      .map((field) => ({ type: kind.type, field, kind })),
+  );
+  test.each(fields)('$type: $field', async ({ type, field, kind }) => {
+    const pointer = `/linked_accounts/0/${field}`;
+    const { [field]: _, ...without } = kind.example;
+    const isRequired = kind.schema.required.includes(field);
+    await expectOutcome(without, { what: 'missing', isValid: !isRequired }, pointer);
+    const isEmail = (kind.schema.properties[field] as { format?: string }).format === 'email';
+    const probes = [
+      ...probesOf(type, field, kind),
+      ...(isEmail ? emailProbes(field, type === 'email' ? LONGEST_EMAIL : LONGEST) : []),
+    ];
+    expect(probes.some(({ isValid }) => !isValid)).toBe(true);
+    for (const probe of probes) await expectOutcome({ ...kind.example, [field]: probe.value }, probe, pointer);
+  });
+
+  test.each(kinds)('$type with a field that it does not have', async ({ example }) => {
+    const probe = { what: 'surplus', isValid: false };
+    for (const name of ['note', 'verified_at', 'id', '__proto__x', 'é']) {
+      await expectOutcome({ ...example, [name]: 'x' }, probe, `/linked_accounts/0/${name}`);
+    }
+  });
+
+  test('no kind, an unknown one and what is no account at all', async () => {
+    const probe = { what: 'no kind', isValid: false };
+    for (const type of [undefined, null, 7, '', 'smart_wallet', 'cross_app', 'custom:acme', 'EMAIL']) {
+      await expectOutcome({ type, address: 'a@example.com' }, probe, '/linked_accounts/0/type');
+    }
+    for (const account of [null, 7, 'email', []]) await expectOutcome(account, probe, '/linked_accounts/0');
+    for (const linked_accounts of [[], {}, null, 'x', Array.from({ length: 101 }, () => examples[0])]) {
+      const { status, body } = await refusal(sandbox, 'createUser', { body: { linked_accounts } });
+      expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_data' });
+    }
+  });
+
+  test('more than 1 MB', async () => {
+    const body = { linked_accounts: [{ type: 'custom_auth', custom_user_id: 'x'.repeat(1_100_000) }] };
+    expect((await refusal(sandbox, 'createUser', { body })).status).toBe(413);
+  });
+
+  test('nothing of all that was refused is stored', async () => {
+    expect((await call(sandbox, 'listUsers', {})).body).toEqual({ data: [], next_cursor: null });
+  });
+});
