@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { ConfigError, readDatabaseConfig } from '../config.ts';
 
 interface AppsFlags {
   overlap?: string;
+  settings?: string;
   data?: string;
   name?: string;
   json?: boolean;
@@ -14,7 +16,8 @@ Works on the database of DATABASE_URL, or on a sandbox's folder with --data, als
 Examples:
   $ custos apps create --name 'Acme'
   $ custos apps list --data ./custos
-  $ custos apps rotate-secret cm3k8v0q1x5z7b2n4w6y9t0ra`;
+  $ custos apps rotate-secret cm3k8v0q1x5z7b2n4w6y9t0ra
+  $ custos apps configure cm3k8v0q1x5z7b2n4w6y9t0ra --settings @settings.json`;
 
 /** `custos apps …`: the apps and their secrets. */
 export function appsCommand(): Command {
@@ -59,7 +62,50 @@ export function appsCommand(): Command {
         );
       }),
   );
+  apps.addCommand(
+    common(new Command('configure').description('change the settings of an app'))
+      .argument('<app-id>', 'id of the app')
+      .requiredOption('--settings <json>', 'settings to replace, by name, or @file; null removes one')
+      .addHelpText('after', settingsHelp)
+      .action(async (appId: string, flags: AppsFlags) => {
+        const settings = readSettings(flags.settings ?? '');
+        const app = await (await administration(flags)).configure(appId, settings);
+        print(flags, app, `app id    ${app.id}\nsettings  ${JSON.stringify(app.settings)}`);
+      }),
+  );
+  apps.addCommand(
+    common(
+      new Command('rotate-signing-key').description('sign the tokens of an app with a new key from now on'),
+    )
+      .argument('<app-id>', 'id of the app')
+      .addHelpText('after', "\nTokens signed before stay valid: the old key stays in the app's JWKS.")
+      .action(async (appId: string, flags: AppsFlags) => {
+        const app = await (await administration(flags)).rotateSigningKey(appId);
+        print(flags, app, `app id  ${app.id}\n\nThe new key is in the app's JWKS.`);
+      }),
+  );
   return apps;
+}
+
+const settingsHelp = `
+Settings: jwt_auth {jwks_url or verification_key, user_id_claim, audiences}, allowed_origins [url], test_accounts
+[{email, phone_number, otp_code}], identity_tokens true|false.
+
+Example:
+  $ custos apps configure cm3k8v0q1x5z7b2n4w6y9t0ra --settings '{"jwt_auth":{"jwks_url":"https://login.example.com/jwks.json"}}'`;
+
+/** A JSON object, given as text or as the name of a file behind `@`. Throws ConfigError. */
+function readSettings(text: string): Record<string, unknown> {
+  const refuse = (why: string) => new ConfigError('this option cannot be used:', [`--settings ${why}`]);
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text.startsWith('@') ? readFileSync(text.slice(1), 'utf8') : text);
+  } catch (error) {
+    throw refuse(`is not JSON: ${(error as Error).message}`);
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+    throw refuse('must be a JSON object');
+  return parsed as Record<string, unknown>;
 }
 
 function common(command: Command): Command {

@@ -2,14 +2,21 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { systemClock } from '../adapters/clock.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
+import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { databaseOf, recallSandbox, rememberSandbox } from '../adapters/sandbox-folder.ts';
-import type { DatabaseConfig } from '../config.ts';
+import { type DatabaseConfig, readKeysConfig } from '../config.ts';
+import { checkAppSettings } from '../domain/apps/app-settings.ts';
 import { type AppContext, createApp } from '../domain/apps/create-app.ts';
-import { type App, listApps } from '../domain/apps/find-app.ts';
-import { rotateAppSecret } from '../domain/apps/update-app.ts';
+import { type App, type AppSettings, findApp, listApps } from '../domain/apps/find-app.ts';
+import { rotateAppSecret, updateApp } from '../domain/apps/update-app.ts';
+import { rotateSigningKey } from '../domain/tokens/signing-keys.ts';
+import { checkJwtAuthReachable } from '../domain/tokens/verify-customer-token.ts';
+import type { KeyVault } from '../services.ts';
 import { StartError } from '../start-error.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
+import { productionVault } from './production-vault.ts';
+import { sandboxVault } from './sandbox-vault.ts';
 
 /** An app as the command line shows it. */
 export interface AdministeredApp {
@@ -29,6 +36,13 @@ export interface AppAdministration {
   listApps(): Promise<AdministeredApp[]>;
   /** Old secrets are accepted for `overlapMs` more. */
   rotateSecret(appId: string, overlapMs: number): Promise<AppWithSecret>;
+  /** Replaces settings by name; null removes one. Throws ApiError invalid_data that names the setting. */
+  configure(
+    appId: string,
+    settings: AppSettings,
+  ): Promise<AdministeredApp & { readonly settings: AppSettings }>;
+  /** Makes a new key that signs the app's tokens; earlier ones stay listed. */
+  rotateSigningKey(appId: string): Promise<AdministeredApp>;
 }
 
 /** Runs the missing migrations and returns their names; with `dryRun` only returns them. */
@@ -37,17 +51,10 @@ export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: bo
 }
 
 export function administerApps(config: DatabaseConfig): AppAdministration {
-  const change = (work: (context: AppContext) => Promise<{ app: App; secret: string }>) =>
-    withDatabase(config, async (database) => {
-      await requireMigrated(database);
-      const entropy = systemEntropy;
-      const { app, secret } = await database.orm.em
-        .fork()
-        .transactional((em) =>
-          work({ em: em as SqlEntityManager, entropy, ids: makeIds(entropy), nowMs: systemClock.now() }),
-        );
-      return { ...view(app), secret };
-    });
+  const change = async (work: (context: AppContext) => Promise<{ app: App; secret: string }>) => {
+    const { app, secret } = await inTransaction(config, work);
+    return { ...view(app), secret };
+  };
   return {
     createApp: (name) => change((context) => createApp(context, { name })),
     listApps: () =>
@@ -60,7 +67,39 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
       if (config.kind === 'folder') rememberSecret(config.folder, rotated);
       return rotated;
     },
+    async configure(appId, given) {
+      const settings = checkAppSettings(given);
+      await checkJwtAuthReachable({ jwks: createHttpJwks(systemClock) }, settings);
+      const app = await inTransaction(config, (context) => updateApp(context, appId, { settings }));
+      return { ...view(app), settings: app.settings };
+    },
+    rotateSigningKey: (appId) =>
+      inTransaction(config, async (context) => {
+        const app = await findApp(context.em, appId);
+        await rotateSigningKey({ ...context, vault: vaultOf(config) }, appId);
+        return view(app);
+      }),
   };
+}
+
+function inTransaction<T>(config: DatabaseConfig, work: (context: AppContext) => Promise<T>): Promise<T> {
+  return withDatabase(config, async (database) => {
+    await requireMigrated(database);
+    const entropy = systemEntropy;
+    return database.orm.em
+      .fork()
+      .transactional((em) =>
+        work({ em: em as SqlEntityManager, entropy, ids: makeIds(entropy), nowMs: systemClock.now() }),
+      );
+  });
+}
+
+/** The vault that the server of this database seals with. */
+function vaultOf(config: DatabaseConfig): KeyVault {
+  if (config.kind === 'postgres') return productionVault(readKeysConfig().masterKeys, systemEntropy);
+  const memory = recallSandbox(config.folder);
+  if (memory === undefined) throw new StartError(`no sandbox has kept its data in \`${config.folder}\``);
+  return sandboxVault(memory.masterKeyHex);
 }
 
 async function withDatabase<T>(config: DatabaseConfig, work: (database: Database) => Promise<T>): Promise<T> {

@@ -31,6 +31,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     clock,
     entropy: services.entropy,
     ids: services.ids,
+    jwks: services.jwks,
     reset,
     read: (work) => work(database.orm.em.fork()),
     async changeApps(work) {

@@ -3,7 +3,6 @@ import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
-import { localMasterKey } from '../adapters/master-key-local.ts';
 import {
   databaseOf,
   drawMasterKeyHex,
@@ -11,7 +10,6 @@ import {
   rememberSandbox,
   type SandboxMemory,
 } from '../adapters/sandbox-folder.ts';
-import { createMasterKeyVault } from '../adapters/vault-master-key.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { createAppDirectory } from '../domain/apps/app-directory.ts';
 import { answerOnce } from '../domain/idempotency/answer-once.ts';
@@ -29,6 +27,7 @@ import { controlPlane } from './control-plane.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { requireMasterKey } from './require-master-key.ts';
+import { sandboxVault } from './sandbox-vault.ts';
 import { ensureSeeds, plantSeeds } from './seeds.ts';
 
 /** CHOICE: a seeded sandbox begins here with its clock stopped, so that times are the same in every run. */
@@ -118,10 +117,7 @@ function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
     // The seed gives ids, keys and secrets. What no answer shows, such as seals, is random in any case.
     entropy,
     ids: makeIds(entropy),
-    vault: createMasterKeyVault({
-      masterKeys: [localMasterKey('local', Buffer.from(memory.masterKeyHex, 'hex'), systemEntropy)],
-      entropy: systemEntropy,
-    }),
+    vault: sandboxVault(memory.masterKeyHex),
     jwks: createHttpJwks(systemClock),
     log,
     prefix: config.prefix,

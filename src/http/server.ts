@@ -144,6 +144,8 @@ const statusLines: Readonly<Record<string, string>> = {
 /** Answers what is not HTTP in the shape of every other refusal, where an answer can still be read. */
 function answerBrokenRequests(server: HttpServer, newRequestId: () => string): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    // Each further chunk of a broken request comes here again; the answer must not be cut off by it.
+    if (socket.writableEnded) return;
     const code = error.code ?? '';
     const isHttpFault = code.startsWith('HPE_') || code in statusLines;
     if (!isHttpFault || !socket.writable || (socket as Socket).bytesWritten > 0) {

@@ -76,8 +76,11 @@ export interface PolicyFacts {
   readonly nowMs: number;
   /** Whether the set holds the value; undefined when the set is gone. */
   inConditionSet(conditionSetId: string, candidate: SetCandidate): boolean | undefined;
-  /** Sum recorded in the window plus this request's own metric; undefined when the aggregation is gone. */
-  aggregation(aggregationId: string): bigint | undefined;
+  /**
+   * Sum recorded in the window plus this request's own metric; `unreadable` when that metric cannot be read,
+   * undefined when the aggregation is gone.
+   */
+  aggregation(aggregationId: string): bigint | 'unreadable' | undefined;
 }
 
 /** A value looked up in a condition set, under the comparison rule of its kind. */

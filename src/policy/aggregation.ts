@@ -1,8 +1,9 @@
 import type { ActionUnit, PolicyAction, PolicyFacts } from './action.ts';
 import { type CompiledCondition, compileCondition } from './compile.ts';
 import { conditionSources } from './conditions.ts';
-import { PolicyFormatError } from './policy-format-error.ts';
+import { atPointer, PolicyFormatError } from './policy-format-error.ts';
 import type { ConditionInput, ResolvedField } from './source.ts';
+import { readAs } from './values.ts';
 
 /** A field as an aggregation names it. */
 interface FieldInput {
@@ -22,38 +23,49 @@ export interface AggregationDefinition {
 /** What one request adds to an aggregation, and in which group. */
 export interface Contribution {
   readonly groupKey: string;
-  readonly amount: bigint;
+  /** Undefined when the action may have the metric, but it cannot be read. */
+  readonly amount: bigint | undefined;
 }
 
 export interface CompiledAggregation {
   /** What the action would add, one entry a group; nothing when the method or the conditions do not fit. */
   contributions(action: PolicyAction, facts: PolicyFacts): readonly Contribution[];
-  /** The group an action falls into, even where it adds nothing. */
-  groupKeyOf(unit: ActionUnit, facts: PolicyFacts): string;
 }
 
-function resolve(input: FieldInput, method: string, pointer: string): ResolvedField {
+function resolve(input: FieldInput, method: string): ResolvedField {
   const source = Object.hasOwn(conditionSources, input.field_source)
     ? conditionSources[input.field_source]
     : undefined;
   if (source === undefined || input.field_source === 'reference') {
-    throw new PolicyFormatError(`${pointer}/field_source`, `unknown field source \`${input.field_source}\``);
+    throw new PolicyFormatError('/field_source', `unknown field source \`${input.field_source}\``);
   }
   if (source.methods !== undefined && !source.methods.includes(method)) {
     throw new PolicyFormatError(
-      `${pointer}/field_source`,
+      '/field_source',
       `\`${input.field_source}\` does not fit the method \`${method}\``,
     );
   }
   const condition = { ...input, operator: 'eq', value: '' } as unknown as ConditionInput;
   const field = source.resolve(condition);
   if (field === undefined) {
-    throw new PolicyFormatError(
-      `${pointer}/field`,
-      `\`${input.field}\` is not a field of \`${input.field_source}\``,
-    );
+    throw new PolicyFormatError('/field', `\`${input.field}\` is not a field of \`${input.field_source}\``);
   }
   return field;
+}
+
+function atLeastZero(value: bigint): bigint {
+  return value < 0n ? 0n : value;
+}
+
+/** A condition of an aggregation counts by itself: sets and totals, which may be gone, have no place in it. */
+function compileOwnCondition(condition: ConditionInput, method: string): CompiledCondition {
+  if (condition.field_source === 'reference') {
+    throw new PolicyFormatError('/field_source', 'an aggregation cannot refer to another');
+  }
+  if (condition.operator === 'in_condition_set') {
+    throw new PolicyFormatError('/operator', 'an aggregation cannot refer to a condition set');
+  }
+  return compileCondition(condition, method);
 }
 
 function meets(condition: CompiledCondition, unit: ActionUnit, facts: PolicyFacts): boolean {
@@ -66,46 +78,38 @@ function meets(condition: CompiledCondition, unit: ActionUnit, facts: PolicyFact
 }
 
 /**
- * Gives an aggregation its meaning. Its metric must be a number; a metric that an action does not have counts 0.
+ * Gives an aggregation its meaning. Its metric must be a number; a metric that an action does not have counts 0, and
+ * so does a negative one: nothing that is signed makes room for more. One that cannot be read makes the total unreadable.
  * Throws PolicyFormatError naming what has no meaning.
  */
 export function compileAggregation(input: AggregationDefinition): CompiledAggregation {
-  const metric = resolve(input.metric, input.method, '/metric');
+  const metric = atPointer('/metric', () => resolve(input.metric, input.method));
   if (metric.kind !== 'number')
     throw new PolicyFormatError('/metric/field', 'expected a field that is a number');
   const groups = (input.group_by ?? []).map((group, index) =>
-    resolve(group, input.method, `/group_by/${index}`),
+    atPointer(`/group_by/${index}`, () => resolve(group, input.method)),
   );
-  const conditions = (input.conditions ?? []).map((condition, index) => {
-    try {
-      return compileCondition(condition, input.method);
-    } catch (error) {
-      if (error instanceof PolicyFormatError) {
-        throw new PolicyFormatError(`/conditions/${index}${error.pointer}`, error.message);
-      }
-      throw error;
-    }
-  });
+  const conditions = (input.conditions ?? []).map((condition, index) =>
+    atPointer(`/conditions/${index}`, () => compileOwnCondition(condition, input.method)),
+  );
   const groupKeyOf = (unit: ActionUnit, facts: PolicyFacts): string =>
     JSON.stringify(
       groups.map((group) => {
-        const observed = group.read(unit, facts);
+        const observed = readAs(group.kind, group.read(unit, facts));
         return observed.state === 'present' ? observed.values : null;
       }),
     );
   return {
-    groupKeyOf,
     contributions(action, facts) {
       if (action.method !== input.method) return [];
       return action.units
         .filter((unit) => conditions.every((condition) => meets(condition, unit, facts)))
         .map((unit) => {
-          const observed = metric.read(unit, facts);
+          const observed = readAs('number', metric.read(unit, facts));
+          const groupKey = groupKeyOf(unit, facts);
+          if (observed.state === 'unreadable') return { groupKey, amount: undefined };
           const values = observed.state === 'present' ? observed.values : [];
-          return {
-            groupKey: groupKeyOf(unit, facts),
-            amount: values.reduce((sum, value) => sum + BigInt(value), 0n),
-          };
+          return { groupKey, amount: values.reduce((sum, value) => sum + atLeastZero(BigInt(value)), 0n) };
         });
     },
   };

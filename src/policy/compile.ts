@@ -2,7 +2,7 @@ import type { ActionUnit, PolicyFacts, SetCandidate } from './action.ts';
 import { conditionSources } from './conditions.ts';
 import { ruleMethodsOf } from './methods.ts';
 import { holds, type Operator, operatorsOf, setCandidate } from './operators.ts';
-import { PolicyFormatError } from './policy-format-error.ts';
+import { atPointer, PolicyFormatError } from './policy-format-error.ts';
 import type { ConditionInput, ResolvedField } from './source.ts';
 import { type Observation, readAs, requireValue, type ValueKind } from './values.ts';
 
@@ -119,16 +119,6 @@ export function compileCondition(condition: ConditionInput, method: string): Com
   };
 }
 
-function at<T>(prefix: string, compile: () => T): T {
-  try {
-    return compile();
-  } catch (error) {
-    if (error instanceof PolicyFormatError)
-      throw new PolicyFormatError(prefix + error.pointer, error.message);
-    throw error;
-  }
-}
-
 /** Compiles one rule for a policy of `chainType`. Throws PolicyFormatError with a pointer into the rule. */
 export function compileRule(rule: RuleInput, chainType: string): CompiledRule {
   const methods = ruleMethodsOf(chainType);
@@ -144,7 +134,7 @@ export function compileRule(rule: RuleInput, chainType: string): CompiledRule {
     method: rule.method,
     action: rule.action,
     conditions: rule.conditions.map((condition, index) =>
-      at(`/conditions/${index}`, () => compileCondition(condition, rule.method)),
+      atPointer(`/conditions/${index}`, () => compileCondition(condition, rule.method)),
     ),
   };
 }
@@ -158,7 +148,7 @@ export function compilePolicy(policy: {
   return {
     id: policy.id,
     rules: policy.rules.map((rule, index) =>
-      at(`/rules/${index}`, () => compileRule(rule, policy.chain_type)),
+      atPointer(`/rules/${index}`, () => compileRule(rule, policy.chain_type)),
     ),
   };
 }

@@ -8,3 +8,13 @@ export class PolicyFormatError extends Error {
     this.pointer = pointer;
   }
 }
+
+/** What `compile` gives; a PolicyFormatError that it throws is located from `prefix`. */
+export function atPointer<T>(prefix: string, compile: () => T): T {
+  try {
+    return compile();
+  } catch (error) {
+    if (!(error instanceof PolicyFormatError)) throw error;
+    throw new PolicyFormatError(prefix + error.pointer, error.message);
+  }
+}

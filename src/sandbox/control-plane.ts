@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Clock, Entropy, Ids } from '../services.ts';
+import type { Clock, Entropy, Ids, JwksSource } from '../services.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
 
@@ -17,6 +17,7 @@ export interface ControlContext {
   readonly clock: MovableClock;
   readonly entropy: Entropy;
   readonly ids: Ids;
+  readonly jwks: JwksSource;
   /** Empties the state and makes the seeds again, the clock and a seeded entropy included. */
   reset(): Promise<void>;
   read<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;

@@ -17,8 +17,11 @@ const COUNTED_METHODS: ReadonlySet<string> = new Set(['eth_signTransaction', 'et
 
 /** What one request finds in the app's aggregations, and adds to them once it is signed. */
 export interface RunningTotals {
-  /** What was recorded in the window plus what this request adds; undefined when the aggregation is gone. */
-  totalOf(aggregationId: string): bigint | undefined;
+  /**
+   * What was recorded in the window plus what this request adds; `unreadable` when the latter cannot be read,
+   * undefined when the aggregation is gone.
+   */
+  totalOf(aggregationId: string): bigint | 'unreadable' | undefined;
   /** Records what the request adds. To be called in the transaction that signs. */
   record(): Promise<void>;
 }
@@ -47,7 +50,7 @@ export async function openRunningTotals(
     .where('app_id', '=', context.app.id)
     .orderBy('id')
     .execute();
-  const totals = new Map<string, bigint>();
+  const totals = new Map<string, bigint | 'unreadable'>();
   const entries: Entry[] = [];
   for (const row of rows) {
     const added = contributionsOf(row, action, context.nowMs).map((contribution) => ({
@@ -70,7 +73,7 @@ function contributionsOf(
   action: PolicyAction,
   nowMs: number,
 ): readonly Contribution[] {
-  // Conditions of aggregations cannot refer to totals, and sets are judged as gone: see `meets` in policy/aggregation.
+  // INVARIANT: conditions of aggregations refer to no total and no set; compileAggregation refuses those that do.
   const facts: PolicyFacts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
   const kept = compiled.get(row.id);
   if (kept?.text === row.definition) return kept.aggregation.contributions(action, facts);
@@ -84,9 +87,13 @@ async function totalWith(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
   row: { id: string; window_seconds: number },
   added: readonly Entry[],
-): Promise<bigint> {
+): Promise<bigint | 'unreadable'> {
   const byGroup = new Map<string, bigint>();
-  for (const { groupKey, amount } of added) byGroup.set(groupKey, (byGroup.get(groupKey) ?? 0n) + amount);
+  for (const { groupKey, amount } of added) {
+    // INVARIANT: a cap is not passed by what cannot be counted; no total is told, so no condition on it can hold.
+    if (amount === undefined) return 'unreadable';
+    byGroup.set(groupKey, (byGroup.get(groupKey) ?? 0n) + amount);
+  }
   let largest = 0n;
   for (const groupKey of [...byGroup.keys()].sort()) {
     await lockGroup(context, row.id, groupKey);
@@ -139,7 +146,8 @@ async function recordEntries(
         id: ids.cuid2(),
         aggregation_id: aggregationId,
         group_key: groupKey,
-        amount: amount.toString(),
+        // CHOICE: what could not be read counts 0, as published clients are told; only its own request knows it as unreadable.
+        amount: (amount ?? 0n).toString(),
         recorded_at_ms: nowMs,
       })),
     )

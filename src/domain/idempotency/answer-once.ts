@@ -110,8 +110,14 @@ async function keep(em: SqlEntityManager, use: KeyUse, { status, text }: KeptAns
     .getKysely<Tables>()
     .insertInto('idempotency_records')
     .values({ app_id: use.appId, key: use.key, ...kept })
-    // A record that has expired but was not dropped yet gives way.
-    .onConflict((conflict) => conflict.columns(['app_id', 'key']).doUpdateSet(kept))
+    // A record that has expired but was not dropped yet gives way. A refusal is kept after its transaction has let go
+    // of the key, so another process may have done the work by now: that answer stays.
+    .onConflict((conflict) => {
+      const replaced = conflict.columns(['app_id', 'key']).doUpdateSet(kept);
+      return status < 400
+        ? replaced
+        : replaced.where('idempotency_records.created_at_ms', '<=', use.nowMs - LIFETIME_MS);
+    })
     .execute();
 }
 

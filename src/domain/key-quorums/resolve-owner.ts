@@ -3,7 +3,7 @@ import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { requireUsers } from '../users/find-user.ts';
 import { readPublicKey } from './check-members.ts';
-import { type MemberKind, requireKeyQuorums } from './find-key-quorum.ts';
+import { hasRowLocks, type MemberKind, requireKeyQuorums } from './find-key-quorum.ts';
 
 /** How a body names the owner of a resource. */
 export interface OwnerFields {
@@ -68,12 +68,13 @@ async function quorumOfOne(context: OperationContext, kind: MemberKind, member: 
 }
 
 async function findImplicit(context: OperationContext, implicitFor: string): Promise<string | undefined> {
-  const row = await context.em
+  const query = context.em
     .getKysely<Tables>()
     .selectFrom('key_quorums')
     .select('id')
     .where('app_id', '=', context.app.id)
-    .where('implicit_for', '=', implicitFor)
-    .executeTakeFirst();
+    .where('implicit_for', '=', implicitFor);
+  // It must not be deleted, nor come to stand for others, before the reference is there. SQLite has one writer.
+  const row = await (hasRowLocks(context) ? query.forKeyShare() : query).executeTakeFirst();
   return row?.id;
 }

@@ -2,7 +2,8 @@ import { createPublicKey, type KeyObject } from 'node:crypto';
 import { decodeProtectedHeader, errors, type JWK, type JWTPayload, jwtVerify } from 'jose';
 import { ApiError } from '../../errors.ts';
 import type { OperationContext } from '../../services.ts';
-import { isStrongEnough, type JwtAuthSettings } from '../apps/app-settings.ts';
+import { isStrongEnough, type JwtAuthSettings, readAppSettings } from '../apps/app-settings.ts';
+import type { AppSettings } from '../apps/find-app.ts';
 
 type VerifyContext = Pick<OperationContext, 'jwks' | 'nowMs'>;
 
@@ -42,9 +43,10 @@ export async function verifyCustomerToken(
  */
 export async function checkJwtAuthReachable(
   { jwks }: Pick<VerifyContext, 'jwks'>,
-  settings: JwtAuthSettings,
-) {
-  if (settings.jwks_url !== undefined) await fetchKeySet({ jwks }, settings.jwks_url, false);
+  settings: AppSettings,
+): Promise<void> {
+  const url = readAppSettings(settings).jwt_auth?.jwks_url;
+  if (url !== undefined) await fetchKeySet({ jwks }, url, false);
 }
 
 async function verifyUnderAny(

@@ -7,7 +7,7 @@ import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { createWallet } from '../wallets/create-wallet.ts';
 import { generateWalletKey, type WalletKeyMaterial } from '../wallets/generate-wallet-key.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
-import type { StoredUser } from './find-user.ts';
+import { findUserForUpdate, type StoredUser } from './find-user.ts';
 import { isLinkable } from './linked-account-view.ts';
 import { relocateIssues } from './relocate-issues.ts';
 import { findSmartAccountFactory } from './smart-account-factory.ts';
@@ -85,6 +85,27 @@ export async function addWallets(
     user: { row: user.row, linkedAccounts: [...user.linkedAccounts, ...stored] },
     made: accounts.flatMap(announcement),
   };
+}
+
+/**
+ * Makes wallets for a user who need not be there: all of them or none.
+ *
+ * @throws ApiError not_found; invalid_data; resource_conflict when an external id is taken.
+ */
+export async function pregenerateWallets(
+  context: OperationContext,
+  userId: string,
+  inputs: readonly WalletCreationInput[],
+): Promise<StoredUser> {
+  const wallets = await prepareWallets(context, inputs);
+  try {
+    const user = await findUserForUpdate(context, userId);
+    const withWallets = await addWallets(context, user, wallets);
+    await announceWallets(context, withWallets);
+    return withWallets.user;
+  } finally {
+    wipeWallets(wallets);
+  }
 }
 
 /** Records that wallets were made for a user. */

@@ -22,7 +22,8 @@ const CHAIN_ID_BITS = 256;
 
 /**
  * What one rpc request does, decoded from the bytes that will be signed; its method as rules name it.
- * A method without a decoder has one unit that says nothing: only rules for `*` can speak of it.
+ * A method without a decoder has one unit that cannot be read: only rules for `*` can speak of it, and what they say
+ * of its content is unknown, so that a hash does not slip past a DENY.
  * CHOICE: a Solana message that is a transaction is judged as `signTransaction`, since its signature moves money.
  *
  * @throws SigningInputError for params that could not be signed either.
@@ -31,7 +32,7 @@ export async function decodeRpcAction(request: WalletRpcRequest): Promise<Policy
   const { method } = request;
   if (request.method === 'signMessage') return decodeSolanaMessage(request.params);
   if (!Object.hasOwn(decoders, method) || !('params' in request)) {
-    return { method, units: [{ label: method }] };
+    return { method, units: [{ label: method, undecodable: 'what it signs is not decoded' }] };
   }
   const decode = decoders[method] as (params: unknown) => Promise<readonly ActionUnit[]>;
   return { method, units: await decode(request.params) };

@@ -7,7 +7,8 @@ import { decodeTronRawData } from '../../signing/tron/raw-data.ts';
 
 /**
  * What a `raw_sign` request does. Bytes that are a Tron or Sui transaction are judged as one
- * (`signTransactionBytes`), all else as a message (`signRawMessageBytes`).
+ * (`signTransactionBytes`), all else as a message (`signRawMessageBytes`). On ethereum a message that is laid out like
+ * something of its own method cannot be read as one.
  *
  * @throws SigningInputError
  */
@@ -22,6 +23,12 @@ export function decodeRawSignAction(chainType: ChainType, params: RawSignParams)
   }
   const units = message === undefined ? undefined : transactionUnits(chainType, message);
   if (units !== undefined) return { method: 'signTransactionBytes', units };
+  if (message !== undefined && chainType === 'ethereum' && hasEthereumLayout(message)) {
+    return {
+      method: 'signRawMessageBytes',
+      units: [{ label: 'message', undecodable: 'the bytes have the layout of a transaction or typed data' }],
+    };
+  }
   return {
     method: 'signRawMessageBytes',
     units: [
@@ -109,4 +116,30 @@ function decodeSuiUnits(bytes: Uint8Array): readonly ActionUnit[] | undefined {
   } catch {
     return [{ label: 'transaction', undecodable: 'a transaction with commands that are not known' }];
   }
+}
+
+// EIP-191: messages of `personal_sign` (0x19 'E') and typed data (0x19 0x01).
+const SIGNED_DATA = 0x19;
+// EIP-2718: the types that come before the list; EIP-7702 authorizations (0x05) and Tempo's (0x76, 0x78) alike.
+const MAX_TRANSACTION_TYPE = 0x7f;
+
+/** Whether the bytes may be what another method signs: its hash would be the same. */
+function hasEthereumLayout(bytes: Uint8Array): boolean {
+  const first = bytes[0] ?? 0;
+  return (
+    first === SIGNED_DATA ||
+    isRlpList(bytes) ||
+    (first <= MAX_TRANSACTION_TYPE && isRlpList(bytes.subarray(1)))
+  );
+}
+
+/** Whether the bytes begin as an RLP list and end where it says. Source: Ethereum yellow paper, appendix B. */
+function isRlpList(bytes: Uint8Array): boolean {
+  const head = bytes[0] ?? 0;
+  if (head < 0xc0) return false;
+  if (head < 0xf8) return bytes.length === 1 + head - 0xc0;
+  // 0xf7 + size of the length || length, big-endian || items
+  const sizeBytes = head - 0xf7;
+  const size = bytes.subarray(1, 1 + sizeBytes).reduce((sum, byte) => sum * 256 + byte, 0);
+  return bytes.length === 1 + sizeBytes + size;
 }

@@ -1,13 +1,15 @@
-import { type SelectQueryBuilder, sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../crypto/p256.ts';
 import { invalidQuery } from '../../errors.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
-import { prepareQuery } from '../../storage/prepared-query.ts';
+import { type PreparedQuery, prepareQuery } from '../../storage/prepared-query.ts';
 import { normalizeAddress } from './normalize-address.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
 const MAX_PAGE = 100;
+
+type ListContext = Pick<OperationContext, 'app' | 'em'>;
 
 export interface WalletFilter {
   chainType?: string | undefined;
@@ -26,7 +28,19 @@ export interface WalletPage {
   nextCursor: string | null;
 }
 
-type WalletQuery = SelectQueryBuilder<Tables, 'wallets', WalletRow>;
+/** What a page is selected by; a member that is not asked for is not there. */
+interface PageInput {
+  readonly appId: string;
+  readonly limit: number;
+  readonly includeArchived?: true;
+  readonly chainType?: string;
+  readonly externalId?: string;
+  readonly address?: string;
+  readonly entityId?: string;
+  readonly ownerId?: string;
+  readonly cursor?: string;
+  readonly cursorAtMs?: number;
+}
 
 /**
  * One page of the app's wallets, newest first.
@@ -35,40 +49,68 @@ type WalletQuery = SelectQueryBuilder<Tables, 'wallets', WalletRow>;
  * @throws ApiError invalid_data for a cursor of no wallet, a key that is none, both owners at once.
  */
 export async function listWallets(
-  context: Pick<OperationContext, 'app' | 'em'>,
+  context: ListContext,
   filter: WalletFilter,
   { cursor, limit = MAX_PAGE }: { cursor?: string | undefined; limit?: number | undefined },
 ): Promise<WalletPage> {
-  const db = context.em.getKysely<Tables>();
   const owners = await ownersOf(context, filter);
   if (owners?.length === 0) return { wallets: [], nextCursor: null };
-
-  let query: WalletQuery = db
-    .selectFrom('wallets')
-    .select(walletColumns)
-    .where('app_id', '=', context.app.id);
-  if (filter.includeArchived !== true) query = query.where('archived_at_ms', 'is', null);
-  if (filter.chainType !== undefined) query = query.where('chain_type', '=', filter.chainType);
-  if (filter.externalId !== undefined) query = query.where('external_id', '=', filter.externalId);
-  if (filter.address !== undefined) query = query.where('address', '=', normalizeAddress(filter.address));
-  if (filter.entityId !== undefined) query = query.where('entity_id', '=', filter.entityId);
-  if (owners !== undefined) query = whereOwner(query, owners);
-  if (cursor !== undefined) query = await olderThan(context, query, cursor);
-
-  // One more than asked for tells whether another page follows.
-  const rows = await query
-    .orderBy('created_at_ms', 'desc')
-    .orderBy('id', 'desc')
-    .limit(limit + 1)
-    .execute();
+  const { chainType, externalId, address, entityId } = filter;
+  const input: PageInput = {
+    appId: context.app.id,
+    // One more than asked for tells whether another page follows.
+    limit: limit + 1,
+    ...(filter.includeArchived === true && { includeArchived: true }),
+    ...(chainType !== undefined && { chainType }),
+    ...(externalId !== undefined && { externalId }),
+    ...(address !== undefined && { address: normalizeAddress(address) }),
+    ...(entityId !== undefined && { entityId }),
+    ...(cursor !== undefined && { cursor, cursorAtMs: await ageOf(context, cursor) }),
+  };
+  const rows = await selectPage(context, input, owners);
   const wallets = rows.slice(0, limit);
   return { wallets, nextCursor: rows.length > limit ? (wallets.at(-1)?.id ?? null) : null };
 }
 
+const preparedPages = new Map<string, PreparedQuery<PageInput, WalletRow>>();
+
 /** One owner keeps the order of the index; several have to be merged. */
-function whereOwner(query: WalletQuery, owners: readonly string[]): WalletQuery {
-  const [first = ''] = owners;
-  return owners.length === 1 ? query.where('owner_id', '=', first) : query.where('owner_id', 'in', owners);
+async function selectPage(
+  { em }: ListContext,
+  input: PageInput,
+  owners?: readonly string[],
+): Promise<WalletRow[]> {
+  const [ownerId] = owners ?? [];
+  if (owners !== undefined && owners.length > 1) {
+    return pageQuery(em.getKysely<Tables>(), input, input).where('owner_id', 'in', owners).execute();
+  }
+  const asked = ownerId === undefined ? input : { ...input, ownerId };
+  const shape = Object.keys(asked).join();
+  let page = preparedPages.get(shape);
+  if (page === undefined) {
+    page = prepareQuery((database, slots) => pageQuery(database, asked, slots));
+    preparedPages.set(shape, page);
+  }
+  return (await page(em, asked)).rows;
+}
+
+/** `asked` says which conditions there are, `values` what they compare with. */
+function pageQuery(database: Kysely<Tables>, asked: PageInput, values: PageInput) {
+  let query = database.selectFrom('wallets').select(walletColumns).where('app_id', '=', values.appId);
+  const match = (name: keyof PageInput, column: keyof WalletRow) => {
+    if (name in asked) query = query.where(column, '=', values[name] as string);
+  };
+  match('chainType', 'chain_type');
+  match('externalId', 'external_id');
+  match('address', 'address');
+  match('entityId', 'entity_id');
+  match('ownerId', 'owner_id');
+  if (!('includeArchived' in asked)) query = query.where('archived_at_ms', 'is', null);
+  if ('cursor' in asked) {
+    // Row value, which both databases answer from the index; the same written out with `or` makes them scan.
+    query = query.where(sql<boolean>`(created_at_ms, id) < (${values.cursorAtMs}, ${values.cursor})`);
+  }
+  return query.orderBy('created_at_ms', 'desc').orderBy('id', 'desc').limit(values.limit);
 }
 
 const selectAge = prepareQuery<{ appId: string; id: string }, Pick<WalletRow, 'created_at_ms'>>(
@@ -76,22 +118,17 @@ const selectAge = prepareQuery<{ appId: string; id: string }, Pick<WalletRow, 'c
     database.selectFrom('wallets').select('created_at_ms').where('id', '=', id).where('app_id', '=', appId),
 );
 
-/** Row value, which both databases answer from the index; the same written out with `or` makes them scan. */
-async function olderThan(
-  { app, em }: Pick<OperationContext, 'app' | 'em'>,
-  query: WalletQuery,
-  cursor: string,
-): Promise<WalletQuery> {
+async function ageOf({ app, em }: ListContext, cursor: string): Promise<number> {
   const {
     rows: [last],
   } = await selectAge(em, { appId: app.id, id: cursor });
   if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
-  return query.where(sql<boolean>`(created_at_ms, id) < (${last.created_at_ms}, ${cursor})`);
+  return last.created_at_ms;
 }
 
 /** The key quorums that the filter's user or key is a member of; undefined when it asks for neither. */
 async function ownersOf(
-  { app, em }: Pick<OperationContext, 'app' | 'em'>,
+  { app, em }: ListContext,
   { userId, authorizationKey }: WalletFilter,
 ): Promise<string[] | undefined> {
   if (userId === undefined && authorizationKey === undefined) return undefined;

@@ -32,10 +32,12 @@ export async function updateWallet(
   if (input.external_id !== undefined) await checkLateExternalId(context, wallet);
   await checkWalletFields(context, input, wallet.chain_type);
   const ownerId = await resolveOwner(context, input);
+  // INVARIANT: the wallet's row is written first and so held: signers of a concurrent change are there to be replaced.
+  const row = await store(context, wallet, { input, ownerId });
   if (input.additional_signers !== undefined) {
     await replaceSigners(context, wallet.id, input.additional_signers);
   }
-  return store(context, wallet, { input, ownerId });
+  return row;
 }
 
 // CHOICE: write-once at creation, as the specification has it, unless the app's settings allow it later.

@@ -1,5 +1,5 @@
-import { pregenerateWallets } from '../../domain/users/pregenerate-wallets.ts';
 import { userView } from '../../domain/users/user-view.ts';
+import { pregenerateWallets } from '../../domain/users/user-wallets.ts';
 import type { Handler } from '../../services.ts';
 
 export const pregenerateUserWallets: Handler<'pregenerateUserWallets'> = async ({ path, body }, context) =>

@@ -1,6 +1,6 @@
 import { ORDERING } from '../operators.ts';
 import type { ConditionSource } from '../source.ts';
-import { absent, present } from '../values.ts';
+import { absent, present, unreadable } from '../values.ts';
 
 const PREFIX = 'aggregation.';
 /** A total is not looked up in condition sets: they are asked before it is known. */
@@ -23,6 +23,7 @@ export const reference: ConditionSource = {
       operators: OPERATORS,
       read: (_unit, { aggregation }) => {
         const total = aggregation(id);
+        if (total === 'unreadable') return unreadable('what the request adds to the total cannot be read');
         return total === undefined ? absent('the aggregation is gone') : present(total.toString());
       },
     };

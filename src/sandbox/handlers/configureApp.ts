@@ -1,10 +1,12 @@
 import { checkAppSettings } from '../../domain/apps/app-settings.ts';
 import { updateApp } from '../../domain/apps/update-app.ts';
+import { checkJwtAuthReachable } from '../../domain/tokens/verify-customer-token.ts';
 import { appView } from '../app-view.ts';
 import type { Handler } from '../control-plane.ts';
 
 export const configureApp: Handler<'configureApp'> = async ({ path, body }, context) => {
   const settings = body.settings === undefined ? undefined : checkAppSettings(body.settings);
+  if (settings !== undefined) await checkJwtAuthReachable(context, settings);
   const { clock, entropy, ids } = context;
   const app = await context.changeApps((em) =>
     updateApp({ em, entropy, ids, nowMs: clock.now() }, path.app_id, { ...body, settings }),

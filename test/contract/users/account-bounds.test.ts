@@ -19,7 +19,9 @@ const ajv = new Ajv2020({ strict: false, validateSchema: false });
 addFormats.default(ajv);
 ajv.addSchema({ $id: 'document', ...document });
 const linking = document.paths['/v1/users/{user_id}/accounts'].post.requestBody.content['application/json'];
-const examples = Object.values(linking.examples as Record<string, { value: Account }>).map(({ value }) => value);
+const examples = Object.values(linking.examples as Record<string, { value: Account }>).map(
+  ({ value }) => value,
+);
 const schemas = document.components.schemas as Record<string, Schema>;
 
 /** No schema says what a number or an address is, and what no schema bounds is bounded all the same. */
@@ -27,12 +29,12 @@ const filledNever = new Set(['phone.number', 'wallet.address', 'farcaster.owner_
 const LONGEST = 4096;
 const LONGEST_EMAIL = 254;
 
-const kinds = examples.map((example) => {
-  const name = Object.keys(schemas).find(
-    (key) => (schemas[key]?.properties?.type as { const?: string })?.const === example.type && /Input$/.test(key),
-  )!;
-  const validate = ajv.compile({ $ref: `document#/components/schemas/${name}` });
-  return { type: example.type, example, schema: schemas[name]!, validate };
+const inputs = (schemas.LinkedAccountInput as unknown as { oneOf: { $ref: string }[] }).oneOf;
+const kinds = inputs.map(({ $ref }) => {
+  const schema = schemas[$ref.split('/').at(-1)!]!;
+  const type = (schema.properties.type as { const: string }).const;
+  const example = examples.find((candidate) => candidate.type === type)!;
+  return { type, example, schema, validate: ajv.compile({ $ref: `document${$ref}` }) };
 });
 
 /** The shortest and the longest text of one character that the field takes; undefined when it takes none. */
@@ -54,7 +56,22 @@ interface Probe {
 
 function probesOf(type: string, field: string, { example, validate }: (typeof kinds)[number]): Probe[] {
   const accepts = (value: unknown) => validate({ ...example, [field]: value });
-  const wrong = [null, true, 7, 1.5, -1, 1e300, [], {}, '', '\0', '\ud800', 'é\u{1f600}', ' x', 'x'.repeat(900_000)];
+  const wrong = [
+    null,
+    true,
+    7,
+    1.5,
+    -1,
+    1e300,
+    [],
+    {},
+    '',
+    '\0',
+    '\ud800',
+    'é\u{1f600}',
+    ' x',
+    'x'.repeat(900_000),
+  ];
   const probes = wrong.map((value) => ({
     what: JSON.stringify(value).slice(0, 20),
     value,
@@ -91,7 +108,11 @@ describe('linked accounts at their bounds', () => {
   });
   afterAll(() => sandbox[Symbol.asyncDispose]());
 
-  async function expectOutcome(account: unknown, probe: Omit<Probe, 'value'>, pointer: string): Promise<void> {
+  async function expectOutcome(
+    account: unknown,
+    probe: Omit<Probe, 'value'>,
+    pointer: string,
+  ): Promise<void> {
     const body = { linked_accounts: [account] };
     if (probe.isValid) {
       const made = await call(sandbox, 'createUser', { body: body as never });
@@ -105,8 +126,6 @@ describe('linked accounts at their bounds', () => {
   }
 
   test('every kind of the contract has an example to begin with', () => {
-    const inputs = schemas.LinkedAccountInput as unknown as { oneOf: object[] };
-    expect(kinds).toHaveLength(inputs.oneOf.length);
     for (const { validate, example } of kinds) expect(validate(example), example.type).toBe(true);
   });
 
@@ -126,7 +145,8 @@ describe('linked accounts at their bounds', () => {
       ...(isEmail ? emailProbes(field, type === 'email' ? LONGEST_EMAIL : LONGEST) : []),
     ];
     expect(probes.some(({ isValid }) => !isValid)).toBe(true);
-    for (const probe of probes) await expectOutcome({ ...kind.example, [field]: probe.value }, probe, pointer);
+    for (const probe of probes)
+      await expectOutcome({ ...kind.example, [field]: probe.value }, probe, pointer);
   });
 
   test.each(kinds)('$type with a field that it does not have', async ({ example }) => {

@@ -50,13 +50,12 @@ export function makeRecipient() {
     /** The text that was sealed. */
     async open(sealed: Sealed): Promise<string> {
       const suite = suiteOf();
-      const usages: KeyUsage[] = ['deriveBits'];
       const recipientKey = await crypto.subtle.importKey(
         'pkcs8',
         new Uint8Array(pkcs8),
         { name: 'ECDH', namedCurve: 'P-256' },
         true,
-        usages,
+        ['deriveBits'],
       );
       const recipient = await suite.createRecipientContext({
         recipientKey,

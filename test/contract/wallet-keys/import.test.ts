@@ -74,7 +74,7 @@ test('Solana takes the 64-byte secret key and the 32-byte seed, Stellar the byte
     secret: long.secretKey,
   } as const;
   const bySeed = {
-    ...{ chain_type: 'solana', address: short.publicKey.toBase58() },
+    ...{ chain_type: 'solana' as const, address: short.publicKey.toBase58() },
     secret: short.secretKey.slice(0, 32),
   } as const;
   expect(await exportSecret(sandbox, (await importKey(sandbox, byPair)).id)).toBe(
@@ -213,7 +213,11 @@ test.each([
   await using sandbox = await startSandbox();
   const secret = randomBytes(32);
   const declared = {
-    ...{ address: ethereumAddressOf(secret), chain_type: 'ethereum', encryption_type: 'HPKE' },
+    ...{
+      address: ethereumAddressOf(secret),
+      chain_type: 'ethereum' as const,
+      encryption_type: 'HPKE' as const,
+    },
     entropy_type: 'private-key',
   } as const;
   const { body: begun } = await call(sandbox, 'initWalletImport', { body: declared });

@@ -65,7 +65,10 @@ const calldata = parse(calldataText) as Readonly<Record<string, { readonly data:
 
 /** Every case of a file; a border table gives two for each of its cells: as an ALLOW, and as a DENY beside ALLOW all. */
 export function readCaseFile(name: string): PolicyCase[] {
-  const file = parse(readFileSync(new URL(name, folder), 'utf8'), { intAsBigInt: true }) as FileWords;
+  const file = parse(readFileSync(new URL(name, folder), 'utf8'), {
+    intAsBigInt: true,
+    merge: true,
+  }) as FileWords;
   return [
     ...(file.cases ?? []).map((words) => readCase(words.case, { ...file, ...words })),
     ...(file.borders ?? []).flatMap((words) => readBorders({ ...file, ...words })),

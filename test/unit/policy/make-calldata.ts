@@ -86,7 +86,7 @@ export function makeCalldata(): string {
     const [words, change] = spoil ?? [undefined, (dataHex: string) => dataHex];
     const dataHex = change(encodeFunctionData({ abi, functionName, args } as never));
     const spelled = `${functionName}(${args.map(spell).join(', ')})${words ? `, ${words}` : ''}`;
-    return `${name}:\n  # ${spelled}\n  data: '${dataHex}'\n`;
+    return `${name}:\n  # ${spelled}\n  data: "${dataHex}"\n`;
   });
   return `# encodeFunctionData of viem; printed by: node test/unit/policy/make-calldata.ts\n${entries.join('')}`;
 }

@@ -77,9 +77,8 @@ function meaning(kind: Kind, text: string): string | bigint {
 
 function satisfies({ operator, value }: Condition, kind: Kind, seen: string, world: World): boolean {
   const own = meaning(kind, seen);
-  const isOwn = (text: string): boolean => isOfSpelling(kind, text) && meaning(kind, text) === own;
-  if (operator === 'in_condition_set') return (world.sets[value as string] ?? []).some(isOwn);
-  if (operator === 'in') return (value as readonly string[]).some(isOwn);
+  if (operator === 'in_condition_set') return isInSet(kind, seen, world.sets[value as string] ?? []);
+  if (operator === 'in') return (value as readonly string[]).some((text) => meaning(kind, text) === own);
   const given = meaning(kind, value as string);
   if (operator === 'eq') return own === given;
   if (operator === 'neq') return own !== given;
@@ -93,9 +92,19 @@ function satisfies({ operator, value }: Condition, kind: Kind, seen: string, wor
     : String(own).endsWith(String(given));
 }
 
-/** Whether a text found in a condition set can mean a value of the kind at all. */
-function isOfSpelling(kind: Kind, text: string): boolean {
-  return kind === 'tron' ? TronWeb.isAddress(text) : SHAPES[kind].test(text);
+/** A set is looked up by spelling: numbers and Sui addresses without zeros in front (or with all), decimals the shortest way. */
+const IN_SETS: Partial<Record<Kind, RegExp>> = {
+  number: /^(-?(0|[1-9]\d*)|0x(0|[1-9a-f][\da-f]*))$/i,
+  decimal: /^(0|[1-9]\d*)(\.\d*[1-9])?$/,
+  sui: /^0x([\da-f]{64}|0|[1-9a-f][\da-f]*)$/i,
+};
+
+function isInSet(kind: Kind, seen: string, items: readonly string[]): boolean {
+  return items.some((item) => {
+    if (kind === 'tron') return TronWeb.isAddress(item) && meaning(kind, item) === meaning(kind, seen);
+    const isSpelledSo = (IN_SETS[kind] ?? SHAPES[kind]).test(item) || item === seen;
+    return isSpelledSo && SHAPES[kind].test(item) && meaning(kind, item) === meaning(kind, seen);
+  });
 }
 
 const one = (kind: Kind, value: unknown): Seen => (value == null ? 'absent' : { kind, values: [value] });

@@ -1,0 +1,157 @@
+import { parseArgs } from 'node:util';
+import { systemEntropy } from '../src/adapters/entropy.ts';
+import { makeIds } from '../src/adapters/ids.ts';
+import { createApp } from '../src/domain/apps/create-app.ts';
+import { getApp } from '../src/domain/apps/find-app.ts';
+import { encodeLinkedAccount } from '../src/domain/users/linked-account-kinds.ts';
+import { lookupKey } from '../src/domain/users/lookup-key.ts';
+import { searchTermsOf } from '../src/domain/users/search-terms.ts';
+import type { LinkedAccountInput } from '../src/generated/schemas.ts';
+import type { Tables } from '../src/storage/entities.ts';
+import { migrate } from '../src/storage/migrate.ts';
+import { type Database, openDatabase } from '../src/storage/open-database.ts';
+
+const help = `Fills a database with users, each with an email address, an id of the app's own login and a GitHub account.
+
+  node bench/seed-users.ts --sqlite FILE  [--users 100000]  [--app ID]
+  node bench/seed-users.ts --postgres URL [--users 1000000] [--app ID]
+
+User N has the id did:service:cNNN… (24 digits), user-N@example.com, the custom user id user-N and the GitHub name
+user-N. Users that are there already are left out, so a second run with a larger number goes on. A folder of
+\`custos sandbox\` keeps its database in custos.sqlite; its app is custossandboxapp000000000.`;
+
+/** The newest user is made now, one a second before it. */
+const NEWEST_MS = Date.UTC(2026, 0, 1);
+// Rows in one statement: SQLite takes 32,766 values, a linked account has 12.
+const USERS_AT_ONCE = 500;
+
+/** The id of the user with this number. */
+export function seededUserId(index: number): string {
+  return `did:service:c${String(index).padStart(24, '0')}`;
+}
+
+function accountsOf(index: number): LinkedAccountInput[] {
+  const name = `user-${index}`;
+  return [
+    { type: 'email', address: `${name}@example.com` },
+    { type: 'custom_auth', custom_user_id: name },
+    { type: 'github_oauth', subject: String(index), username: name },
+  ];
+}
+
+function rowsOf(appId: string, index: number, createdAtMs: number) {
+  const userId = seededUserId(index);
+  const accounts = accountsOf(index).map((input, position) => {
+    const record = encodeLinkedAccount(input, '');
+    return { record, id: `${position}${String(index).padStart(23, '0')}`, position };
+  });
+  return {
+    user: {
+      id: userId,
+      app_id: appId,
+      custom_metadata: null,
+      has_accepted_terms: 0,
+      is_guest: 0,
+      mfa_methods: '[]',
+      frozen_at_ms: null,
+      created_at_ms: createdAtMs,
+    },
+    accounts: accounts.map(({ record, id, position }) => ({
+      id,
+      app_id: appId,
+      user_id: userId,
+      position,
+      type: record.type,
+      subject: lookupKey(record.subject),
+      username: record.username === null ? null : lookupKey(record.username),
+      wallet_id: null,
+      details: JSON.stringify(record.details),
+      verified_at_ms: createdAtMs,
+      first_verified_at_ms: createdAtMs,
+      latest_verified_at_ms: createdAtMs,
+    })),
+    terms: accounts.flatMap(({ record, id }) =>
+      searchTermsOf(record).map((term) => ({
+        app_id: appId,
+        term,
+        user_created_at_ms: createdAtMs,
+        user_id: userId,
+        account_id: id,
+      })),
+    ),
+  };
+}
+
+/** Makes the users 0 to `count - 1` of an app, which is made as well when it is not there. */
+export async function seedUsers(
+  database: Database,
+  { appId, count, tell = () => undefined }: { appId: string; count: number; tell?: (made: number) => void },
+): Promise<void> {
+  const em = database.orm.em.fork();
+  if ((await getApp(em, appId)) === undefined) {
+    const context = { em, entropy: systemEntropy, ids: makeIds(systemEntropy), nowMs: NEWEST_MS };
+    await createApp(context, { id: appId, name: 'Seeded' });
+  }
+  for (let from = 0; from < count; from += USERS_AT_ONCE) {
+    const indexes = Array.from({ length: Math.min(USERS_AT_ONCE, count - from) }, (_, index) => from + index);
+    const rows = indexes.map((index) => rowsOf(appId, index, NEWEST_MS - (count - index) * 1000));
+    await database.orm.em.fork().transactional(async (inner) => {
+      const kysely = (inner as typeof em).getKysely<Tables>();
+      const tables = {
+        users: rows.map(({ user }) => user),
+        linked_accounts: rows.flatMap(({ accounts }) => accounts),
+        user_search_terms: rows.flatMap(({ terms }) => terms),
+      };
+      for (const [table, values] of Object.entries(tables)) {
+        await kysely
+          .insertInto(table as 'users')
+          .values(values as (typeof tables)['users'])
+          .onConflict((conflict) => conflict.doNothing())
+          .execute();
+      }
+    });
+    tell(from + indexes.length);
+  }
+  // The planner knows the tables by their statistics.
+  await database.orm.em.fork().execute('analyze');
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      sqlite: { type: 'string' },
+      postgres: { type: 'string' },
+      users: { type: 'string' },
+      app: { type: 'string', default: 'custossandboxapp000000000' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+  const { sqlite, postgres, app } = values;
+  const count = Number(values.users ?? (sqlite === undefined ? 1_000_000 : 100_000));
+  if (values.help || (sqlite === undefined) === (postgres === undefined) || !Number.isSafeInteger(count)) {
+    console.log(help);
+    process.exitCode = values.help ? 0 : 2;
+    return;
+  }
+  const database = await openDatabase(
+    sqlite === undefined
+      ? { kind: 'postgres', url: postgres!, poolSize: 2 }
+      : { kind: 'sqlite', file: sqlite },
+  );
+  try {
+    if (database.kind === 'postgres') await migrate(database.orm);
+    const began = performance.now();
+    await seedUsers(database, {
+      appId: app,
+      count,
+      tell: (made) => {
+        if (made % 50_000 === 0) console.log(`${made} users`);
+      },
+    });
+    console.log(`${count} users in ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  } finally {
+    await database.close();
+  }
+}
+
+if (import.meta.main) await main();

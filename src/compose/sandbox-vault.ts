@@ -1,0 +1,9 @@
+import { systemEntropy } from '../adapters/entropy.ts';
+import { localMasterKey } from '../adapters/master-key-local.ts';
+import { createMasterKeyVault, type MasterKeyVault } from '../adapters/vault-master-key.ts';
+
+/** The vault of a sandbox: one master key of its own making. Seals are random in any case, also under a seed. */
+export function sandboxVault(masterKeyHex: string): MasterKeyVault {
+  const key = localMasterKey('local', Buffer.from(masterKeyHex, 'hex'), systemEntropy);
+  return createMasterKeyVault({ masterKeys: [key], entropy: systemEntropy });
+}

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest';
+import type { Wallet } from '../../src/generated/schemas.ts';
+import { type ServingCustos, serveCustos, temporaryFolder } from '../support/run-custos.ts';
+
+// The process is killed in the middle of its work, again and again, on the same folder.
+const kills = process.env.TEST_LONG === undefined ? 6 : 100;
+const clients = 4;
+
+interface Acknowledged {
+  readonly id: string;
+  readonly address: string;
+  readonly key: string;
+}
+
+/** Makes wallets, each under an idempotency key of its own, until the server goes away. */
+async function makeWallets(
+  custos: ServingCustos,
+  name: string,
+  acknowledged: Acknowledged[],
+  tried: Set<string>,
+) {
+  for (let count = 0; ; count += 1) {
+    const key = `${name}-${count}`;
+    tried.add(key);
+    try {
+      const body = { chain_type: 'ethereum', external_id: key };
+      const answer = await custos.call<Wallet>('POST', '/v1/wallets', body, {
+        'service-idempotency-key': key,
+      });
+      if (answer.status !== 200) throw new Error(`answered ${answer.status}: ${answer.text}`);
+      acknowledged.push({ id: answer.body.id, address: answer.body.address, key });
+    } catch (error) {
+      if (custos.process.exitCode === null && custos.process.signalCode === null && !custos.process.killed)
+        throw error;
+      return;
+    }
+  }
+}
+
+test(`${kills} kills in the middle of requests lose nothing acknowledged and leave nothing half done`, async () => {
+  const data = temporaryFolder();
+  const acknowledged: Acknowledged[] = [];
+  const tried = new Set<string>();
+  for (let kill = 0; kill < kills; kill += 1) {
+    const custos = await serveCustos(['sandbox', '--data', data, '--quiet']);
+    const work = Array.from({ length: clients }, (_, client) =>
+      makeWallets(custos, `kill-${kill}-${client}`, acknowledged, tried),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 150 + 37 * (kill % 7)));
+    await custos.stop('SIGKILL');
+    await Promise.all(work);
+  }
+  expect(acknowledged.length).toBeGreaterThan(kills * clients);
+
+  await using custos = await serveCustos(['sandbox', '--data', data, '--quiet']);
+  for (const { id, address, key } of acknowledged) {
+    const { status, body } = await custos.call<Wallet>('GET', `/v1/wallets/ext_wal_${key}`);
+    expect({ status, id: body.id, address: body.address }).toEqual({ status: 200, id, address });
+  }
+  // What was not acknowledged is there whole, with a key that signs, or not at all; a retry makes it exactly once.
+  const known = new Set(acknowledged.map(({ key }) => key));
+  for (const key of [...tried].filter((name) => !known.has(name))) {
+    const before = await custos.call<Wallet>('GET', `/v1/wallets/ext_wal_${key}`);
+    const body = { chain_type: 'ethereum', external_id: key };
+    const retry = await custos.call<Wallet>('POST', '/v1/wallets', body, { 'service-idempotency-key': key });
+    expect(retry.status).toBe(200);
+    if (before.status === 200) expect(retry.body.id).toBe(before.body.id);
+    const signed = await custos.call('POST', `/v1/wallets/${retry.body.id}/rpc`, {
+      method: 'personal_sign',
+      params: { message: 'still here', encoding: 'utf-8' },
+    });
+    expect(signed.status).toBe(200);
+  }
+}, 600_000);
