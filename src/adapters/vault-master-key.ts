@@ -76,7 +76,8 @@ export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOpti
       try {
         secret = openAesGcm(dataKey, sealed.sealedSecret, associatedData('secret', binding));
         if (secret === undefined) throw new VaultError('a sealed secret does not open under its data key');
-        return await use(secret);
+        // NOTE: no Buffer, whose `slice` is no copy: what a user of the secret wipes must be its own.
+        return await use(new Uint8Array(secret.buffer, secret.byteOffset, secret.length));
       } finally {
         dataKey.fill(0);
         secret?.fill(0);

@@ -11,6 +11,11 @@ export async function configureApp(sandbox: TestSandbox, settings: object): Prom
   await control(sandbox, 'PUT', `apps/${sandbox.appId}`, { settings });
 }
 
+/** Puts a user into a state, as the user would in the app's own pages. */
+export async function configureUser(sandbox: TestSandbox, userId: string, state: object): Promise<object> {
+  return control<object>(sandbox, 'PUT', `apps/${sandbox.appId}/users/${userId}`, state);
+}
+
 async function control<Body>(
   sandbox: TestSandbox,
   method: 'POST' | 'PUT',

@@ -90,9 +90,7 @@ async function totalWith(
 ): Promise<bigint | 'unreadable'> {
   const byGroup = new Map<string, bigint>();
   for (const { groupKey, amount } of added) {
-    // INVARIANT: a cap is not passed by what cannot be counted; no total is told, so no condition on it can hold.
-    if (amount === undefined) return 'unreadable';
-    byGroup.set(groupKey, (byGroup.get(groupKey) ?? 0n) + amount);
+    byGroup.set(groupKey, (byGroup.get(groupKey) ?? 0n) + (amount ?? 0n));
   }
   let largest = 0n;
   for (const groupKey of [...byGroup.keys()].sort()) {
@@ -101,7 +99,8 @@ async function totalWith(
     const total = recorded + (byGroup.get(groupKey) ?? 0n);
     if (total > largest) largest = total;
   }
-  return largest;
+  // INVARIANT: a cap is not passed by what cannot be counted: without a total no condition on it can hold.
+  return added.some(({ amount }) => amount === undefined) ? 'unreadable' : largest;
 }
 
 async function lockGroup(

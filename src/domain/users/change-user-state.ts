@@ -27,14 +27,19 @@ export async function changeUserState(
   const known: { type: MfaMethod; verified_at: number }[] = JSON.parse(row.mfa_methods);
   const wanted = [...new Set(state.mfaMethods ?? known.map(({ type }) => type))];
   const methods = wanted.map(
-    (type) => known.find((method) => method.type === type) ?? { type, verified_at: Math.floor(context.nowMs / 1000) },
+    (type) =>
+      known.find((method) => method.type === type) ?? { type, verified_at: Math.floor(context.nowMs / 1000) },
   );
   const change = {
     mfa_methods: JSON.stringify(methods),
     has_accepted_terms: flag(state.hasAcceptedTerms, row.has_accepted_terms),
     is_guest: flag(state.isGuest, row.is_guest),
     frozen_at_ms:
-      state.isFrozen === undefined ? row.frozen_at_ms : state.isFrozen ? (row.frozen_at_ms ?? context.nowMs) : null,
+      state.isFrozen === undefined
+        ? row.frozen_at_ms
+        : state.isFrozen
+          ? (row.frozen_at_ms ?? context.nowMs)
+          : null,
   };
   await context.em.getKysely<Tables>().updateTable('users').set(change).where('id', '=', row.id).execute();
   for (const method of wanted.filter((type) => !known.some((old) => old.type === type))) {

@@ -33,30 +33,33 @@ interface Leaf {
 /** The calldata's function, found by selector, and its arguments; or why there are none. */
 type Decoded = { readonly fn: NamedFunction; readonly args: readonly unknown[] } | Observation;
 
+interface AbiItemInput {
+  readonly type?: string;
+  readonly name?: string;
+  readonly inputs?: readonly AbiParameter[];
+}
+
+function readFunction(
+  before: readonly NamedFunction[],
+  { name = '', inputs = [] }: AbiItemInput,
+): NamedFunction {
+  if (!IDENTIFIER.test(name)) throw new Error('a function needs a name');
+  assertEncodable(inputs);
+  const parts = { type: 'function', name, inputs, outputs: [], stateMutability: 'nonpayable' };
+  const item = AbiFunction.from(parts as unknown as AbiFunction.AbiFunction);
+  return { name, selector: requireOwnSelector(before, item), item, inputs };
+}
+
 function readFunctions(abi: readonly unknown[]): readonly NamedFunction[] {
   if (abi.length === 0 || abi.length > MAX_ABI_ITEMS) {
     throw new PolicyFormatError('/abi', `expected 1 to ${MAX_ABI_ITEMS} items, got ${abi.length}`);
   }
   const functions: NamedFunction[] = [];
   for (const [index, raw] of abi.entries()) {
-    const item = raw as { type?: string; name?: string; inputs?: readonly AbiParameter[] };
+    const item = raw as AbiItemInput;
     if (item.type !== 'function') continue;
     try {
-      const parsed = AbiFunction.from({
-        type: 'function',
-        name: item.name ?? '',
-        inputs: item.inputs ?? [],
-        outputs: [],
-        stateMutability: 'nonpayable',
-      } as unknown as AbiFunction.AbiFunction);
-      if (!IDENTIFIER.test(item.name ?? '')) throw new Error('a function needs a name');
-      assertEncodable(item.inputs ?? []);
-      functions.push({
-        name: parsed.name,
-        selector: requireOwnSelector(functions, parsed),
-        item: parsed,
-        inputs: item.inputs ?? [],
-      });
+      functions.push(readFunction(functions, item));
     } catch (cause) {
       throw new PolicyFormatError(
         `/abi/${index}`,

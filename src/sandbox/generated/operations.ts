@@ -12,6 +12,18 @@ export interface Operations {
     body: schemas.ConfigureSandboxAppRequest;
     response: schemas.SandboxApp;
   };
+  /** Put a user into a state */
+  configureUser: {
+    path: {
+      /** Id of the app. */
+      app_id: string;
+      /** Id of the user, with or without its prefix. */
+      user_id: string;
+    };
+    query: {};
+    body: schemas.ConfigureSandboxUserRequest;
+    response: schemas.SandboxUser;
+  };
   /** Make another app */
   createApp: {
     path: {};
@@ -75,6 +87,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     id: "configureApp",
     method: "PUT",
     path: "/_sandbox/apps/{app_id}",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  configureUser: {
+    id: "configureUser",
+    method: "PUT",
+    path: "/_sandbox/apps/{app_id}/users/{user_id}",
     tag: "sandbox",
     successStatus: 200,
     hasBody: true,

@@ -5,6 +5,14 @@ export type ConfigureSandboxAppRequest = {
   settings?: SandboxAppSettings | undefined;
 };
 
+export type ConfigureSandboxUserRequest = {
+  /** The second factors that the user has from now on. */
+  mfa_methods?: SandboxMfaMethod[] | undefined;
+  has_accepted_terms?: boolean | undefined;
+  is_guest?: boolean | undefined;
+  frozen?: boolean | undefined;
+};
+
 export type CreateSandboxAppRequest = {
   /** Id of the app, 25 characters beginning with `c`. */
   id?: string | undefined;
@@ -52,10 +60,21 @@ export type SandboxClock = {
   frozen: boolean;
 };
 
+/** A second factor. */
+export type SandboxMfaMethod = "sms" | "totp" | "passkey" | "email";
+
 export type SandboxReset = {
   reset: true;
   /** What the clock shows after the reset. */
   now_ms: number;
+};
+
+export type SandboxUser = {
+  id: string;
+  mfa_methods: SandboxMfaMethod[];
+  has_accepted_terms: boolean;
+  is_guest: boolean;
+  frozen: boolean;
 };
 
 export type SetSandboxClockRequest = {

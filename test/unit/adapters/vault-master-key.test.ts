@@ -111,6 +111,16 @@ describe('a vault', () => {
   });
 });
 
+test('what a vault hands out is no Buffer, whose slices would be wiped along', async () => {
+  const vault = vaultOf(current);
+  const sealed = await vault.seal(secret, binding);
+  await vault.withSecret(sealed, binding, (opened) => {
+    expect(opened.constructor).toBe(Uint8Array);
+    opened.slice(0, 8).fill(0);
+    expect(Buffer.from(opened).equals(secret)).toBe(true);
+  });
+});
+
 describe('master keys', () => {
   test('a key that is rotated out still opens, and a data key moves under the current one', async () => {
     const before = vaultOf(former);

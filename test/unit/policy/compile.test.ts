@@ -25,7 +25,12 @@ function refusalOf(compile: () => unknown): Refusal {
 type Rule = Readonly<Record<string, unknown>>;
 
 function compileRules(chain_type: string, rules: readonly Rule[]): CompiledPolicy {
-  const named = rules.map((rule, index) => ({ id: `rule ${index}`, name: 'a rule', action: 'ALLOW', ...rule }));
+  const named = rules.map((rule, index) => ({
+    id: `rule ${index}`,
+    name: 'a rule',
+    action: 'ALLOW',
+    ...rule,
+  }));
   return compilePolicy({ id: 'policy', chain_type, rules: named as never });
 }
 
@@ -93,11 +98,15 @@ describe('methods', () => {
   });
 
   test('of another chain', () => {
-    expect(refusalOfRule('solana', { method: 'personal_sign', conditions: [] }).pointer).toBe('/rules/0/method');
+    expect(refusalOfRule('solana', { method: 'personal_sign', conditions: [] }).pointer).toBe(
+      '/rules/0/method',
+    );
   });
 
   test('`*` on the XRP Ledger', () => {
-    expect(refusalOfRule('xrpl', { method: '*', conditions: [] }).message).toMatch(/^`\*` does not fit xrpl;/);
+    expect(refusalOfRule('xrpl', { method: '*', conditions: [] }).message).toMatch(
+      /^`\*` does not fit xrpl;/,
+    );
   });
 });
 
@@ -125,7 +134,11 @@ describe('sources', () => {
       calldata([transfer]),
     ],
     ['ethereum_typed_data_domain', ['eth_signTypedData_v4'], { field: 'chainId', value: '1' }],
-    ['ethereum_typed_data_message', ['eth_signTypedData_v4'], { field: 'text', value: 'a', typed_data: note }],
+    [
+      'ethereum_typed_data_message',
+      ['eth_signTypedData_v4'],
+      { field: 'text', value: 'a', typed_data: note },
+    ],
     [
       'ethereum_7702_authorization',
       ['eth_sign7702Authorization'],
@@ -157,10 +170,34 @@ describe('sources', () => {
     }
   });
 
-  const ofOtherChains: readonly [source: string, chain: string, methods: string[], field: string, value: string][] = [
-    ['solana_program_instruction', 'solana', ['signTransaction', 'signAndSendTransaction'], 'programId', '1'.repeat(32)],
-    ['solana_system_program_instruction', 'solana', ['signTransaction', 'signAndSendTransaction'], 'Transfer.lamports', '1'],
-    ['solana_token_program_instruction', 'solana', ['signTransaction', 'signAndSendTransaction'], 'Burn.amount', '1'],
+  const ofOtherChains: readonly [
+    source: string,
+    chain: string,
+    methods: string[],
+    field: string,
+    value: string,
+  ][] = [
+    [
+      'solana_program_instruction',
+      'solana',
+      ['signTransaction', 'signAndSendTransaction'],
+      'programId',
+      '1'.repeat(32),
+    ],
+    [
+      'solana_system_program_instruction',
+      'solana',
+      ['signTransaction', 'signAndSendTransaction'],
+      'Transfer.lamports',
+      '1',
+    ],
+    [
+      'solana_token_program_instruction',
+      'solana',
+      ['signTransaction', 'signAndSendTransaction'],
+      'Burn.amount',
+      '1',
+    ],
     ['message', 'solana', ['signMessage'], 'content', 'a'],
     [
       'tron_transaction',
@@ -250,7 +287,19 @@ describe('operators', () => {
   ];
 
   test.each(cases)('of %s.%s', (field_source, field, method, chain, allowed) => {
-    const all = ['eq', 'neq', 'gt', 'gte', 'lt', 'lte', 'in', 'in_condition_set', 'contains', 'starts_with', 'ends_with'];
+    const all = [
+      'eq',
+      'neq',
+      'gt',
+      'gte',
+      'lt',
+      'lte',
+      'in',
+      'in_condition_set',
+      'contains',
+      'starts_with',
+      'ends_with',
+    ];
     for (const operator of [...all, 'like'].filter((one) => !allowed.split(', ').includes(one))) {
       const refused = refusalOfCondition({ field_source, field, operator, value: '1' }, method, chain);
       expect(refused).toEqual({
@@ -262,7 +311,15 @@ describe('operators', () => {
 });
 
 describe('values', () => {
-  const bad: readonly [kind: string, source: string, field: string, method: string, chain: string, expected: string, values: string[]][] = [
+  const bad: readonly [
+    kind: string,
+    source: string,
+    field: string,
+    method: string,
+    chain: string,
+    expected: string,
+    values: string[],
+  ][] = [
     [
       'number',
       'ethereum_transaction',
@@ -270,7 +327,20 @@ describe('values', () => {
       'eth_signTransaction',
       'ethereum',
       'an integer, decimal or 0x hex',
-      ['', ' 1', '1.0', '1e3', '0x', '0xg', '--1', '-0x1', '+1', '1'.repeat(101), `0x${'1'.repeat(65)}`, 'NaN'],
+      [
+        '',
+        ' 1',
+        '1.0',
+        '1e3',
+        '0x',
+        '0xg',
+        '--1',
+        '-0x1',
+        '+1',
+        '1'.repeat(101),
+        `0x${'1'.repeat(65)}`,
+        'NaN',
+      ],
     ],
     [
       'decimal',
@@ -288,7 +358,15 @@ describe('values', () => {
       'eth_signTransaction',
       'ethereum',
       'an address of 0x and 40 hex characters',
-      ['', '0x', 'alice.eth', '0'.repeat(42), `0x${'0'.repeat(39)}`, `0x${'0'.repeat(41)}`, `0x${'g'.repeat(40)}`],
+      [
+        '',
+        '0x',
+        'alice.eth',
+        '0'.repeat(42),
+        `0x${'0'.repeat(39)}`,
+        `0x${'0'.repeat(41)}`,
+        `0x${'g'.repeat(40)}`,
+      ],
     ],
     [
       'Tron address',
@@ -357,7 +435,11 @@ describe('values', () => {
 
   test.each(bad)('no %s', (_, field_source, field, method, chain, expected, values) => {
     for (const given of values) {
-      const refused = refusalOfCondition({ field_source, field, operator: 'eq', value: given }, method, chain);
+      const refused = refusalOfCondition(
+        { field_source, field, operator: 'eq', value: given },
+        method,
+        chain,
+      );
       expect(refused).toEqual({ pointer: '/value', message: `expected ${expected}, got \`${given}\`` });
     }
   });
@@ -381,7 +463,10 @@ describe('values', () => {
 
   test('`in` takes 1 to 100 values', () => {
     const many = (count: number) => Array.from({ length: count }, (_, index) => String(index));
-    const rule = (count: number) => ({ method: 'eth_signTransaction', conditions: [value('in', many(count))] });
+    const rule = (count: number) => ({
+      method: 'eth_signTransaction',
+      conditions: [value('in', many(count))],
+    });
     expect(compileRules('ethereum', [rule(1), rule(100)]).rules).toHaveLength(2);
     for (const count of [0, 101]) {
       expect(refusalOfCondition(value('in', many(count)))).toEqual({
@@ -415,7 +500,10 @@ describe('values', () => {
 describe('ABIs', () => {
   const fn = (inputs: unknown, more: Rule = {}): Rule => ({ type: 'function', name: 'f', inputs, ...more });
   const input = (type: string, more: Rule = {}): Rule => ({ name: 'a', type, ...more });
-  const invalid = (reason: string): Refusal => ({ pointer: '/abi/0', message: `not a valid function: ${reason}` });
+  const invalid = (reason: string): Refusal => ({
+    pointer: '/abi/0',
+    message: `not a valid function: ${reason}`,
+  });
 
   test('none, or too many items', () => {
     const many = (count: number) => Array.from({ length: count }, () => transfer);
@@ -447,10 +535,23 @@ describe('ABIs', () => {
     expect(refusalOfCondition(calldata([transfer, fn([input('uint257')])])).pointer).toBe('/abi/1');
   });
 
-  const types = ['uint7', 'uint0', 'uint264', 'int1', 'bytes0', 'bytes33', 'float', 'Address', 'address payable'];
-  test.each([...types, 'uint256[', 'uint256[-1]', 'uint256]', '[]', '', 'fixed128x18', 'function'])('the type `%s`', (type) => {
-    expect(refusalOfCondition(calldata([fn([input(type)])])).pointer).toBe('/abi/0');
-  });
+  const types = [
+    'uint7',
+    'uint0',
+    'uint264',
+    'int1',
+    'bytes0',
+    'bytes33',
+    'float',
+    'Address',
+    'address payable',
+  ];
+  test.each([...types, 'uint256[', 'uint256[-1]', 'uint256]', '[]', '', 'fixed128x18', 'function'])(
+    'the type `%s`',
+    (type) => {
+      expect(refusalOfCondition(calldata([fn([input(type)])])).pointer).toBe('/abi/0');
+    },
+  );
 
   test('a type that nobody knows, in words', () => {
     expect(refusalOfCondition(calldata([fn([input('uint257')])]))).toEqual(invalid('unknown type `uint257`'));
@@ -466,7 +567,9 @@ describe('ABIs', () => {
     const deepest = calldata([fn([input(`uint256${'[]'.repeat(16)}`)])], 'f.a');
     const rule = { method: '*', conditions: [{ ...deepest, value: '1' }] };
     expect(compileRules('ethereum', [rule]).rules).toHaveLength(1);
-    expect(refusalOfCondition(calldata([fn([input(`uint256${'[]'.repeat(100_000)}`)])], 'f.a')).pointer).toBe('/abi/0');
+    expect(refusalOfCondition(calldata([fn([input(`uint256${'[]'.repeat(100_000)}`)])], 'f.a')).pointer).toBe(
+      '/abi/0',
+    );
   });
 
   test.each([undefined, '', '1f', 'f(', 'a b', 'a.b'])('the function name `%s`', (name) => {
@@ -477,7 +580,10 @@ describe('ABIs', () => {
 
   test('two functions of one selector, of which a call could be either', () => {
     // A known pair: both hash to 0x42966c68.
-    const abi = parseAbi(['function burn(uint256 amount)', 'function collate_propagate_storage(bytes16 amount)']);
+    const abi = parseAbi([
+      'function burn(uint256 amount)',
+      'function collate_propagate_storage(bytes16 amount)',
+    ]);
     expect(refusalOfCondition(calldata(abi))).toEqual({
       pointer: '/abi/1',
       message: 'not a valid function: it has the selector of `burn(uint256)`',
@@ -495,15 +601,24 @@ describe('ABIs', () => {
     'function pick(address by)',
     'function pick(uint256 by)',
   ]);
-  test.each(['pay.order', 'pay.order.', 'pay.order.sum', 'pay.order.amounts.0.1', 'pay.2', 'pay.order.0', 'pay.', 'paid', 'paid.0', '', '.'])(
-    'the field `%s`, which it does not have',
-    (field) => {
-      expect(refusalOfCondition(calldata(abi, field))).toEqual({
-        pointer: '/field',
-        message: `\`${field}\` is not a field of \`ethereum_calldata\``,
-      });
-    },
-  );
+  test.each([
+    'pay.order',
+    'pay.order.',
+    'pay.order.sum',
+    'pay.order.amounts.0.1',
+    'pay.2',
+    'pay.order.0',
+    'pay.',
+    'paid',
+    'paid.0',
+    '',
+    '.',
+  ])('the field `%s`, which it does not have', (field) => {
+    expect(refusalOfCondition(calldata(abi, field))).toEqual({
+      pointer: '/field',
+      message: `\`${field}\` is not a field of \`ethereum_calldata\``,
+    });
+  });
 
   test('a parameter of different types in overloads', () => {
     expect(refusalOfCondition(calldata(abi, 'pick.by'))).toEqual({
@@ -519,7 +634,10 @@ describe('ABIs', () => {
   });
 
   test('Tron contract calls are held to the same', () => {
-    const condition = { ...calldata([fn([input('money')])]), field_source: 'tron_trigger_smart_contract_data' };
+    const condition = {
+      ...calldata([fn([input('money')])]),
+      field_source: 'tron_trigger_smart_contract_data',
+    };
     expect(refusalOfCondition(condition, 'tron_signTransaction', 'tron')).toEqual(
       invalid('unknown type `money`'),
     );
@@ -573,15 +691,18 @@ describe('typed data', () => {
     expect(compileRules('ethereum', [{ method: '*', conditions }]).rules).toHaveLength(1);
   });
 
-  test.each(['text.more', 'other', 'line', 'line.text', 'lines.0', 'lines.0.0.item', ''])('the field `%s`', (field) => {
-    const types = {
-      Note: [
-        { name: 'text', type: 'string' },
-        { name: 'line', type: 'Line' },
-        { name: 'lines', type: 'Line[]' },
-      ],
-      Line: [{ name: 'item', type: 'string' }],
-    };
-    expect(refused({ primary_type: 'Note', types }, field).pointer).toBe('/field');
-  });
+  test.each(['text.more', 'other', 'line', 'line.text', 'lines.0', 'lines.0.0.item', ''])(
+    'the field `%s`',
+    (field) => {
+      const types = {
+        Note: [
+          { name: 'text', type: 'string' },
+          { name: 'line', type: 'Line' },
+          { name: 'lines', type: 'Line[]' },
+        ],
+        Line: [{ name: 'item', type: 'string' }],
+      };
+      expect(refused({ primary_type: 'Note', types }, field).pointer).toBe('/field');
+    },
+  );
 });
