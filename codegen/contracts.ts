@@ -67,8 +67,8 @@ export const contracts: readonly Contract[] = [
         'missing_or_invalid_token',
         'invalid_app_credentials',
         'missing_or_invalid_service_app_id',
-      // A deadline is read wherever it is sent.
-      'request_expired',
+        // A deadline is read wherever it is sent.
+        'request_expired',
       ],
       withBody: ['invalid_data', 'unsupported_media_type', 'payload_too_large'],
     },

@@ -18,7 +18,7 @@ export const routing: BenchCase = {
   async run(bench) {
     bench.tell('looking operations up');
     const lookUps = await runInProcess<LookUp[]>('route-lookups.ts', [], bench.tell);
-    const ratio = Math.max(...lookUps.map(({ few, all }) => all / few));
+    const total = (size: 'few' | 'all'): number => lookUps.reduce((sum, lookUp) => sum + lookUp[size], 0);
     const slowest = Math.max(...lookUps.map(({ all }) => all));
     const [{ fewOperations, allOperations } = { fewOperations: 0, allOperations: 0 }] = lookUps;
     return {
@@ -32,8 +32,8 @@ export const routing: BenchCase = {
       goals: [
         atMost({
           id: 'G4',
-          what: `routing: ${allOperations} operations to ${fewOperations}`,
-          measured: ratio,
+          what: `routing: ${allOperations} operations to ${fewOperations}, all look-ups together`,
+          measured: total('all') / total('few'),
           limit: 1.2,
         }),
         atMost({ id: 'G4', what: 'routing: one look-up', measured: slowest / 1000, limit: 2, unit: 'µs' }),

@@ -2,31 +2,36 @@ import { spawn } from 'node:child_process';
 import { get } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Bench, BenchCase } from '../bench-case.ts';
-import { residentMegabytesOf } from '../measure/process-usage.ts';
+import type { BenchCase } from '../bench-case.ts';
+import { cpuMicrosecondsOf, machineBusyMicroseconds, residentMegabytesOf } from '../measure/process-usage.ts';
 import { median } from '../measure/rounds.ts';
 import { atLeast, atMost, type Table } from '../report.ts';
 import { getRequest } from '../requests.ts';
 import { credentials } from '../servers/credentials.ts';
 import { custosArguments, programs } from '../servers/custos.ts';
-import { freePort, prismArguments, stop, temporaryFolder } from '../servers/launch.ts';
+import { freePort, prismArguments, root, stop, temporaryFolder } from '../servers/launch.ts';
 
 const GIVE_UP_MS = 60_000;
 
 interface Start {
   readonly name: string;
-  readonly args: (port: number) => string[];
+  /** `kept` is a folder for data that outlives a start. */
+  readonly args: (port: number, kept: string) => string[];
 }
 
+/** One start of one server. */
 interface Started {
-  readonly milliseconds: number[];
-  readonly megabytes: number[];
+  readonly milliseconds: number;
+  /** CPU time of its process until then. */
+  readonly cpuMilliseconds: number;
+  readonly megabytes: number;
+  /** Cores that others kept busy meanwhile. */
+  readonly busyOthers: number;
 }
 
 const own =
   (file: string, ...flags: string[]) =>
   (port: number) => [join('bench', 'servers', file), ...['--port', String(port)], ...flags];
-const kept = temporaryFolder();
 const names = { static: 'node:http, fixed answer', sandbox: 'custos sandbox', prism: 'prism mock' };
 
 const starts: readonly Start[] = [
@@ -37,7 +42,7 @@ const starts: readonly Start[] = [
   { name: names.sandbox, args: (port) => [programs.bundle, ...custosArguments('sandbox', port), '--quiet'] },
   {
     name: 'custos sandbox --data, not its first start',
-    args: (port) => [programs.bundle, ...custosArguments('sandbox', port), '--quiet', '--data', kept],
+    args: (port, kept) => [programs.bundle, ...custosArguments('sandbox', port), '--quiet', '--data', kept],
   },
   {
     name: 'custos sandbox from sources',
@@ -52,49 +57,45 @@ export const startUp: BenchCase = {
   about: 'from the start of the process to its first 200, and what is resident then (G6)',
   needsPeers: true,
   async run(bench) {
-    const found = new Map<string, Started>(
-      starts.map(({ name }) => [name, { milliseconds: [], megabytes: [] }]),
-    );
+    const found = new Map<string, Started[]>(starts.map(({ name }) => [name, []]));
+    const kept = temporaryFolder();
     for (const start of starts) {
       bench.tell(`warming up ${start.name}`);
       // Fills the compile cache, the certificate's folder and the system's file cache.
-      await startOnce(start);
+      await startOnce(start, kept);
     }
-    for (let round = 1; round <= bench.starts; round += 1) await startAll(round, found, bench);
+    for (let round = 1; round <= bench.starts; round += 1) {
+      for (const start of starts) {
+        bench.tell(`start ${round} of ${bench.starts}: ${start.name}`);
+        found.get(start.name)?.push(await startOnce(start, kept));
+      }
+    }
     return report(found);
   },
 };
 
-async function startAll(round: number, found: Map<string, Started>, bench: Bench): Promise<void> {
-  for (const start of starts) {
-    bench.tell(`start ${round} of ${bench.starts}: ${start.name}`);
-    const { milliseconds, megabytes } = await startOnce(start);
-    found.get(start.name)?.milliseconds.push(milliseconds);
-    found.get(start.name)?.megabytes.push(megabytes);
-  }
-}
-
-async function startOnce({ name, args }: Start): Promise<{ milliseconds: number; megabytes: number }> {
+async function startOnce({ name, args }: Start, kept: string): Promise<Started> {
   const port = await freePort();
+  const before = { machine: machineBusyMicroseconds(), own: cpuMicrosecondsOf(process.pid) };
   const startedMs = performance.now();
-  const child = spawn(process.execPath, args(port), {
-    cwd: join(import.meta.dirname, '..', '..'),
-    stdio: 'ignore',
-  });
+  const child = spawn(process.execPath, args(port, kept), { cwd: root, stdio: 'ignore' });
   const kill = (): void => void child.kill('SIGKILL');
   process.once('exit', kill);
   try {
-    for (;;) {
-      if (await answers200(port)) {
-        return {
-          milliseconds: performance.now() - startedMs,
-          megabytes: residentMegabytesOf(child.pid as number),
-        };
-      }
+    while (!(await answers200(port))) {
       if (child.exitCode !== null) throw new Error(`${name} ended with code ${child.exitCode}`);
       if (performance.now() - startedMs > GIVE_UP_MS) throw new Error(`${name} did not answer in time`);
       await wait(2);
     }
+    const milliseconds = performance.now() - startedMs;
+    const cpu = cpuMicrosecondsOf(child.pid as number);
+    const ours = cpu + cpuMicrosecondsOf(process.pid) - before.own;
+    return {
+      milliseconds,
+      cpuMilliseconds: cpu / 1000,
+      megabytes: residentMegabytesOf(child.pid as number),
+      busyOthers: Math.max(0, machineBusyMicroseconds() - before.machine - ours) / (milliseconds * 1000),
+    };
   } finally {
     await stop(child);
     process.off('exit', kill);
@@ -113,20 +114,21 @@ function answers200(port: number): Promise<boolean> {
   });
 }
 
-function report(found: ReadonlyMap<string, Started>) {
-  const of = (name: string): Started => found.get(name) as Started;
-  const least = (name: string): number => Math.min(...of(name).milliseconds);
-  const middle = (name: string): number => median(of(name).milliseconds);
+function report(found: ReadonlyMap<string, readonly Started[]>) {
+  const all = (name: string, value: keyof Started): number[] =>
+    (found.get(name) ?? []).map((started) => started[value]);
+  const least = (name: string): number => Math.min(...all(name, 'milliseconds'));
+  const middle = (name: string): number => median(all(name, 'milliseconds'));
+  const leastCpu = (name: string): number => Math.min(...all(name, 'cpuMilliseconds'));
   const table: Table = {
     title: 'Start to first 200 of GET /v1/wallets over plain HTTP',
-    columns: ['server', 'min ms', 'median ms', 'ratio of minima', 'ratio of medians', 'resident MB'],
+    columns: ['server', 'min ms', 'ratio', 'median ms', 'ratio', 'CPU ms', 'ratio', 'resident MB'],
     rows: [...found.keys()].map((name) => [
       name,
-      least(name),
-      middle(name),
-      least(name) / least(names.static),
-      middle(name) / middle(names.static),
-      median(of(name).megabytes),
+      ...[least(name), least(name) / least(names.static)],
+      ...[middle(name), middle(name) / middle(names.static)],
+      ...[leastCpu(name), leastCpu(name) / leastCpu(names.static)],
+      median(all(name, 'megabytes')),
     ]),
   };
   const goals = [
@@ -145,7 +147,7 @@ function report(found: ReadonlyMap<string, Started>) {
     atMost({
       id: 'G6',
       what: 'start-up: sandbox resident after its first answer',
-      measured: median(of(names.sandbox).megabytes),
+      measured: median(all(names.sandbox, 'megabytes')),
       limit: 150,
       unit: 'MB',
     }),
@@ -157,5 +159,6 @@ function report(found: ReadonlyMap<string, Started>) {
       unit: 'ms',
     }),
   ];
-  return { tables: [table], goals };
+  const busyOthers = median([...found.keys()].flatMap((name) => all(name, 'busyOthers')));
+  return { tables: [table], goals, busyOthers };
 }

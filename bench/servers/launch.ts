@@ -36,10 +36,12 @@ export interface LaunchOptions {
 const READY_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 12_000;
 const running = new Set<ChildProcess>();
+const temporaryFolders = new Set<string>();
 
-// Whatever ends this process, no server stays behind.
+// Whatever ends this process, no server and no file stays behind.
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
+  for (const folder of temporaryFolders) rmSync(folder, { recursive: true, force: true });
 });
 
 /** Starts a process that is stopped with this one at the latest. */
@@ -108,7 +110,7 @@ export function freePort(): Promise<number> {
 /** A folder that is gone when this process ends. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'custos-bench-'));
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  temporaryFolders.add(folder);
   return folder;
 }
 

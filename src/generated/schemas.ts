@@ -858,7 +858,7 @@ export type ConditionSetItem = {
 
 /** One value to be added. */
 export type ConditionSetItemValueInput = {
-  /** At least one character. */
+  /** 1 to 512 characters, without U+0000. */
   value: string;
 };
 
@@ -900,7 +900,7 @@ export type CreateAccountRequest = CreateAccountFromWalletsConfigurationInput | 
 
 /** An aggregation to be made. `owner` and `owner_id` exclude each other. */
 export type CreateAggregationRequest = {
-  /** At most 100; only requests that meet all of them count. */
+  /** At most 100; only requests that meet all of them count. None may be on another aggregation or a condition set. */
   conditions?: PolicyCondition[] | undefined;
   /** At most two fields. */
   group_by?: AggregationGroupBy[] | undefined;
@@ -4205,7 +4205,7 @@ export type ListWalletActionsResponse = {
   next_cursor: string | null;
 };
 
-/** A property of a message that is to be signed. Bytes that are not UTF-8 have no `content`. */
+/** A property of a message that is to be signed. `content` of bytes that are not UTF-8 cannot be read: an ALLOW does not match, a DENY does. */
 export type MessageSigningCondition = {
   /** `content` is the text, `byte_length` its length in bytes. */
   field: MessageSigningField;
@@ -5946,7 +5946,7 @@ export type SuiTransactionCommandOperator = "eq" | "in";
 
 /** A field of the transfer commands of a Sui transaction. */
 export type SuiTransferObjectsCommandCondition = {
-  /** `recipient` compares as text, `amount` as a number. */
+  /** `recipient` compares as an address, with or without leading zeros, `amount` as a number. */
   field: SuiTransferObjectsCommandField;
   /** Where the field is taken from. */
   field_source: "sui_transfer_objects_command";
@@ -6726,7 +6726,7 @@ export type TronSignTransactionRpcResponseData = {
 
 /** A field of a Tron transaction. */
 export type TronTransactionCondition = {
-  /** Addresses are `41` and 40 hex digits, amounts sun. */
+  /** Addresses are written `T…` or as `41` and 40 hex digits, amounts are sun. */
   field: TronTransactionConditionField;
   /** Where the field is taken from. */
   field_source: "tron_transaction";

@@ -16,9 +16,17 @@ export interface RateLimit {
   readonly burst?: number;
 }
 
+/** A limit of one operation beside the one of the app. */
+export interface OperationLimit extends RateLimit {
+  /** The operation whose allowance this one draws on; its own when left out. */
+  readonly sharedWith?: string;
+  /** How much of the allowance a request takes; 1 when left out. */
+  readonly costOf?: (exchange: Exchange) => number;
+}
+
 /** Limits per app. An operation named in `operations` has a further limit of its own. */
 export interface RateLimitOptions extends RateLimit {
-  readonly operations?: Readonly<Record<string, RateLimit>>;
+  readonly operations?: Readonly<Record<string, OperationLimit>>;
   /** Shared through this pool by several processes; in the memory of this one when left out. */
   readonly postgres?: { readonly pool: PostgresPool; readonly schemaName?: string };
 }
@@ -33,8 +41,23 @@ export const defaultRateLimit: RateLimitOptions = {
   points: 100,
   durationSeconds: 1,
   burst: 200,
-  operations: { createUser: { points: 240, durationSeconds: 60 } },
+  operations: {
+    createUser: { points: 240, durationSeconds: 60 },
+    batchCreateUsers: { points: 240, durationSeconds: 60, sharedWith: 'createUser', costOf: usersInBatch },
+  },
 };
+
+const MAX_BATCH = 20;
+
+/** Read before the body is judged: what is no batch is one request, and no batch is larger than the contract allows. */
+function usersInBatch({ rawBody }: Exchange): number {
+  try {
+    const { users } = JSON.parse(rawBody.toString('utf8')) as { users?: unknown };
+    return Array.isArray(users) ? Math.min(Math.max(users.length, 1), MAX_BATCH) : 1;
+  } catch {
+    return 1;
+  }
+}
 
 /** Counts the request and returns the headers that tell what is left. Throws `too_many_requests`. */
 export type CountRequest = (exchange: Exchange) => Promise<Record<string, string>>;
@@ -42,26 +65,31 @@ export type CountRequest = (exchange: Exchange) => Promise<Record<string, string
 interface Limiter {
   readonly name: string;
   readonly limit: RateLimit;
-  consume(key: string): Promise<RateLimiterRes>;
+  consume(key: string, points: number): Promise<RateLimiterRes>;
 }
 
 /** The rate limit. Requests are counted for the app; those of operations open to all, for the client's address. */
 export function createRateLimit(options: RateLimitOptions): CountRequest {
   const general = makeLimiter('app', options, options);
+  const operations = options.operations ?? {};
   const special = new Map(
-    Object.entries(options.operations ?? {}).map(([id, limit]) => [id, makeLimiter(id, limit, options)]),
+    Object.entries(operations)
+      .filter(([, { sharedWith }]) => sharedWith === undefined)
+      .map(([id, limit]) => [id, makeLimiter(id, limit, options)]),
   );
   return async (exchange) => {
     const key = exchange.app?.id || `address:${exchange.remoteAddress}`;
-    const headers = await consume(general, key);
-    const limiter = special.get(exchange.route?.operation.id ?? '');
-    return limiter === undefined ? headers : consume(limiter, key);
+    const headers = await consume(general, key, 1);
+    const id = exchange.route?.operation.id ?? '';
+    const { sharedWith = id, costOf } = operations[id] ?? {};
+    const limiter = special.get(sharedWith);
+    return limiter === undefined ? headers : consume(limiter, key, costOf?.(exchange) ?? 1);
   };
 }
 
-async function consume(limiter: Limiter, key: string): Promise<Record<string, string>> {
+async function consume(limiter: Limiter, key: string, points: number): Promise<Record<string, string>> {
   try {
-    return headersOf(limiter, await limiter.consume(key));
+    return headersOf(limiter, await limiter.consume(key, points));
   } catch (refusal) {
     if (!(refusal instanceof RateLimiterRes)) throw refusal;
     const headers = headersOf(limiter, refusal);
@@ -92,11 +120,11 @@ function secondsUntilReset(left: RateLimiterRes): number {
 function makeLimiter(name: string, limit: RateLimit, options: RateLimitOptions): Limiter {
   const steady = makeStore(name, limit.points, limit.durationSeconds, options);
   const saved = (limit.burst ?? limit.points) - limit.points;
-  if (saved <= 0) return { name, limit, consume: (key) => steady.consume(key) };
+  if (saved <= 0) return { name, limit, consume: (key, points) => steady.consume(key, points) };
   // A second allowance that fills up more slowly: what a steady caller has saved for a rush.
   const rush = makeStore(`${name}-burst`, saved, limit.durationSeconds * 10, options);
   const both = new BurstyRateLimiter(steady, rush);
-  return { name, limit, consume: (key) => both.consume(key) };
+  return { name, limit, consume: (key, points) => both.consume(key, points) };
 }
 
 function makeStore(name: string, points: number, duration: number, { postgres }: RateLimitOptions) {

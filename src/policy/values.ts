@@ -142,7 +142,8 @@ export function readAs(kind: ValueKind, observed: Observation): Observation {
     if (value === undefined) return unreadable(`expected ${expected}, got \`${text}\``);
     values.push(value);
   }
-  return present(...values);
+  // Not spread: an array of a request may have more elements than a call takes arguments.
+  return { state: 'present', values };
 }
 
 function isSolanaAddress(text: string): boolean {

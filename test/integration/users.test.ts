@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../mocks/authorization-keys.ts';
+import { createUserKey } from '../../src/domain/user-keys/create-user-key.ts';
 import type { User } from '../../src/generated/schemas.ts';
 import type { Tables } from '../../src/storage/entities.ts';
 import { databaseKinds } from '../support/databases.ts';
@@ -108,6 +109,18 @@ describe.each(databaseKinds)('on %s', (kind) => {
       for (const table of ['users', 'linked_accounts', 'user_search_terms'] as const) {
         expect(await rowsOf(table), table).toBe(0);
       }
+    });
+
+    test('that delete a user and make keys for it no key outlives the user', async () => {
+      const { id } = await make(dave);
+      await times(9, async (index) => {
+        if (index === 4) return operations.run('deleteUser', { path: { user_id: id } });
+        return operations.database.orm.em
+          .fork()
+          .transactional((em) => createUserKey(operations.context(em as never), { userId: id }))
+          .catch((error: unknown) => expect(error).toMatchObject({ code: 'not_found' }));
+      });
+      expect(await rowsOf('user_keys')).toBe(0);
     });
 
     test('for the last place of an organization exactly one gets it', async () => {

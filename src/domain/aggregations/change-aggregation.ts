@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { requireOwner } from '../../authorization/require-owner.ts';
 import { ApiError } from '../../errors.ts';
 import type { CreateAggregationRequest } from '../../generated/schemas.ts';
@@ -5,6 +6,7 @@ import { type AggregationDefinition, compileAggregation } from '../../policy/agg
 import { PolicyFormatError } from '../../policy/policy-format-error.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { findAggregation, type StoredAggregation } from './find-aggregation.ts';
 
@@ -21,17 +23,10 @@ export async function createAggregation(
 ): Promise<StoredAggregation> {
   checkTerms(terms as unknown as AggregationDefinition);
   const ownerId = (await resolveOwner(context, { owner, owner_id })) ?? null;
-  const database = context.em.getKysely<Tables>();
-  const { count } = await database
-    .selectFrom('aggregations')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('app_id', '=', context.app.id)
-    .executeTakeFirstOrThrow();
-  if (Number(count) >= MAX_AGGREGATIONS) {
-    throw new ApiError('invalid_aggregation_format', `An app has at most ${MAX_AGGREGATIONS} aggregations.`);
-  }
+  await requireRoom(context);
   const aggregation = { id: context.ids.cuid2(), name, terms, ownerId, createdAtMs: context.nowMs };
-  await database
+  await context.em
+    .getKysely<Tables>()
     .insertInto('aggregations')
     .values({
       id: aggregation.id,
@@ -44,6 +39,24 @@ export async function createAggregation(
     })
     .execute();
   return aggregation;
+}
+
+/** Makes others who count the app's aggregations wait until the transaction ends. */
+async function requireRoom(context: OperationContext): Promise<void> {
+  const database = context.em.getKysely<Tables>();
+  // SQLite has one writer at a time.
+  if (hasRowLocks(context)) {
+    const lock = `aggregations:${context.app.id}`;
+    await sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`.execute(database);
+  }
+  const { count } = await database
+    .selectFrom('aggregations')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('app_id', '=', context.app.id)
+    .executeTakeFirstOrThrow();
+  if (Number(count) >= MAX_AGGREGATIONS) {
+    throw new ApiError('invalid_aggregation_format', `An app has at most ${MAX_AGGREGATIONS} aggregations.`);
+  }
 }
 
 function checkTerms(terms: AggregationDefinition): void {

@@ -136,17 +136,18 @@ async function recordEntries(
   { em, ids, nowMs }: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
   entries: readonly Entry[],
 ): Promise<void> {
-  if (entries.length === 0) return;
+  // CHOICE: what could not be read counts 0, as published clients are told; only its own request knows better.
+  const counted = entries.filter(({ amount = 0n }) => amount > 0n);
+  if (counted.length === 0) return;
   await em
     .getKysely<Tables>()
     .insertInto('aggregation_records')
     .values(
-      entries.map(({ aggregationId, groupKey, amount }) => ({
+      counted.map(({ aggregationId, groupKey, amount }) => ({
         id: ids.cuid2(),
         aggregation_id: aggregationId,
         group_key: groupKey,
-        // CHOICE: what could not be read counts 0, as published clients are told; only its own request knows it as unreadable.
-        amount: (amount ?? 0n).toString(),
+        amount: String(amount),
         recorded_at_ms: nowMs,
       })),
     )

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { requireOwner } from '../../authorization/require-owner.ts';
-import { invalidQuery, notFound } from '../../errors.ts';
+import { invalidField, invalidQuery, notFound } from '../../errors.ts';
 import type { ConditionSetItem, ConditionSetItemsRequest } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
@@ -24,12 +24,21 @@ function itemView({ id, condition_set_id, value, created_at_ms }: ItemRow): Cond
   return { id, condition_set_id, value, created_at: created_at_ms };
 }
 
+/** Refuses what a text column cannot hold, and so could not be found again. */
+function requireText(input: ConditionSetItemsRequest): void {
+  for (const [index, { value }] of input.entries()) {
+    if (value.includes('\0') || !value.isWellFormed())
+      throw invalidField(`/${index}/value`, 'must be text without U+0000 and halves of surrogate pairs');
+  }
+}
+
 /** Inserts what is not there yet and answers every value's item, in the order given. */
 async function putItems(
   context: OperationContext,
   setId: string,
   input: ConditionSetItemsRequest,
 ): Promise<ConditionSetItem[]> {
+  requireText(input);
   const values = [...new Set(input.map(({ value }) => value))];
   const database = context.em.getKysely<Tables>();
   await database

@@ -10,6 +10,8 @@ export type ProposedMembers = Pick<StoredKeyQuorum, 'threshold' | 'publicKeys' |
 
 /** Public keys of a body in canonical form. Throws invalid_data that names the key which cannot be read. */
 export function readPublicKeys(keys: readonly string[]): string[] {
+  // Before any is read: each costs a point on the curve.
+  refuseTooMany(keys.length);
   return keys.map((key, index) => readPublicKey(key, `/public_keys/${index}`));
 }
 
@@ -50,10 +52,7 @@ function checkThreshold({ threshold, publicKeys, userIds, keyQuorumIds }: Propos
   if (count === 0) {
     throw invalidField('', 'expected at least one of `public_keys`, `user_ids`, `key_quorum_ids`');
   }
-  // CHOICE: no limit is published; a request cannot carry the signatures of more.
-  if (count > MAX_SIGNATURES) {
-    throw invalidField('', `expected at most ${MAX_SIGNATURES} members, got ${count}`);
-  }
+  refuseTooMany(count);
   if (threshold === null) return;
   if (!Number.isInteger(threshold) || threshold < 1) {
     throw invalidField('/authorization_threshold', `expected a whole number above 0, got ${threshold}`);
@@ -63,10 +62,20 @@ function checkThreshold({ threshold, publicKeys, userIds, keyQuorumIds }: Propos
   }
 }
 
+// CHOICE: no limit is published; a request cannot carry the signatures of more.
+function refuseTooMany(count: number): void {
+  if (count > MAX_SIGNATURES) {
+    throw invalidField('', `expected at most ${MAX_SIGNATURES} members, got ${count}`);
+  }
+}
+
 // CHOICE: a member given twice is refused, not dropped: the caller counts on two members where there is one.
 function refuseRepetition(values: readonly string[], pointer: string): void {
-  const index = values.findIndex((value, place) => values.indexOf(value) < place);
-  if (index !== -1) throw invalidField(`${pointer}/${index}`, 'the member is given twice');
+  const seen = new Set<string>();
+  for (const [index, value] of values.entries()) {
+    if (seen.has(value)) throw invalidField(`${pointer}/${index}`, 'the member is given twice');
+    seen.add(value);
+  }
 }
 
 async function refuseDeepNesting(

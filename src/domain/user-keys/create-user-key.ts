@@ -1,6 +1,7 @@
 import { p256KeyPairFromSeed } from '../../crypto/p256.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { holdUser } from '../users/find-user.ts';
 
 // CHOICE: an hour from now, whatever the token that bought the key says of itself.
 const LIFETIME_MS = 60 * 60_000;
@@ -20,11 +21,14 @@ export interface NewUserKey {
  * Makes a key that signs for a user for an hour. Keys made before stay valid beside it.
  *
  * @param intentIds the only intents that the key may authorize; left out, it may sign everything.
+ * @throws ApiError not_found
  */
 export async function createUserKey(
   context: OperationContext,
   { userId, intentIds }: { readonly userId: string; readonly intentIds?: readonly string[] | undefined },
 ): Promise<NewUserKey> {
+  // A key must not outlive its user: whoever deletes the user waits for this transaction, or has been quicker.
+  await holdUser(context, userId);
   const pair = p256KeyPairFromSeed(context.entropy.bytes(48));
   const expiresAtMs = context.nowMs + LIFETIME_MS;
   const database = context.em.getKysely<Tables>();

@@ -6,6 +6,9 @@ import { type OwnerFields, resolveOwner } from '../key-quorums/resolve-owner.ts'
 import { admitWallet } from '../organizations/wallet-entity.ts';
 import { requirePolicies } from '../policies/find-policy.ts';
 
+/** CHOICE: no number is published; each signer is a party to every request, and there are as many as a quorum has members. */
+const MAX_SIGNERS = 100;
+
 type CheckContext = Pick<OperationContext, 'app' | 'em'>;
 
 /** What a body says of a wallet beside its owner. */
@@ -27,6 +30,9 @@ export async function checkWalletFields(
 ): Promise<void> {
   await requirePolicies(context, fields.policy_ids ?? [], chainType, '/policy_ids');
   const signers = fields.additional_signers ?? [];
+  if (signers.length > MAX_SIGNERS) {
+    throw invalidField('/additional_signers', `must have at most ${MAX_SIGNERS} items`);
+  }
   for (const [index, { override_policy_ids: policyIds = [] }] of signers.entries()) {
     await requirePolicies(context, policyIds, chainType, `/additional_signers/${index}/override_policy_ids`);
   }

@@ -100,9 +100,12 @@ function hasContractField(bytes: Uint8Array): boolean {
     const key = varint();
     const wireType = key & 7;
     isFound ||= key === ((CONTRACT_FIELD << 3) | 2);
-    if (wireType === 0) varint();
-    else if (wireType === 2) at += varint();
-    else at += FIXED_SIZES[wireType] ?? Number.POSITIVE_INFINITY;
+    if (wireType === 0 || wireType === 2) {
+      const value = varint();
+      if (wireType === 2) at += value;
+    } else {
+      at += FIXED_SIZES[wireType] ?? Number.POSITIVE_INFINITY;
+    }
   }
   return isFound && at === bytes.length;
 }

@@ -1,6 +1,8 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../services.ts';
 
-export const createOrganizationExternalFiatAccount: Handler<'createOrganizationExternalFiatAccount'> = async () => {
+export const createOrganizationExternalFiatAccount: Handler<
+  'createOrganizationExternalFiatAccount'
+> = async () => {
   throw notImplemented('createOrganizationExternalFiatAccount');
 };

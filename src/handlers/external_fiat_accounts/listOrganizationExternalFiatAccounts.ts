@@ -1,6 +1,8 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../services.ts';
 
-export const listOrganizationExternalFiatAccounts: Handler<'listOrganizationExternalFiatAccounts'> = async () => {
+export const listOrganizationExternalFiatAccounts: Handler<
+  'listOrganizationExternalFiatAccounts'
+> = async () => {
   throw notImplemented('listOrganizationExternalFiatAccounts');
 };

@@ -89,10 +89,10 @@ const ELEMENTARY =
 
 function assertEncodable(parameters: readonly AbiParameter[]): void {
   for (const { type, components } of parameters) {
-    const base = type.replace(/(?:\[[0-9]*\])+$/, '');
-    if (!ELEMENTARY.test(base)) throw new Error(`unknown type \`${type}\``);
     if (type.split('[').length - 1 > MAX_ARRAY_DEPTH)
       throw new Error(`more than ${MAX_ARRAY_DEPTH} arrays in one another`);
+    const base = type.replace(/(?:\[[0-9]*\])+$/, '');
+    if (!ELEMENTARY.test(base)) throw new Error(`unknown type \`${type}\``);
     if (base === 'tuple') {
       if (!components) throw new Error('a tuple needs components');
       assertEncodable(components);

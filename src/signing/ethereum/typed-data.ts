@@ -19,6 +19,8 @@ export interface TypedData {
 }
 
 interface Encoder {
+  /** Values that may still be encoded. */
+  remainingValues: number;
   readonly types: ReadonlyMap<string, readonly TypedDataField[]>;
   /** keccak256(encodeType(name)) of the structs met so far. */
   readonly typeHashes: Map<string, Uint8Array>;
@@ -37,6 +39,9 @@ const MAX_DEPTH = 64;
 // a bound one request could keep the process hashing for minutes.
 const MAX_TYPES = 128;
 const MAX_TYPES_LENGTH = 32_768;
+// CHOICE: structs, array elements and members together; each struct costs two hashes, and one request must not hold
+// the process up for seconds.
+const MAX_VALUES = 10_000;
 // A member name must not be able to imitate the punctuation of encodeType; struct names may hold colons,
 // which applications in use do.
 const MEMBER_NAME = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
@@ -61,7 +66,7 @@ export function hashTypedData(typedData: TypedData, pointer = ''): Uint8Array {
       `expected a type of \`types\`, got \`${primaryType}\``,
     );
   }
-  const encoder: Encoder = { types, typeHashes: new Map() };
+  const encoder: Encoder = { remainingValues: MAX_VALUES, types, typeHashes: new Map() };
   // 0x19 || 0x01 || hashStruct(domain) || hashStruct(message), the last left out when the domain is all
   const parts = [Uint8Array.of(0x19, 0x01), hashStruct(encoder, DOMAIN, domain, `${pointer}/domain`, 0)];
   if (primaryType !== DOMAIN) {
@@ -163,6 +168,10 @@ function encodeValue(
   depth: number,
 ): Uint8Array {
   if (depth > MAX_DEPTH) throw new InvalidTypedDataError(pointer, `expected at most ${MAX_DEPTH} levels`);
+  encoder.remainingValues -= 1;
+  if (encoder.remainingValues < 0) {
+    throw new InvalidTypedDataError(pointer, `expected at most ${MAX_VALUES} values in all`);
+  }
   const array = /^(.*)\[(\d*)\]$/su.exec(type);
   if (array !== null) return encodeArray(encoder, array, value, pointer, depth);
   if (encoder.types.has(type)) return hashStruct(encoder, type, value, pointer, depth);

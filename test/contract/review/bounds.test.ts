@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { call, refusal } from '../../support/call.ts';
+import { startSandbox } from '../../support/sandbox.ts';
+
+// Seconds of one processor for a request of less than a megabyte would be a way to stop everybody.
+const SECOND_MS = 1000;
+
+test('a key quorum of tens of thousands of members is refused at once', async () => {
+  await using sandbox = await startSandbox();
+  const userIds = Array.from({ length: 40_000 }, (_, index) => `did:service:${index}`);
+  const startedMs = performance.now();
+  const { status, body } = await refusal(sandbox, 'createKeyQuorum', { body: { user_ids: userIds } });
+  expect(performance.now() - startedMs).toBeLessThan(SECOND_MS);
+  expect({ status, code: body.code, error: body.error }).toEqual({
+    status: 400,
+    code: 'invalid_data',
+    error: ': expected at most 100 members, got 40000',
+  });
+});
+
+test('more additional signers than a wallet may have are the caller’s fault', async () => {
+  await using sandbox = await startSandbox();
+  const policy = await call(sandbox, 'createPolicy', {
+    body: { version: '1.0', name: 'empty', chain_type: 'ethereum', rules: [] },
+  });
+  const signer = { signer_id: 'a'.repeat(24), override_policy_ids: [policy.body.id] };
+  const { status, body } = await refusal(sandbox, 'createWallet', {
+    body: { chain_type: 'ethereum', additional_signers: Array.from({ length: 9_000 }, () => signer) },
+  });
+  expect({ status, code: body.code, error: body.error }).toEqual({
+    status: 400,
+    code: 'invalid_data',
+    error: '/additional_signers: must have at most 100 items',
+  });
+});
+
+test('typed data of hundreds of thousands of values is refused at once', async () => {
+  await using sandbox = await startSandbox();
+  const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+  const typedData = {
+    domain: {},
+    types: { Votes: [{ name: 'votes', type: 'uint256[]' }] },
+    primary_type: 'Votes',
+    message: { votes: Array.from({ length: 300_000 }, () => 1) },
+  };
+  const startedMs = performance.now();
+  const { status, body } = await refusal(sandbox, 'walletRpc', {
+    path: { wallet_id: wallet.id },
+    body: { method: 'eth_signTypedData_v4', params: { typed_data: typedData } },
+  });
+  expect(performance.now() - startedMs).toBeLessThan(SECOND_MS);
+  expect({ status, code: body.code, error: body.error }).toEqual({
+    status: 400,
+    code: 'invalid_data',
+    error: '/params/typed_data/message/votes/9999: expected at most 10000 values in all',
+  });
+});

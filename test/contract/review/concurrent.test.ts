@@ -1,0 +1,98 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { describe, expect, test } from 'vitest';
+import { answerOnce } from '../../../src/domain/idempotency/answer-once.ts';
+import { createKeyQuorum } from '../../../src/domain/key-quorums/create-key-quorum.ts';
+import { lockKeyQuorum } from '../../../src/domain/key-quorums/lock-key-quorum.ts';
+import { createWallet } from '../../../src/domain/wallets/create-wallet.ts';
+import { updateWallet } from '../../../src/domain/wallets/update-wallet.ts';
+import type { OperationContext } from '../../../src/services.ts';
+import type { Tables } from '../../../src/storage/entities.ts';
+import { contextOf, inTransaction } from '../../integration/contexts.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+
+const PUBLIC_KEY =
+  'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEx4aoeD72yykviK+f/ckqE2CItVIG1rCnvC3/XZ1HgpOcMEMialRmTrqIK4oZlYd1RfxU3za/C9yjhboIuoPD3g==';
+const HOUR_MS = 60 * 60 * 1000;
+
+/** A request whose work is done, and that commits when it is told to. */
+function halfDone<T>(database: TestDatabase, work: (context: OperationContext) => Promise<T>) {
+  const done = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const committed = inTransaction(database, async (context) => {
+    const result = await work(context);
+    done.resolve();
+    await release.promise;
+    return result;
+  });
+  committed.catch(done.reject);
+  return {
+    done: done.promise,
+    commit: () => {
+      release.resolve();
+      return committed;
+    },
+  };
+}
+
+const aMoment = () => new Promise((resolve) => setTimeout(resolve, 100));
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  test('of two changes of a wallet’s signers the second replaces those of the first', async () => {
+    await using database = await openTestDatabase(kind);
+    const quorum = await inTransaction(database, (context) =>
+      createKeyQuorum(context, { public_keys: [PUBLIC_KEY] }),
+    );
+    const wallet = await inTransaction(database, (context) =>
+      createWallet(context, { chain_type: 'ethereum' }),
+    );
+    const first = halfDone(database, (context) =>
+      updateWallet(context, wallet.id, { additional_signers: [{ signer_id: quorum.id }] }),
+    );
+    await first.done;
+    const second = inTransaction(database, (context) =>
+      updateWallet(context, wallet.id, { additional_signers: [] }),
+    );
+    await aMoment();
+    await first.commit();
+    expect((await second).additional_signers).toBe('[]');
+    const em = database.orm.em.fork() as SqlEntityManager;
+    const rows = await em.getKysely<Tables>().selectFrom('wallet_signers').selectAll().execute();
+    expect(rows).toEqual([]);
+  });
+
+  test('a wallet whose owner’s quorum is being deleted gets a new one', async () => {
+    await using database = await openTestDatabase(kind);
+    const ownedByKey = { chain_type: 'ethereum', owner: { public_key: PUBLIC_KEY } } as const;
+    const before = await inTransaction(database, (context) => createWallet(context, ownedByKey));
+    const ownerId = String(before.owner_id);
+    await inTransaction(database, ({ em }) =>
+      em.getKysely<Tables>().deleteFrom('wallets').where('id', '=', before.id).execute(),
+    );
+    // The statements of `deleteKeyQuorum`, without the signature it asks for.
+    const deletion = halfDone(database, async (context) => {
+      await lockKeyQuorum(context, ownerId);
+      await context.em.getKysely<Tables>().deleteFrom('key_quorums').where('id', '=', ownerId).execute();
+    });
+    await deletion.done;
+    const making = inTransaction(database, (context) => createWallet(context, ownedByKey));
+    await aMoment();
+    await deletion.commit();
+    const { owner_id: newOwnerId } = await making;
+    const em = database.orm.em.fork() as SqlEntityManager;
+    const quorums = await em.getKysely<Tables>().selectFrom('key_quorums').select('id').execute();
+    expect(quorums).toEqual([{ id: newOwnerId }]);
+  });
+
+  test('a refusal kept late leaves the answer of the work that was done meanwhile', async () => {
+    await using database = await openTestDatabase(kind);
+    const { keep, begin } = answerOnce(kind);
+    const { em, nowMs } = contextOf(database.orm.em.fork() as SqlEntityManager, 'acme');
+    const use = { appId: 'acme', key: 'once', fingerprint: 'the same', nowMs };
+    await keep(em, use, { status: 200, text: '{}' });
+    await keep(em, use, { status: 409, text: '{"error":"late"}' });
+    expect(await begin(em, use)).toEqual({ status: 200, text: '{}' });
+    const nextDay = { ...use, nowMs: nowMs + 24 * HOUR_MS };
+    await keep(em, nextDay, { status: 409, text: '{"error":"new"}' });
+    expect(await begin(em, nextDay)).toEqual({ status: 409, text: '{"error":"new"}' });
+  });
+});

@@ -1,0 +1,163 @@
+import { encodeFunctionData, keccak256, parseAbi, serializeTransaction } from 'viem';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { attempt, call } from '../../support/call.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+
+const BLOCKED = '0x000000000000000000000000000000000000dEaD';
+const OTHER = '0x00000000000000000000000000000000000000AA';
+const denial = { status: 400, code: 'policy_violation' };
+
+const erc20 = [
+  {
+    type: 'function',
+    name: 'transfer',
+    inputs: [
+      { name: 'to', type: 'address' },
+      { name: 'amount', type: 'uint256' },
+    ],
+  },
+];
+
+let sandbox: TestSandbox;
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  return () => sandbox[Symbol.asyncDispose]();
+});
+
+async function makeWallet(rules: readonly object[]): Promise<string> {
+  const { body: policy } = await call(sandbox, 'createPolicy', {
+    body: { version: '1.0', name: 'the rules', chain_type: 'ethereum', rules: rules as never },
+  });
+  const { body: wallet } = await call(sandbox, 'createWallet', {
+    body: { chain_type: 'ethereum', policy_ids: [policy.id] },
+  });
+  return wallet.id;
+}
+
+async function outcome(id: 'walletRpc' | 'rawSignWallet', walletId: string, body: object) {
+  const answer = await attempt(sandbox, id, { path: { wallet_id: walletId }, body });
+  const code = (answer.body as { code?: string }).code;
+  return code === undefined ? { status: answer.status } : { status: answer.status, code };
+}
+
+describe('a wallet that may do everything but pay one address', () => {
+  const rules = [
+    {
+      name: 'everything',
+      method: '*',
+      action: 'ALLOW',
+      conditions: [{ field_source: 'system', field: 'current_unix_timestamp', operator: 'gt', value: '0' }],
+    },
+    {
+      name: 'but that',
+      method: '*',
+      action: 'DENY',
+      conditions: [{ field_source: 'ethereum_transaction', field: 'to', operator: 'eq', value: BLOCKED }],
+    },
+  ];
+  const payment = { chainId: 1, to: BLOCKED, value: 1n, nonce: 0, gas: 21_000n } as const;
+  const legacy = serializeTransaction({ ...payment, type: 'legacy', gasPrice: 1n });
+  const eip1559 = serializeTransaction({
+    ...payment,
+    type: 'eip1559',
+    maxFeePerGas: 1n,
+    maxPriorityFeePerGas: 1n,
+  });
+  const rawBytes = (bytes: string) => ({
+    params: { bytes, encoding: 'hex', hash_function: 'keccak256' },
+  });
+
+  test.each([
+    ['legacy', legacy],
+    ['EIP-1559', eip1559],
+  ])('does not sign the %s payment as raw bytes', async (_type, serialized) => {
+    const walletId = await makeWallet(rules);
+    expect(await outcome('rawSignWallet', walletId, rawBytes(serialized))).toEqual(denial);
+  });
+
+  test('does not sign typed data as raw bytes', async () => {
+    const walletId = await makeWallet(rules);
+    expect(await outcome('rawSignWallet', walletId, rawBytes(`0x1901${'00'.repeat(64)}`))).toEqual(denial);
+  });
+
+  test.each([
+    ['secp256k1_sign', 'walletRpc', { method: 'secp256k1_sign', params: { hash: keccak256(eip1559) } }],
+    ['raw_sign', 'rawSignWallet', { params: { hash: keccak256(eip1559) } }],
+  ] as const)('does not sign the payment’s hash by %s', async (_name, operation, body) => {
+    const walletId = await makeWallet(rules);
+    expect(await outcome(operation, walletId, body)).toEqual(denial);
+  });
+
+  test('signs messages, and pays others', async () => {
+    const walletId = await makeWallet(rules);
+    const text = { params: { bytes: 'vé, a vote', encoding: 'utf-8', hash_function: 'keccak256' } };
+    const other = { method: 'eth_signTransaction', params: { transaction: { to: OTHER, chain_id: 1 } } };
+    expect(await outcome('rawSignWallet', walletId, text)).toEqual({ status: 200 });
+    expect(await outcome('walletRpc', walletId, other)).toEqual({ status: 200 });
+  });
+});
+
+describe('a cap is not passed by what cannot be counted', () => {
+  async function makeCappedWallet(method: string, metric: object): Promise<string> {
+    const { body: aggregation } = await call(sandbox, 'createAggregation', {
+      body: {
+        name: 'spent',
+        method,
+        metric: { ...metric, function: 'sum' },
+        window: { type: 'rolling', seconds: 3600 },
+      } as never,
+    });
+    const field = `aggregation.${aggregation.id}`;
+    const condition = { field_source: 'reference', field, operator: 'lte', value: '100' };
+    return makeWallet([{ name: 'up to the cap', method, action: 'ALLOW', conditions: [condition] }]);
+  }
+
+  test('by calldata with a byte behind it, which token contracts take', async () => {
+    const walletId = await makeCappedWallet('eth_signTransaction', {
+      field_source: 'ethereum_calldata',
+      field: 'transfer.amount',
+      abi: erc20,
+    });
+    const transfer = (amount: bigint) =>
+      encodeFunctionData({
+        abi: parseAbi(['function transfer(address to, uint256 amount)']),
+        args: [OTHER, amount],
+      });
+    const sign = (data: string) =>
+      outcome('walletRpc', walletId, {
+        method: 'eth_signTransaction',
+        params: { transaction: { to: OTHER, chain_id: 1, data } },
+      });
+    expect(await sign(`${transfer(1_000n)}00`)).toEqual(denial);
+    expect(await sign(transfer(1_000n))).toEqual(denial);
+    expect(await sign(transfer(100n))).toEqual({ status: 200 });
+    expect(await sign(transfer(1n))).toEqual(denial);
+  });
+
+  test('by a user operation whose call data is of no known account', async () => {
+    const walletId = await makeCappedWallet('eth_signUserOperation', {
+      field_source: 'ethereum_transaction',
+      field: 'value',
+    });
+    const operation = {
+      sender: OTHER,
+      nonce: '0x0',
+      call_data: '0x12345678',
+      call_gas_limit: '0x1',
+      verification_gas_limit: '0x1',
+      pre_verification_gas: '0x1',
+      max_fee_per_gas: '0x1',
+      max_priority_fee_per_gas: '0x1',
+    };
+    expect(
+      await outcome('walletRpc', walletId, {
+        method: 'eth_signUserOperation',
+        params: {
+          contract: '0x0000000071727De22E5E9d8BAf0edAc6f37da032',
+          chain_id: 1,
+          user_operation: operation,
+        },
+      }),
+    ).toEqual(denial);
+  });
+});

@@ -1,0 +1,152 @@
+import { randomBytes } from 'node:crypto';
+import { inspect } from 'node:util';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
+import { transitMasterKey } from '../../../src/adapters/master-key-transit.ts';
+import { VaultError } from '../../../src/adapters/vault-error.ts';
+import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
+import { startTransitService, type TransitService } from '../../support/transit-service.ts';
+
+const binding = { walletId: 'w', appId: 'a', chainType: 'ethereum' };
+const secret = Buffer.from('a secret of thirty-three bytes...');
+
+let service: TransitService;
+beforeEach(async () => {
+  service = await startTransitService('wallet keys');
+});
+afterEach(() => service[Symbol.asyncDispose]());
+
+const keyOf = (more: object = {}) =>
+  transitMasterKey({ url: service.url, key: 'wallet keys', token: service.token, ...more });
+const vaultOf = (more: object = {}) =>
+  createMasterKeyVault({ masterKeys: [keyOf(more)], entropy: systemEntropy });
+type Vault = ReturnType<typeof vaultOf>;
+const open = (vault: Vault, sealed: Awaited<ReturnType<Vault['seal']>>, under = binding) =>
+  vault.withSecret(sealed, under, (bytes) => Buffer.from(bytes).toString());
+
+async function failureOf(work: Promise<unknown>): Promise<VaultError> {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(VaultError);
+  return error as VaultError;
+}
+
+describe('a vault under a management service’s key', () => {
+  test('opens what it sealed; the service sees data keys and never a secret', async () => {
+    const vault = vaultOf();
+    const sealed = await vault.seal(secret, binding);
+    expect(sealed.masterKeyId).toBe('transit:wallet keys');
+    expect(Buffer.from(sealed.wrappedDataKey).toString()).toMatch(/^vault:v1:[A-Za-z0-9+/]+=*$/);
+    expect(await open(vault, sealed)).toBe(secret.toString());
+    expect(service.requests.map(({ path }) => path)).toEqual([
+      '/v1/transit/encrypt/wallet%20keys',
+      '/v1/transit/decrypt/wallet%20keys',
+    ]);
+    const [wrapped] = service.requests;
+    expect(Buffer.from(wrapped?.body.plaintext ?? '', 'base64')).toHaveLength(32);
+    expect(Buffer.from(wrapped?.body.associated_data ?? '', 'base64').toString()).toContain('ethereum');
+    expect(JSON.stringify(service.requests)).not.toContain(secret.toString('base64').slice(0, 20));
+  });
+
+  test('opens nothing under another binding, nor with a byte changed', async () => {
+    const vault = vaultOf();
+    const sealed = await vault.seal(secret, binding);
+    for (const other of [{ walletId: 'x' }, { appId: 'b' }, { chainType: 'solana' }]) {
+      const { message } = await failureOf(open(vault, sealed, { ...binding, ...other }));
+      expect(message).toBe('the key management service of `transit:wallet keys` refused to decrypt (400)');
+    }
+    const changed = Buffer.from(sealed.sealedSecret);
+    changed[15] = changed[15]! ^ 1;
+    await failureOf(open(vault, { ...sealed, sealedSecret: changed }));
+  });
+
+  test('takes over from a local key, which opens what it wrapped as long as it is configured', async () => {
+    const local = localMasterKey('local', randomBytes(32), systemEntropy);
+    const before = await createMasterKeyVault({ masterKeys: [local], entropy: systemEntropy }).seal(
+      secret,
+      binding,
+    );
+    const both = createMasterKeyVault({ masterKeys: [keyOf(), local], entropy: systemEntropy });
+    expect(await open(both, before)).toBe(secret.toString());
+    const moved = await both.rewrap(before, binding);
+    expect(moved.masterKeyId).toBe('transit:wallet keys');
+    expect(await open(vaultOf(), moved)).toBe(secret.toString());
+    expect((await failureOf(open(vaultOf(), before))).message).toBe('master key `local` is not configured');
+  });
+});
+
+describe('when the service does not help, the error says so and holds no secret', () => {
+  const place = 'the key management service of `transit:wallet keys`';
+
+  /** Whatever anybody could print of it. */
+  function expectNoSecret(error: VaultError, ...hidden: string[]): void {
+    const printed = inspect(error, { depth: 20, showHidden: true }) + JSON.stringify(error) + error.stack;
+    for (const text of [service.token, ...hidden]) expect(printed).not.toContain(text);
+  }
+
+  test('a wrong token', async () => {
+    const error = await failureOf(vaultOf({ token: 's.wrong-token' }).seal(secret, binding));
+    expect(error.message).toBe(`${place} refused to encrypt (403)`);
+    expectNoSecret(error, 's.wrong-token');
+  });
+
+  test('a token that is no header', async () => {
+    const error = await failureOf(vaultOf({ token: 's.first\ns.second' }).seal(secret, binding));
+    expect(error.message).toMatch(/cannot be reached/);
+    expectNoSecret(error, 's.first', 's.second');
+  });
+
+  test('a key that it does not have', async () => {
+    const error = await failureOf(vaultOf({ key: 'other' }).seal(secret, binding));
+    expect(error.message).toBe('the key management service of `transit:other` refused to encrypt (404)');
+  });
+
+  test('nobody listens', async () => {
+    const gone = await startTransitService();
+    await gone[Symbol.asyncDispose]();
+    const error = await failureOf(vaultOf({ url: gone.url }).seal(secret, binding));
+    expect(error.message).toBe(`${place} cannot be reached (ECONNREFUSED)`);
+    expectNoSecret(error);
+  });
+
+  test.each([
+    ['no JSON', (dataKey: string) => `{"data":{"plaintext":"${dataKey}"`, 'answered no JSON'],
+    ['JSON with a stray word', (dataKey: string) => `{"data":{"plaintext":${dataKey}}}`, 'answered no JSON'],
+    ['a page', () => '<html>', 'answered no JSON'],
+    ['nothing of use', () => '{"data":{}}', 'answered no plaintext'],
+    ['null', () => 'null', 'answered no JSON'],
+    ['a null in its place', () => '{"data":null}', 'answered no plaintext'],
+  ])('its answer is %s', async (_, answerOf, message) => {
+    const vault = vaultOf();
+    const sealed = await vault.seal(secret, binding);
+    const dataKey = service.requests[0]!.body.plaintext!;
+    service.interrupt((response) => response.end(answerOf(dataKey)));
+    const error = await failureOf(open(vault, sealed));
+    expect(error.message).toBe(`${place} ${message}`);
+    expectNoSecret(error, dataKey, dataKey.slice(0, 8));
+  });
+
+  test('its answer is a data key of another length', async () => {
+    const vault = vaultOf();
+    const sealed = await vault.seal(secret, binding);
+    service.interrupt((response) => response.end(JSON.stringify({ data: { plaintext: 'c2hvcnQ=' } })));
+    const error = await failureOf(open(vault, sealed));
+    expect(error.message).toBe('master key `transit:wallet keys` gave a data key of another length');
+  });
+
+  test('it breaks off, or sends elsewhere', async () => {
+    service.interrupt((response) => {
+      response.writeHead(200, { 'content-length': '100' }).write('{"data"');
+      response.destroy();
+    });
+    expect((await failureOf(vaultOf().seal(secret, binding))).message).toMatch(/cannot be reached \(/);
+    service.interrupt((response) => response.writeHead(307, { location: `${service.url}/elsewhere` }).end());
+    const error = await failureOf(vaultOf().seal(secret, binding));
+    expect(error.message).toMatch(/cannot be reached \(/);
+    // The token is not carried along.
+    expect(service.requests.map(({ path }) => path)).not.toContain('/elsewhere');
+  });
+});
