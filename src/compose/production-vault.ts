@@ -10,10 +10,9 @@ export function productionVault(
   { local, transit }: ServeConfig['masterKeys'],
   entropy: Entropy,
 ): MasterKeyVault {
-  const keys: MasterKey[] = local.map((key) =>
-    // Named by its digest, so that a row tells which key it needs and nothing about it.
-    localMasterKey(hash('sha256', key).slice(0, 16), key, entropy),
-  );
+  // Named by its digest, so that a row tells which key it needs and nothing about it. A key given twice counts once.
+  const named = new Map(local.map((key) => [hash('sha256', key).slice(0, 16), key]));
+  const keys: MasterKey[] = [...named].map(([id, key]) => localMasterKey(id, key, entropy));
   if (transit !== undefined) keys.unshift(transitMasterKey(transit));
   const [current, ...earlier] = keys;
   if (current === undefined) throw new Error('no master key is configured');

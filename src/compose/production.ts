@@ -4,6 +4,7 @@ import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import type { ServeConfig } from '../config.ts';
+import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/apps/app-directory.ts';
 import { answerOnce } from '../domain/idempotency/answer-once.ts';
 import { createUserTokens } from '../domain/tokens/verify-access-token.ts';
@@ -30,6 +31,7 @@ export async function startProduction(
     ? silentLog
     : makeLog({ level: config.logLevel, format: 'json', descriptor: 1 }),
 ): Promise<Listening> {
+  assertBackendsAgree();
   const clock = systemClock;
   const entropy = systemEntropy;
   const vault = productionVault(config.masterKeys, entropy);

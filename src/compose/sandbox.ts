@@ -11,6 +11,7 @@ import {
   type SandboxMemory,
 } from '../adapters/sandbox-folder.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
+import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/apps/app-directory.ts';
 import { answerOnce } from '../domain/idempotency/answer-once.ts';
 import { createUserTokens } from '../domain/tokens/verify-access-token.ts';
@@ -44,6 +45,7 @@ export interface Sandbox extends RunningSandbox {
 
 /** Starts a sandbox; what is left out is as `custos sandbox` has it. */
 export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log } = {}): Promise<Sandbox> {
+  assertBackendsAgree();
   const config: SandboxConfig = { ...readSandboxConfig({}), ...options };
   const memory = recall(config);
   const certificate = await certificateFor(config);

@@ -17,6 +17,8 @@ const doors: Record<string, string[]> = {
     'mock',
     'mocks',
     'package-root',
+    // The self-test of the two secp256k1 backends, run at every start.
+    'pure',
     'sandbox',
     'services',
     'start-error',

@@ -39,6 +39,8 @@ const nonsense = fc.constantFrom<unknown>(
   '1e3',
   '-5',
 );
+const maybeUnreadable = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | 'unreadable'> =>
+  fc.oneof({ arbitrary, weight: 3 }, { arbitrary: fc.constant('unreadable' as const), weight: 1 });
 const orNonsense = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
   fc.oneof({ arbitrary, weight: 8 }, { arbitrary: nonsense, weight: 1 });
 
@@ -199,7 +201,7 @@ export function unitOf(family: Family): fc.Arbitrary<ActionUnit> {
 export const worlds: fc.Arbitrary<World> = fc.record({
   nowMs: fc.constantFrom(0, 999, 1000, 99_999, 100_000, 101_999, 1_763_719_200_000),
   sets: fc.record({ [setIds[0]!]: setItems, [setIds[1]!]: setItems }),
-  totals: fc.record({ [totalIds[0]!]: integer, [totalIds[1]!]: integer }),
+  totals: fc.record({ [totalIds[0]!]: integer, [totalIds[1]!]: maybeUnreadable(integer) }),
 });
 
 /** The world as the engine asks it: by spellings, as a table of values would answer. */

@@ -1,11 +1,17 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate } from '../../src/adapters/certificate.ts';
 import { systemClock } from '../../src/adapters/clock.ts';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { ConfigError, readDatabaseConfig, readSandboxConfig, readServeConfig } from '../../src/config.ts';
+import {
+  ConfigError,
+  readDatabaseConfig,
+  readKeysConfig,
+  readSandboxConfig,
+  readServeConfig,
+} from '../../src/config.ts';
 import { temporaryFolder } from '../support/run-custos.ts';
 
 const folder = temporaryFolder();
@@ -102,6 +108,71 @@ test.each([
   [{ CUSTOS_TLS_CRET: 'x' }, 'CUSTOS_TLS_CRET is not a setting; see `custos serve --help`'],
 ])('%j is the one fault', (change, fault) => {
   expect(faultsOf({ ...whole, ...change })).toEqual([fault]);
+});
+
+describe('master keys', () => {
+  const otherHex = 'ab'.repeat(32);
+  const kms = {
+    CUSTOS_KMS_URL: 'https://kms.acme.example/',
+    CUSTOS_KMS_KEY: 'custos',
+    CUSTOS_KMS_TOKEN: 's.token',
+  };
+  const other = new Uint8Array(Buffer.from(otherHex, 'hex'));
+
+  test('the current one comes first, those before it behind', () => {
+    const previous = `${otherHex} , ${masterKey.toString('base64')},`;
+    const { masterKeys } = readServeConfig({}, { ...whole, CUSTOS_PREVIOUS_MASTER_KEYS: previous });
+    expect(masterKeys).toEqual({
+      local: [new Uint8Array(masterKey), other, new Uint8Array(masterKey)],
+      transit: undefined,
+    });
+  });
+
+  test('a management service stands in for the current one', () => {
+    const env = { ...whole, ...kms, CUSTOS_MASTER_KEY: undefined, CUSTOS_PREVIOUS_MASTER_KEYS: otherHex };
+    expect(readServeConfig({}, env).masterKeys).toEqual({
+      local: [other],
+      transit: { url: 'https://kms.acme.example', key: 'custos', token: 's.token' },
+    });
+    expect(readKeysConfig(env)).toEqual({
+      databaseUrl: whole.DATABASE_URL,
+      masterKeys: readServeConfig({}, env).masterKeys,
+    });
+  });
+
+  test.each([
+    [
+      { CUSTOS_MASTER_KEY: undefined },
+      [expect.stringMatching(/^CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE or CUSTOS_KMS_URL is missing: /)],
+    ],
+    [kms, ['of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL several are set; keep one']],
+    [
+      { CUSTOS_MASTER_KEY: undefined, CUSTOS_KMS_URL: 'kms.acme.example' },
+      [
+        'CUSTOS_KMS_KEY is missing: the name of the key at CUSTOS_KMS_URL that wraps',
+        'CUSTOS_KMS_TOKEN is missing: what CUSTOS_KMS_URL knows this server by',
+        'CUSTOS_KMS_URL must be an http(s) URL without query, not `kms.acme.example`',
+      ],
+    ],
+    [
+      { CUSTOS_PREVIOUS_MASTER_KEYS: `${otherHex},c2hvcnQ=` },
+      ['CUSTOS_PREVIOUS_MASTER_KEYS must be 32 bytes in hex or base64; it holds 5'],
+    ],
+  ])('%j is told', (change, faults) => {
+    expect(faultsOf({ ...whole, ...change })).toEqual(faults);
+  });
+
+  test('a fault repeats neither a key nor a token', () => {
+    const env = {
+      ...whole,
+      ...kms,
+      CUSTOS_KMS_URL: 'nonsense',
+      CUSTOS_PREVIOUS_MASTER_KEYS: `${otherHex}ff`,
+    };
+    const told = faultsOf(env).join('\n');
+    expect(told).toContain('CUSTOS_PREVIOUS_MASTER_KEYS');
+    for (const secret of [otherHex, masterKeyHex, 's.token']) expect(told).not.toContain(secret);
+  });
 });
 
 test('a key that is not the certificate’s is noticed at the start', () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Kysely } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { ApiError } from '../../errors.ts';
 import type { PolicyAction, PolicyFacts, SetCandidate } from '../../policy/action.ts';
@@ -18,6 +19,8 @@ interface Kept {
 }
 
 const MAX_KEPT_POLICIES = 1000;
+/** Values that one query asks a condition set for. */
+const MAX_ASKED = 500;
 const compiled = new LRUCache<string, Kept>({ max: MAX_KEPT_POLICIES });
 
 /**
@@ -89,18 +92,36 @@ async function findMembers(
     .where('app_id', '=', app.id)
     .executeTakeFirst();
   if (set === undefined) return undefined;
-  const members = new Set<string>();
-  for (const candidate of candidates) {
-    const item = await database
+  const held = {
+    any: await valuesHeld(database, conditionSetId, 'value_lower', candidates),
+    exact: await valuesHeld(database, conditionSetId, 'value', candidates),
+  };
+  const isHeld = ({ texts, ignoreCase }: SetCandidate): boolean =>
+    texts.some((text) => (ignoreCase ? held.any : held.exact).has(text));
+  return new Set(candidates.filter(isHeld).map(setCandidateKey));
+}
+
+/** Those of the candidates' texts that the set holds in this column; batches of a transaction may ask for many. */
+async function valuesHeld(
+  database: Kysely<Tables>,
+  conditionSetId: string,
+  column: 'value' | 'value_lower',
+  candidates: readonly SetCandidate[],
+): Promise<ReadonlySet<string>> {
+  const texts = candidates.flatMap((candidate) =>
+    candidate.ignoreCase === (column === 'value_lower') ? candidate.texts : [],
+  );
+  const held = new Set<string>();
+  for (let at = 0; at < texts.length; at += MAX_ASKED) {
+    const rows = await database
       .selectFrom('condition_set_items')
-      .select('id')
+      .select(({ ref }) => ref(column).as('text'))
       .where('condition_set_id', '=', conditionSetId)
-      .where(candidate.ignoreCase ? 'value_lower' : 'value', 'in', candidate.texts)
-      .limit(1)
-      .executeTakeFirst();
-    if (item !== undefined) members.add(setCandidateKey(candidate));
+      .where(column, 'in', texts.slice(at, at + MAX_ASKED))
+      .execute();
+    for (const { text } of rows) held.add(text);
   }
-  return members;
+  return held;
 }
 
 function denial({ diagnostics }: EnforceContext, decision: PolicyDecision): ApiError {

@@ -181,9 +181,9 @@ test('cursors and limits that are none are refused', async () => {
   }
 });
 
-test('1 to 100 values of 1 to 1024 characters are taken', async () => {
+test('1 to 100 values of 1 to 512 characters are taken', async () => {
   const path = await makeSet();
-  const longest = 'a'.repeat(1024);
+  const longest = 'a'.repeat(512);
   const hundred = [longest, ...Array.from({ length: 99 }, (_, index) => `v${index}`)];
   for (const operation of ['addConditionSetItems', 'replaceConditionSetItems'] as const) {
     for (const body of [
@@ -206,4 +206,18 @@ test('1 to 100 values of 1 to 1024 characters are taken', async () => {
     const { body } = await call(sandbox, operation, { path, body: asItems(hundred) });
     expect(valuesOf(body)).toEqual(hundred);
   }
+});
+
+test('text that no column can hold is refused, and located', async () => {
+  const path = await makeSet(['a']);
+  const message = 'must be text without U+0000 and halves of surrogate pairs';
+  for (const value of ['a\0b', '\ud83d', 'a\udc00']) {
+    for (const operation of ['addConditionSetItems', 'replaceConditionSetItems'] as const) {
+      expect(await refusal(sandbox, operation, { path, body: asItems(['fine', value]) })).toMatchObject({
+        status: 400,
+        body: { error: `/1/value: ${message}`, code: 'invalid_data' },
+      });
+    }
+  }
+  expect(valuesOf((await list(path)).items)).toEqual(['a']);
 });

@@ -29,7 +29,7 @@ interface Words {
   readonly abi_json?: readonly unknown[];
   readonly typed_data?: RuleInput['conditions'][number]['typed_data'];
   readonly sets?: Readonly<Record<string, readonly string[]>>;
-  readonly totals?: Readonly<Record<string, bigint>>;
+  readonly totals?: Readonly<Record<string, bigint | 'unreadable'>>;
   readonly time?: string;
 }
 

@@ -7,7 +7,7 @@ import type { RuleInput } from '../../../src/policy/compile.ts';
 export interface World {
   readonly nowMs: number;
   readonly sets: Readonly<Record<string, readonly string[]>>;
-  readonly totals: Readonly<Record<string, bigint>>;
+  readonly totals: Readonly<Record<string, bigint | 'unreadable'>>;
 }
 
 type Kind = 'number' | 'decimal' | 'boolean' | 'evm' | 'tron' | 'sui' | 'bytes' | 'text';
@@ -116,7 +116,10 @@ function account(value: SolanaAccount | bigint): Seen {
 function look(condition: Condition, unit: ActionUnit, world: World): Seen {
   const { field_source: source, field } = condition;
   if (source === 'system') return one('number', Math.floor(world.nowMs / 1000));
-  if (source === 'reference') return one('number', world.totals[field.slice('aggregation.'.length)]);
+  if (source === 'reference') {
+    const total = world.totals[field.slice('aggregation.'.length)];
+    return total === 'unreadable' ? total : one('number', total);
+  }
   if (source === 'action_request_body') return lookAtBody(field, unit.requestBody);
   if (unit.undecodable !== undefined) return 'unreadable';
   switch (source) {

@@ -1,0 +1,60 @@
+import { randomBytes } from 'node:crypto';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { describe, expect, test } from 'vitest';
+import { systemEntropy } from '../../src/adapters/entropy.ts';
+import { localMasterKey } from '../../src/adapters/master-key-local.ts';
+import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { rotateSealedKeys } from '../../src/domain/sealed-keys/rotate-sealed-keys.ts';
+import { checkMasterKey } from '../../src/domain/wallets/check-master-key.ts';
+import { databaseKinds } from '../support/databases.ts';
+import { openOperations, type TestOperations } from '../support/run-operations.ts';
+
+// The key of the operations' own vault.
+const former = localMasterKey('test', Buffer.alloc(32, 7), systemEntropy);
+const latter = localMasterKey('latter', randomBytes(32), systemEntropy);
+const both = createMasterKeyVault({ masterKeys: [latter, former], entropy: systemEntropy });
+const onlyLatter = createMasterKeyVault({ masterKeys: [latter], entropy: systemEntropy });
+
+const transactionsOf =
+  ({ database }: TestOperations) =>
+  <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> =>
+    database.orm.em.fork().transactional((em) => work(em as SqlEntityManager));
+
+async function makeWallets(operations: TestOperations, count: number): Promise<void> {
+  const wallets = Array.from({ length: count }, () => ({ chain_type: 'tron' }));
+  expect((await operations.run('createWalletsBatch', { body: { wallets } })).status).toBe(200);
+}
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  test('two rotations at once move every key once, between them', async () => {
+    await using operations = await openOperations(kind);
+    for (let batch = 0; batch < 3; batch += 1) await makeWallets(operations, 80);
+    const inTransaction = transactionsOf(operations);
+    const moved = await Promise.all([1, 2].map(() => rotateSealedKeys(both, inTransaction, () => undefined)));
+    expect(moved[0]! + moved[1]!).toBe(240);
+  });
+
+  test('a key under which somebody still sealed meanwhile goes on being asked for', async () => {
+    await using operations = await openOperations(kind);
+    const inTransaction = transactionsOf(operations);
+    await inTransaction((em) => checkMasterKey(em, operations.services.vault));
+    await makeWallets(operations, 3);
+    // Wallets twice, imports, token keys; with the fifth transaction the rotation forgets earlier keys.
+    let transactions = 0;
+    const moved = await rotateSealedKeys(
+      both,
+      async (work) => {
+        transactions += 1;
+        if (transactions === 5) await makeWallets(operations, 1);
+        return inTransaction(work);
+      },
+      () => undefined,
+    );
+    expect({ moved, transactions }).toEqual({ moved: 3, transactions: 5 });
+    const startWith = (vault: typeof both) => inTransaction((em) => checkMasterKey(em, vault));
+    await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');
+    await startWith(both);
+    expect(await rotateSealedKeys(both, inTransaction, () => undefined)).toBe(1);
+    await startWith(onlyLatter);
+  });
+});

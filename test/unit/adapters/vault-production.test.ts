@@ -1,0 +1,32 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { productionVault } from '../../../src/compose/production-vault.ts';
+
+const binding = { walletId: 'w', appId: 'a', chainType: 'ethereum' };
+const [current, former] = [randomBytes(32), randomBytes(32)];
+const vaultOf = (...local: Uint8Array[]) => productionVault({ local, transit: undefined }, systemEntropy);
+
+test('a key that is current and previous at once is one key', async () => {
+  const before = await vaultOf(former).seal(Buffer.from('secret'), binding);
+  const vault = vaultOf(current, former, current, former);
+  const sealed = await vault.seal(Buffer.from('secret'), binding);
+  expect(sealed.masterKeyId).toBe(vaultOf(current).currentMasterKeyId);
+  for (const each of [before, sealed]) {
+    expect(await vault.withSecret(each, binding, (bytes) => Buffer.from(bytes).toString())).toBe('secret');
+  }
+});
+
+test('keys are named by sixteen digits of their digest and by nothing of themselves', () => {
+  const name = vaultOf(current).currentMasterKeyId;
+  expect(name).toMatch(/^[0-9a-f]{16}$/);
+  expect(name).not.toBe(vaultOf(former).currentMasterKeyId);
+  expect(current.toString('hex')).not.toContain(name);
+});
+
+test('a management service’s key comes before those in memory', () => {
+  const transit = { url: 'http://127.0.0.1:9', key: 'custos', token: 'x' };
+  expect(productionVault({ local: [current], transit }, systemEntropy).currentMasterKeyId).toBe(
+    'transit:custos',
+  );
+});

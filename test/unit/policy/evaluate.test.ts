@@ -1,0 +1,242 @@
+import { parseAbi } from 'viem';
+import { describe, expect, test } from 'vitest';
+import type { PolicyAction, PolicyFacts } from '../../../src/policy/action.ts';
+import { compilePolicy } from '../../../src/policy/compile.ts';
+import { collectLookups, decideFromTrace, evaluatePolicy } from '../../../src/policy/evaluate.ts';
+import { setCandidateKey } from '../../../src/policy/operators.ts';
+
+const alice = '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045';
+const friends = 'friends00000000000000000';
+const amounts = 'amounts00000000000000000';
+const facts: PolicyFacts = { nowMs: 1000, inConditionSet: () => undefined, aggregation: () => undefined };
+
+type Condition = Readonly<Record<string, unknown>>;
+const on = (field: string, operator: string, value: unknown, field_source = 'ethereum_transaction'): Condition => ({
+  field_source,
+  field,
+  operator,
+  value,
+});
+const compile = (chain_type: string, rules: readonly object[]) =>
+  compilePolicy({ id: 'spending', chain_type, rules: rules as never });
+const rule = (id: string, action: string, conditions: readonly Condition[], method = 'wallet_sendCalls') => ({
+  id,
+  name: `the rule ${id}`,
+  method,
+  action,
+  conditions,
+});
+const calls = (...values: bigint[]): PolicyAction => ({
+  method: 'wallet_sendCalls',
+  units: values.map((value, index) => ({
+    label: `call ${index}`,
+    ethereumCall: { to: alice, value, chainId: 1n, data: new Uint8Array() },
+  })),
+});
+
+const mixed = compile('ethereum', [
+  rule('a', 'ALLOW', [on('value', 'lte', '0x64')]),
+  rule('b', 'DENY', [on('to', 'in_condition_set', friends), on('value', 'gt', '50')]),
+  rule('c', 'ALLOW', [], 'personal_sign'),
+]);
+
+test('the trace tells every unit, rule and condition with what was observed', () => {
+  const decision = evaluatePolicy(mixed, calls(100n, 101n), { ...facts, inConditionSet: () => false });
+  const traceOf = (value: string, fits: boolean) => [
+    {
+      rule_id: 'a',
+      rule_name: 'the rule a',
+      action: 'ALLOW',
+      method: 'wallet_sendCalls',
+      conditions: [
+        {
+          ...on('value', 'lte', '0x64'),
+          observed: { state: 'present', values: [value] },
+          result: fits ? 'true' : 'false',
+        },
+      ],
+      matched: fits,
+    },
+    {
+      rule_id: 'b',
+      rule_name: 'the rule b',
+      action: 'DENY',
+      method: 'wallet_sendCalls',
+      conditions: [
+        {
+          ...on('to', 'in_condition_set', friends),
+          observed: { state: 'present', values: [alice.toLowerCase()] },
+          result: 'false',
+        },
+        { ...on('value', 'gt', '50'), observed: { state: 'present', values: [value] }, result: 'true' },
+      ],
+      matched: false,
+    },
+  ];
+  expect(decision).toEqual({
+    allowed: false,
+    policy_id: 'spending',
+    method: 'wallet_sendCalls',
+    units: [
+      { unit: 'call 0', rules: traceOf('100', true), outcome: 'allowed', deciding_rule_id: 'a' },
+      { unit: 'call 1', rules: traceOf('101', false), outcome: 'no_rule_matched', deciding_rule_id: null },
+    ],
+  });
+});
+
+test('a unit tells why it is denied', () => {
+  const outcomeOf = (action: PolicyAction, inSet: boolean) =>
+    evaluatePolicy(mixed, action, { ...facts, inConditionSet: () => inSet }).units.map(
+      ({ outcome, deciding_rule_id }) => [outcome, deciding_rule_id],
+    );
+  expect(outcomeOf(calls(60n), true)).toEqual([['denied_by_rule', 'b']]);
+  expect(outcomeOf(calls(200n), false)).toEqual([['no_rule_matched', null]]);
+  const message = { label: 'message', messageBytes: new Uint8Array() };
+  expect(outcomeOf({ method: 'signMessage', units: [message] }, false)).toEqual([['no_rule_for_method', null]]);
+  expect(outcomeOf({ method: 'personal_sign', units: [message] }, false)).toEqual([['allowed', 'c']]);
+});
+
+describe('decideFromTrace', () => {
+  const trace = evaluatePolicy(mixed, calls(40n, 30n), { ...facts, inConditionSet: () => true });
+
+  test('finds the decision again', () => {
+    expect(trace.allowed).toBe(true);
+    expect(decideFromTrace(trace)).toBe(true);
+    expect(decideFromTrace({ units: [] })).toBe(false);
+  });
+
+  test('looks at the results of conditions and at nothing that was concluded from them', () => {
+    const told = structuredClone(trace) as { units: { outcome: string; rules: { matched: boolean }[] }[] };
+    for (const unit of told.units) {
+      unit.outcome = 'no_rule_matched';
+      for (const one of unit.rules) one.matched = !one.matched;
+    }
+    expect(decideFromTrace(told as never)).toBe(true);
+    const changed = structuredClone(trace) as { units: { rules: { conditions: { result: string }[] }[] }[] };
+    changed.units[1]!.rules[0]!.conditions[0]!.result = 'unknown';
+    expect(decideFromTrace(changed as never)).toBe(false);
+  });
+});
+
+describe('collectLookups', () => {
+  const spelled = (policy: ReturnType<typeof compile>, action: PolicyAction) =>
+    Object.fromEntries(
+      collectLookups(policy, action, 0).conditionSets.map(({ conditionSetId, candidates }) => [
+        conditionSetId,
+        candidates,
+      ]),
+    );
+
+  test('asks for each value of each unit once, under its spellings', () => {
+    const policy = compile('ethereum', [
+      rule('a', 'ALLOW', [on('to', 'in_condition_set', friends), on('value', 'in_condition_set', amounts)]),
+      rule('b', 'DENY', [on('to', 'in_condition_set', friends), on('chain_id', 'in_condition_set', amounts)], '*'),
+      rule('c', 'ALLOW', [on('value', 'in_condition_set', 'other0000000000000000000')], 'eth_signTransaction'),
+      rule('d', 'ALLOW', [on('value', 'lte', '5')]),
+    ]);
+    expect(spelled(policy, calls(255n, 255n, 1n))).toEqual({
+      [friends]: [{ texts: [alice.toLowerCase()], ignoreCase: true }],
+      [amounts]: [
+        { texts: ['255', '0xff'], ignoreCase: true },
+        { texts: ['1', '0x1'], ignoreCase: true },
+      ],
+    });
+  });
+
+  test('names a set of which there is nothing to ask, to see whether it is gone', () => {
+    const policy = compile('ethereum', [rule('a', 'ALLOW', [on('to', 'in_condition_set', friends)])]);
+    const creation = { ...calls(), units: [{ label: 'call' }, { label: 'bytes', undecodable: 'strange' }] };
+    expect(spelled(policy, creation)).toEqual({ [friends]: [] });
+  });
+
+  test('names the totals of the rules that apply, once', () => {
+    const total = (id: string) => on(`aggregation.${id}`, 'lte', '5', 'reference');
+    const policy = compile('ethereum', [
+      rule('a', 'ALLOW', [total('daily'), total('weekly')], 'eth_signTransaction'),
+      rule('b', 'DENY', [total('daily')], '*'),
+      rule('c', 'DENY', [total('other')], 'eth_signUserOperation'),
+    ]);
+    const action = { method: 'eth_signTransaction', units: [{ label: 'transaction' }] };
+    expect(collectLookups(policy, action, 0)).toEqual({ conditionSets: [], aggregationIds: ['daily', 'weekly'] });
+  });
+
+  test('spells a value as its kind may be written in a set', () => {
+    const abi = parseAbi(['function f(int256 delta, bytes proof, string note, bool done)']);
+    const cases: readonly [chain: string, method: string, condition: Condition, unit: object, expected: object][] = [
+      [
+        'tron',
+        'tron_signTransaction',
+        on('TransferContract.to_address', 'in_condition_set', friends, 'tron_transaction'),
+        { tronContract: { type: 'TransferContract', fields: { to_address: '41a614f803b6fd780986a42c78ec9c7f77e6ded13c' } } },
+        {
+          texts: ['41a614f803b6fd780986a42c78ec9c7f77e6ded13c', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'],
+          ignoreCase: false,
+        },
+      ],
+      [
+        'sui',
+        'signTransactionBytes',
+        on('recipient', 'in_condition_set', friends, 'sui_transfer_objects_command'),
+        { suiCommands: [{ name: 'TransferObjects', recipient: '0x0A' }] },
+        { texts: [`0x${'0'.repeat(63)}a`, '0xa'], ignoreCase: true },
+      ],
+      [
+        'xrpl',
+        'xrpl_signTransaction',
+        on('TrustSet.LimitAmount.value', 'in_condition_set', friends, 'xrpl_transaction'),
+        { xrplTransaction: { TransactionType: 'TrustSet', LimitAmount: { value: '010.500' } } },
+        { texts: ['010.500', '10.5'], ignoreCase: false },
+      ],
+      [
+        'xrpl',
+        'xrpl_signTransaction',
+        on('TrustSet.LimitAmount.value', 'in_condition_set', friends, 'xrpl_transaction'),
+        { xrplTransaction: { TransactionType: 'TrustSet', LimitAmount: { value: '100' } } },
+        { texts: ['100'], ignoreCase: false },
+      ],
+      [
+        'solana',
+        'signTransaction',
+        on('programId', 'in_condition_set', friends, 'solana_program_instruction'),
+        { solanaInstruction: { programId: '1'.repeat(32), program: 'system', name: undefined, fields: {} } },
+        { texts: ['1'.repeat(32)], ignoreCase: false },
+      ],
+      [
+        'ethereum',
+        'eth_signTransaction',
+        { ...on('f.delta', 'in_condition_set', friends, 'ethereum_calldata'), abi },
+        // f(-5, 0xab, "", true), by viem's encodeFunctionData.
+        {
+          ethereumCall: {
+            to: undefined,
+            value: 0n,
+            chainId: 1n,
+            data: Buffer.from(
+              '3b4e3a1c' +
+                `${'f'.repeat(63)}b${'80'.padStart(64, '0')}${'c0'.padStart(64, '0')}${'1'.padStart(64, '0')}` +
+                `${'1'.padStart(64, '0')}ab${'0'.repeat(62)}${'0'.repeat(64)}`,
+              'hex',
+            ),
+          },
+        },
+        { texts: ['-5'], ignoreCase: false },
+      ],
+    ];
+    for (const [chain, method, condition, unit, expected] of cases) {
+      const policy = compile(chain, [rule('a', 'ALLOW', [condition], method)]);
+      const action = { method, units: [{ label: 'unit', ...unit }] } as PolicyAction;
+      expect(spelled(policy, action)).toEqual({ [friends]: [expected] });
+    }
+  });
+
+  test('values that are looked up in different ways have different keys', () => {
+    const keys = [
+      { texts: ['1'], ignoreCase: false },
+      { texts: ['1'], ignoreCase: true },
+      { texts: ['1', '0x1'], ignoreCase: true },
+      { texts: ['1,0x1'], ignoreCase: true },
+      { texts: ['1', '0x1'], ignoreCase: false },
+    ].map(setCandidateKey);
+    expect(new Set(keys).size).toBe(5);
+  });
+});
