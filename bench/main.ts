@@ -106,7 +106,7 @@ function printGoals(results: ReadonlyMap<string, CaseResult>): void {
   const busy = Math.max(0, ...[...results.values()].map(({ busyOthers = 0 }) => busyOthers));
   if (busy < TOO_BUSY) return;
   console.log(
-    `NOTE: other processes kept ${busy.toFixed(1)} of ${cpus().length} cores busy. CPU times bear that, figures per second and start-ups do not.`,
+    `NOTE: other processes kept ${busy.toFixed(1)} of ${cpus().length} cores busy. CPU times are then some tenths too high on all sides, figures per second and start-ups mean little.`,
   );
 }
 

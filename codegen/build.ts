@@ -93,7 +93,7 @@ async function bundle(previous: Record | undefined): Promise<void> {
     target: `node${oldestNode}`,
     minifyWhitespace: true,
     minifySyntax: true,
-    keepNames: true,
+    keepNames: false,
     legalComments: 'none',
     logLevel: 'warning',
     banner: { js: banner },

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { acmeApp } from '../../mocks/apps.ts';
 import { systemClock } from '../adapters/clock.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
-import { makeIds } from '../adapters/ids.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { ApiError } from '../errors.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import type { Exchange } from '../http/exchange.ts';
+import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { answerFromExamples, readExamples } from '../mock/answer-from-examples.ts';
 import { packageRoot } from '../package-root.ts';
@@ -25,12 +25,11 @@ export async function startMock(
   const document = JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8'));
   const examples = readExamples(document);
   const check = createResponseCheck({ mode: 'always', validators: responseValidators, log });
-  const requestIds = makeIds(systemEntropy);
   const listening = await listen({
     config,
     log,
     clock: systemClock,
-    newRequestId: () => requestIds.uuid(),
+    newRequestId: requestIdsFrom(systemEntropy),
     transport: { plainHttp: config.plainHttp, trustedProxies: [] },
     tls: certificate,
     adminHost: config.host,

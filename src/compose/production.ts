@@ -12,6 +12,7 @@ import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
 import { defaultRateLimit, type RateLimitOptions } from '../http/rate-limit.ts';
+import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { unitsOf } from '../http/unit-of-work.ts';
@@ -76,7 +77,7 @@ export async function startProduction(
       transport: { plainHttp: false, trustedProxies: config.trustedProxies },
       clock,
       log,
-      newRequestId: () => ids.uuid(),
+      newRequestId: requestIdsFrom(entropy),
       config,
       run,
       authenticate: createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),

@@ -18,6 +18,7 @@ import { createUserTokens } from '../domain/tokens/verify-access-token.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
+import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { unitsOf } from '../http/unit-of-work.ts';
@@ -125,8 +126,17 @@ function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
     prefix: config.prefix,
     diagnostics: true,
   };
-  const requestIds = makeIds(requestEntropy);
-  return { services, clock, restart, newRequestId: () => requestIds.uuid() };
+  let newRequestId = requestIdsFrom(requestEntropy);
+  return {
+    services,
+    clock,
+    // Ids are drawn many at a time: those left over belong to what was before.
+    restart: () => {
+      restart();
+      newRequestId = requestIdsFrom(requestEntropy);
+    },
+    newRequestId: () => newRequestId(),
+  };
 }
 
 /** What the folder remembers, or a beginning; flags win over both. */

