@@ -76,7 +76,8 @@ export interface ServeConfig extends ListenConfig {
   /** Undefined: a trusted proxy ends TLS. */
   tls: { cert: string; key: string } | undefined;
   trustedProxies: readonly string[];
-  /** 32 bytes. */
+  /** Users that an app may make a minute; 0 is no limit of its own. */
+  usersPerMinute: number;
   masterKeys: check.MasterKeySettings;
   responseCheck: ResponseCheck;
 }
@@ -143,6 +144,7 @@ const serveNames = [
   'CUSTOS_PUBLIC_URLS',
   'CUSTOS_PREFIX',
   'CUSTOS_RATE_LIMIT',
+  'CUSTOS_USERS_PER_MINUTE',
   'CUSTOS_RESPONSE_CHECK',
   'CUSTOS_LOG_LEVEL',
   'CUSTOS_SEED',
@@ -182,6 +184,11 @@ export function readServeConfig(
     prefix: check.prefix(faults, 'CUSTOS_PREFIX', env.CUSTOS_PREFIX ?? 'service'),
     publicUrls: check.publicUrls(faults, 'CUSTOS_PUBLIC_URLS', check.items(env.CUSTOS_PUBLIC_URLS)),
     rateLimit: check.rateLimit(faults, 'CUSTOS_RATE_LIMIT', env.CUSTOS_RATE_LIMIT ?? '100'),
+    // The one limit with a published number.
+    usersPerMinute: check.count(faults, 'CUSTOS_USERS_PER_MINUTE', env.CUSTOS_USERS_PER_MINUTE ?? '240', {
+      least: 0,
+      most: 1_000_000,
+    }),
     logLevel: check.oneOf(faults, 'CUSTOS_LOG_LEVEL', env.CUSTOS_LOG_LEVEL ?? 'info', logLevels),
     tls: check.tls(faults, env, trustedProxies.length > 0),
     trustedProxies,

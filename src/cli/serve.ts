@@ -21,6 +21,7 @@ Settings (environment):
   CUSTOS_ADMIN_PORT        its port, or off                                                 9464
   CUSTOS_DATABASE_POOL     connections to the database                                      10
   CUSTOS_RATE_LIMIT        requests per second and burst for each app; 0 is no limit        100/200
+  CUSTOS_USERS_PER_MINUTE  users that each app may make a minute; 0 is no limit of its own  240
   CUSTOS_RESPONSE_CHECK    check answers against the document: off, sampled, always         sampled
   CUSTOS_PREFIX            the clients' own word for service                                service
   CUSTOS_LOG_LEVEL         debug, info, warn, error, silent                                 info

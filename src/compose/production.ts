@@ -11,7 +11,7 @@ import { createUserTokens } from '../domain/tokens/verify-access-token.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
-import { defaultRateLimit, type RateLimitOptions } from '../http/rate-limit.ts';
+import { type RateLimitOptions, rateLimitOfApp } from '../http/rate-limit.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
@@ -110,10 +110,9 @@ async function requireMigrated(database: Database): Promise<void> {
 }
 
 function rateLimitOf(
-  { rateLimit }: ServeConfig,
+  { rateLimit, usersPerMinute }: ServeConfig,
   pool: NonNullable<RateLimitOptions['postgres']>['pool'],
 ): RateLimitOptions | undefined {
   if (rateLimit === undefined) return undefined;
-  const { perSecond: points, burst } = rateLimit;
-  return { ...defaultRateLimit, points, burst, postgres: { pool } };
+  return { ...rateLimitOfApp(rateLimit, usersPerMinute), postgres: { pool } };
 }

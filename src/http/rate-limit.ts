@@ -36,16 +36,28 @@ export interface PostgresPool {
   query(statement: { text: string; values?: unknown[]; name?: string }): Promise<unknown>;
 }
 
-/** CHOICE: only user creation has a published number; the rest is ours. */
-export const defaultRateLimit: RateLimitOptions = {
-  points: 100,
-  durationSeconds: 1,
-  burst: 200,
-  operations: {
-    createUser: { points: 240, durationSeconds: 60 },
-    batchCreateUsers: { points: 240, durationSeconds: 60, sharedWith: 'createUser', costOf: usersInBatch },
-  },
-};
+/**
+ * Limits of an app: requests per second with a burst, and users made a minute, single or in batches.
+ * A user limit of 0 leaves user creation under the general limit alone.
+ */
+export function rateLimitOfApp(
+  { perSecond, burst }: { perSecond: number; burst: number },
+  usersPerMinute: number,
+): RateLimitOptions {
+  const users = { points: usersPerMinute, durationSeconds: 60 };
+  return {
+    points: perSecond,
+    durationSeconds: 1,
+    burst,
+    operations:
+      usersPerMinute === 0
+        ? {}
+        : {
+            createUser: users,
+            batchCreateUsers: { ...users, sharedWith: 'createUser', costOf: usersInBatch },
+          },
+  };
+}
 
 const MAX_BATCH = 20;
 

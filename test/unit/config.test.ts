@@ -59,6 +59,7 @@ test('a whole environment makes a frozen config', () => {
     prefix: 'service',
     publicUrls: ['https://api.acme.example', 'https://wallets.acme.example'],
     rateLimit: { perSecond: 100, burst: 200 },
+    usersPerMinute: 240,
     logLevel: 'info',
     tls: {
       cert: expect.stringContaining('BEGIN CERTIFICATE'),

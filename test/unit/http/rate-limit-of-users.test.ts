@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Exchange } from '../../../src/http/exchange.ts';
-import { createRateLimit, defaultRateLimit } from '../../../src/http/rate-limit.ts';
+import { createRateLimit, rateLimitOfApp } from '../../../src/http/rate-limit.ts';
 
-const many = { ...defaultRateLimit, points: 10_000 };
+const many = rateLimitOfApp({ perSecond: 10_000, burst: 10_000 }, 240);
 
 function request(id: string, body: unknown): Exchange {
   const rawBody = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
