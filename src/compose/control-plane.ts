@@ -7,6 +7,7 @@ import type { Mount } from '../http/app.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
 import { createResponseCheck } from '../http/response-check.ts';
+import type { JobRunner } from '../jobs/runner.ts';
 import type { ControlContext, MovableClock } from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
 import { operations } from '../sandbox/generated/operations.ts';
@@ -22,17 +23,19 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly database: Database;
   readonly apps: AppDirectory;
   readonly reset: () => Promise<void>;
+  readonly jobs: Pick<JobRunner, 'settle'>;
 }
 
 /** The control plane under `/_sandbox/`, through the same pipeline as every other request. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<Mount> {
-  const { services, clock, database, apps, reset } = options;
+  const { services, clock, database, apps, reset, jobs } = options;
   const context: ControlContext = {
     clock,
     entropy: services.entropy,
     ids: services.ids,
     jwks: services.jwks,
     reset,
+    settle: () => jobs.settle(),
     read: (work) => work(database.orm.em.fork()),
     async changeApps(work) {
       const changed = await database.orm.em.fork().transactional((em) => work(em as SqlEntityManager));

@@ -15,12 +15,14 @@ import { type RateLimitOptions, rateLimitOfApp } from '../http/rate-limit.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
-import { unitsOf } from '../http/unit-of-work.ts';
+import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
+import { startJobs } from '../jobs/runner.ts';
 import type { Log, Services } from '../services.ts';
 import { StartError } from '../start-error.ts';
 import { pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { postgresPool } from '../storage/postgres-dialect.ts';
+import { makeJobs } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
 import { productionVault } from './production-vault.ts';
 import { requireMasterKey } from './require-master-key.ts';
@@ -57,14 +59,16 @@ export async function startProduction(
   });
   // Requests are counted in the same database, on connections of their own: they must not wait for the work.
   const counters = postgresPool({ connectionString: config.databaseUrl, max: 2 }, onConnectionError);
+  const openUnit = unitsOf(database);
+  const jobs = startJobs(makeJobs({ services, inUnit: inUnitOf(openUnit) }), log);
   const closeAll = async (): Promise<void> => {
+    await jobs.stop();
     await Promise.all([database.close(), counters.end()]);
   };
   try {
     await requireMigrated(database);
     await requireMasterKey(database, vault, 'start with the master key that they were made with');
     const apps = createAppDirectory(database.orm, clock);
-    const openUnit = unitsOf(database);
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
     const run = createRunOperation({
       services,

@@ -21,11 +21,13 @@ import { createAuthenticate } from '../http/authenticate.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
-import { unitsOf } from '../http/unit-of-work.ts';
+import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
+import { startJobs } from '../jobs/runner.ts';
 import type { Log, Services } from '../services.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { resetDatabase } from '../storage/reset-database.ts';
 import { controlPlane } from './control-plane.ts';
+import { makeJobs } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { requireMasterKey } from './require-master-key.ts';
@@ -60,6 +62,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });
   const run = createRunOperation({ services, registry, openUnit, idempotency: answerOnce('sqlite'), check });
+  const jobs = startJobs(makeJobs({ services, inUnit: inUnitOf(openUnit) }), log);
 
   const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
   const reset = async (): Promise<void> => {
@@ -78,7 +81,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       'bring back its `sandbox.json`, or begin with an empty folder',
     );
     await ensureSeeds(seeds);
-    const control = await controlPlane({ ...http, config, services, clock, database, apps, reset });
+    const control = await controlPlane({ ...http, config, services, clock, database, apps, reset, jobs });
     const listening = await listen({
       ...http,
       config,
@@ -102,10 +105,12 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       reset,
       async close() {
         await listening.close();
+        await jobs.stop();
         await database.close();
       },
     };
   } catch (error) {
+    await jobs.stop();
     await database.close();
     throw error;
   }

@@ -35,6 +35,20 @@ export function unitsOf(database: UnitSource): OpenUnit {
   };
 }
 
+/** Runs work that belongs to no request in a transaction of its own, committed when the work resolves. */
+export function inUnitOf(openUnit: OpenUnit) {
+  return async <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> => {
+    const unit = await openUnit(true);
+    try {
+      const result = await work(unit.em);
+      await unit.commit();
+      return result;
+    } finally {
+      await unit.rollback();
+    }
+  };
+}
+
 // 23505 unique violation, 40001 serialization failure, 40P01 deadlock (PostgreSQL, Appendix A), and SQLite's own.
 const collisions = new Set([
   '23505',

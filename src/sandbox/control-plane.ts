@@ -20,6 +20,8 @@ export interface ControlContext {
   readonly jwks: JwksSource;
   /** Empties the state and makes the seeds again, the clock and a seeded entropy included. */
   reset(): Promise<void>;
+  /** Does everything that is due at the present of the clock. */
+  settle(): Promise<void>;
   read<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
   /** In one transaction, after which nothing cached about apps is believed. */
   changeApps<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;

@@ -1,3 +1,4 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import type { PolicyAction, PolicyFacts } from '../../policy/action.ts';
@@ -152,4 +153,20 @@ async function recordEntries(
       })),
     )
     .execute();
+}
+
+/** Deletes what has left the window of its aggregation, which never changes; returns how many records. */
+export async function dropStaleRecords(em: SqlEntityManager, nowMs: number): Promise<number> {
+  const database = em.getKysely<Tables>();
+  const aggregations = await database.selectFrom('aggregations').select(['id', 'window_seconds']).execute();
+  let dropped = 0;
+  for (const { id, window_seconds: windowSeconds } of aggregations) {
+    const { numDeletedRows } = await database
+      .deleteFrom('aggregation_records')
+      .where('aggregation_id', '=', id)
+      .where('recorded_at_ms', '<=', nowMs - windowSeconds * MS_PER_SECOND)
+      .executeTakeFirst();
+    dropped += Number(numDeletedRows);
+  }
+  return dropped;
 }

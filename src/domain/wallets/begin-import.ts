@@ -1,3 +1,4 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import { hpkeRecipientFromSeed } from '../../crypto/hpke.ts';
 import { invalidField } from '../../errors.ts';
 import type { InitWalletImportRequest, WalletInitImportResponse } from '../../generated/schemas.ts';
@@ -57,4 +58,14 @@ export async function beginImport(
     seed.fill(0);
     privateKeyBytes.fill(0);
   }
+}
+
+/** Forgets imports that nobody finished in time; returns how many. */
+export async function dropExpiredImports(em: SqlEntityManager, nowMs: number): Promise<number> {
+  const { numDeletedRows } = await em
+    .getKysely<Tables>()
+    .deleteFrom('wallet_imports')
+    .where('expires_at_ms', '<=', nowMs)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }

@@ -5,7 +5,7 @@ import type { Handler } from '../control-plane.ts';
 // 9999-12-31T23:59:59.999Z, the last instant that the contract's formats can write.
 const lastMs = 253_402_300_799_999;
 
-export const setClock: Handler<'setClock'> = async ({ body }, { clock }) => {
+export const setClock: Handler<'setClock'> = async ({ body }, { clock, settle }) => {
   const { now_ms: nowMs = clock.now(), advance_ms: advanceMs = 0, frozen } = body;
   const wantedMs = nowMs + advanceMs;
   if (wantedMs < 0 || wantedMs > lastMs) {
@@ -15,5 +15,6 @@ export const setClock: Handler<'setClock'> = async ({ body }, { clock }) => {
   if (advanceMs !== 0) clock.advance(advanceMs);
   if (frozen === true) clock.freeze();
   if (frozen === false) clock.resume();
+  await settle();
   return clockView(clock);
 };

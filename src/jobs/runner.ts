@@ -1,0 +1,83 @@
+import type { Log } from '../services.ts';
+
+/** Work that is done beside the requests. */
+export interface Job {
+  readonly name: string;
+  /** How long it rests when it found nothing more to do, ms of the machine's time. */
+  readonly everyMs: number;
+  /**
+   * Does one bounded batch, in transactions of its own. Several processes may run the same job at once: it claims
+   * what it works on. True when there is more to do at once.
+   */
+  run(): Promise<boolean>;
+}
+
+export interface JobRunner {
+  /** Runs a job as soon as it rests; for whoever just left it something to do. */
+  wake(name: string): void;
+  /** Runs every job until none finds more to do: after the clock was moved, what is due has happened. */
+  settle(): Promise<void>;
+  /** Finishes the batches that have begun and begins no other. */
+  stop(): Promise<void>;
+}
+
+/** Begins to run the jobs, each in a loop of its own so that a slow one delays nobody. */
+export function startJobs(jobs: readonly Job[], log: Log): JobRunner {
+  const loops = new Map(jobs.map((job) => [job.name, startLoop(job, log)]));
+  return {
+    wake: (name) => loops.get(name)?.wake(),
+    async settle() {
+      // One job may leave another something to do, so the last round is one in which nobody did anything.
+      for (let worked = true; worked; ) {
+        worked = false;
+        for (const loop of loops.values()) worked = (await loop.drain()) || worked;
+      }
+    },
+    async stop() {
+      await Promise.all([...loops.values()].map((loop) => loop.stop()));
+    },
+  };
+}
+
+function startLoop(job: Job, log: Log) {
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
+  // Every batch waits for the one before: a job never runs beside itself in one process.
+  let last: Promise<unknown> = Promise.resolve();
+
+  const batch = (): Promise<boolean> => {
+    const next = last.then(async () => {
+      if (isStopped) return false;
+      try {
+        return await job.run();
+      } catch (err) {
+        log.error({ err, job: job.name }, 'a job failed; it is tried again');
+        return false;
+      }
+    });
+    last = next;
+    return next;
+  };
+  const rest = (delayMs: number): void => {
+    clearTimeout(timer);
+    if (!isStopped) timer = setTimeout(turn, delayMs).unref();
+  };
+  const turn = (): void => {
+    void batch().then((hasMore) => rest(hasMore ? 0 : job.everyMs));
+  };
+
+  rest(job.everyMs);
+  return {
+    wake: () => rest(0),
+    async drain() {
+      let worked = false;
+      while (await batch()) worked = true;
+      return worked;
+    },
+    async stop() {
+      isStopped = true;
+      clearTimeout(timer);
+      await last;
+    },
+  };
+}

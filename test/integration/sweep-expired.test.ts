@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createAggregation } from '../../src/domain/aggregations/change-aggregation.ts';
+import { openRunningTotals } from '../../src/domain/aggregations/running-totals.ts';
+import { answerOnce } from '../../src/domain/idempotency/answer-once.ts';
+import { beginImport } from '../../src/domain/wallets/begin-import.ts';
+import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
+import { sweepExpired } from '../../src/jobs/sweep-expired.ts';
+import type { PolicyAction } from '../../src/policy/action.ts';
+import type { Tables } from '../../src/storage/entities.ts';
+import { resetDatabase } from '../../src/storage/reset-database.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
+import { inTransaction, services, startMs } from './contexts.ts';
+
+const hourMs = 3_600_000;
+const oneEther: PolicyAction = {
+  method: 'eth_signTransaction',
+  units: [{ label: 'transaction', ethereumCall: { chainId: 1n, to: undefined, value: 10n ** 18n, data: new Uint8Array() } }],
+};
+
+describe.each(databaseKinds)('%s', (kind) => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await openTestDatabase(kind);
+  });
+  afterAll(() => database.close());
+  beforeEach(() => resetDatabase(database));
+
+  async function rows(): Promise<Record<string, number>> {
+    const tables = ['idempotency_records', 'wallet_imports', 'aggregation_records'] as const;
+    const counts: Record<string, number> = {};
+    for (const table of tables) {
+      const { count } = await database.orm.em
+        .fork()
+        .getKysely<Tables>()
+        .selectFrom(table)
+        .select(({ fn }) => fn.countAll().as('count'))
+        .executeTakeFirstOrThrow();
+      counts[table] = Number(count);
+    }
+    return counts;
+  }
+
+  const sweepAt = (nowMs: number) =>
+    sweepExpired({
+      services: { ...services, clock: { now: () => nowMs } },
+      inUnit: inUnitOf(unitsOf(database)),
+    }).run();
+
+  test('a day later nothing is left that no request can need, and until then everything is', async () => {
+    await inTransaction(database, async (context) => {
+      await createAggregation(context, {
+        name: 'Ether sent in an hour',
+        method: 'eth_signTransaction',
+        metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
+        window: { type: 'rolling', seconds: 3600 },
+      });
+      await (await openRunningTotals(context, 'wallet', oneEther)).record();
+      await beginImport(context, {
+        address: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94',
+        chain_type: 'ethereum',
+        entropy_type: 'private-key',
+        encryption_type: 'HPKE',
+      });
+      const use = { appId: 'acme', key: 'first', fingerprint: 'f', nowMs: startMs };
+      await answerOnce(kind).keep(context.em, use, { status: 200, text: '{}' });
+    });
+    const everything = { idempotency_records: 1, wallet_imports: 1, aggregation_records: 1 };
+
+    await sweepAt(startMs + hourMs - 1);
+    expect(await rows()).toEqual(everything);
+    await sweepAt(startMs + hourMs);
+    expect(await rows()).toEqual({ idempotency_records: 1, wallet_imports: 0, aggregation_records: 0 });
+    await sweepAt(startMs + 24 * hourMs);
+    expect(await rows()).toEqual({ idempotency_records: 0, wallet_imports: 0, aggregation_records: 0 });
+  });
+});

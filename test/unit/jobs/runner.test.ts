@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest';
+import { silentLog } from '../../../src/adapters/log.ts';
+import { type Job, startJobs } from '../../../src/jobs/runner.ts';
+
+/** A job that has this much to do, one piece at a time. */
+function pile(name: string, size: number, done: string[], everyMs = 3_600_000): Job & { add(): void } {
+  let left = size;
+  return {
+    name,
+    everyMs,
+    add: () => {
+      left += 1;
+    },
+    async run() {
+      if (left === 0) return false;
+      left -= 1;
+      done.push(name);
+      return left > 0;
+    },
+  };
+}
+
+test('settling does everything that is due, what one job leaves to another included', async () => {
+  const done: string[] = [];
+  const second = pile('second', 0, done);
+  const first: Job = { ...pile('first', 2, done), name: 'first' };
+  const feeding: Job = {
+    ...first,
+    async run() {
+      const before = done.length;
+      const hasMore = await first.run();
+      if (done.length > before) second.add();
+      return hasMore;
+    },
+  };
+  // The fed one comes first in the list, so that only a second round reaches it.
+  const jobs = startJobs([second, feeding], silentLog);
+  await jobs.settle();
+  await jobs.stop();
+  expect(done.sort()).toEqual(['first', 'first', 'second', 'second']);
+});
+
+test('a job that fails is tried again, and the others go on', async () => {
+  const done: string[] = [];
+  let fails = 1;
+  const shaky: Job = {
+    name: 'shaky',
+    everyMs: 3_600_000,
+    async run() {
+      if (fails-- > 0) throw new Error('the network is down');
+      done.push('shaky');
+      return false;
+    },
+  };
+  const jobs = startJobs([shaky, pile('steady', 1, done)], silentLog);
+  await jobs.settle();
+  await jobs.settle();
+  await jobs.stop();
+  expect(done).toEqual(['steady', 'shaky']);
+});
+
+test('a job never runs beside itself, however often it is woken', async () => {
+  let running = 0;
+  let most = 0;
+  const job: Job = {
+    name: 'slow',
+    everyMs: 1,
+    async run() {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      running -= 1;
+      return false;
+    },
+  };
+  const jobs = startJobs([job], silentLog);
+  for (let round = 0; round < 5; round += 1) {
+    jobs.wake('slow');
+    await Promise.all([jobs.settle(), jobs.settle()]);
+  }
+  await jobs.stop();
+  expect(most).toBe(1);
+});
+
+test('stopping waits for the batch that has begun and begins no other', async () => {
+  const done: string[] = [];
+  let finish = (): void => undefined;
+  const begun = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const jobs = startJobs(
+    [
+      {
+        name: 'long',
+        everyMs: 0,
+        async run() {
+          done.push('begun');
+          await begun;
+          done.push('finished');
+          return true;
+        },
+      },
+    ],
+    silentLog,
+  );
+  while (done.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  const stopped = jobs.stop();
+  finish();
+  await stopped;
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  expect(done).toEqual(['begun', 'finished']);
+});
