@@ -68,6 +68,148 @@ export interface JwksSource {
   keys(url: string, isKidUnknown?: boolean): Promise<readonly Record<string, unknown>[]>;
 }
 
+/** Where a broadcast transaction stands, as the chain tells it. */
+export type ChainStatus =
+  /** Known to the chain and not in a block yet. */
+  | { readonly kind: 'pending' }
+  /** In a block, its effects are there; `isFinal` when no reorganization can take it back. */
+  | ({ readonly kind: 'included'; readonly isFinal: boolean } & Inclusion)
+  /** In a block, but only its fee was taken. */
+  | ({ readonly kind: 'reverted'; readonly isFinal: boolean; readonly reason: string } & Inclusion)
+  /** Another transaction of the same account took its nonce. */
+  | { readonly kind: 'replaced'; readonly byHash: string | undefined }
+  /** The chain does not know it: never arrived, dropped, or its blockhash is too old to count. */
+  | { readonly kind: 'unknown'; readonly isExpired: boolean };
+
+/** Where and at what price a transaction came into a block. */
+export interface Inclusion {
+  readonly blockNumber: bigint;
+  /** Unix seconds. */
+  readonly blockTimestampSeconds: number;
+  /** In the smallest unit of the native asset. */
+  readonly feePaid: bigint;
+}
+
+/** What a chain said to signed bytes. A node that cannot be reached rejects instead. */
+export type BroadcastOutcome =
+  /** Taken now or known already: the same bytes may be sent again at any time. */
+  | { readonly isAccepted: true; readonly hash: string }
+  | { readonly isAccepted: false; readonly reason: BroadcastRefusal; readonly message: string };
+
+export type BroadcastRefusal =
+  | 'insufficient_funds'
+  /** The nonce or blockhash has been used or is too old: these bytes can never be taken. */
+  | 'stale'
+  /** The fee is too low to be taken now, or to replace what is pending. */
+  | 'underpriced'
+  /** Running it fails; only chains that run before they take say this. */
+  | 'reverts'
+  | 'invalid';
+
+/** What a dry run of a transaction found. */
+export type Simulation =
+  | { readonly succeeds: true /** Gas (EVM) or compute units (Solana). */; readonly units: bigint }
+  | { readonly succeeds: false; readonly reason: BroadcastRefusal; readonly message: string };
+
+/** A movement of one asset that a chain saw, of whoever sent it. */
+export interface ChainTransfer {
+  readonly hash: string;
+  readonly sender: string;
+  readonly recipient: string;
+  /** Contract (EVM) or mint (Solana); null is the native asset. */
+  readonly tokenAddress: string | null;
+  readonly rawAmount: bigint;
+  readonly blockNumber: bigint;
+  readonly blockTimestampSeconds: number;
+  /** Grows with every transfer on the chain; a page begins below a position. */
+  readonly position: string;
+}
+
+/** One chain, as far as every kind of chain can be asked. Addresses are as the chain type writes them. */
+export interface Chain {
+  readonly caip2: string;
+  /** Raw amounts in the order of `tokenAddresses`; null is the native asset; an unknown token holds 0. */
+  balances(address: string, tokenAddresses: readonly (string | null)[]): Promise<readonly bigint[]>;
+  broadcast(signedBytes: Uint8Array): Promise<BroadcastOutcome>;
+  /** `signedBytes` tells its account and nonce or blockhash, which decide whether it can still come. */
+  statusOf(hash: string, signedBytes: Uint8Array): Promise<ChainStatus>;
+  /** Transfers from or to an address, newest first; undefined where the chain keeps no such list (plain JSON-RPC). */
+  transfersOf?(query: TransferQuery): Promise<readonly ChainTransfer[]>;
+}
+
+export interface TransferQuery {
+  readonly address: string;
+  readonly tokenAddresses: readonly (string | null)[];
+  /** Only transfers before this one. */
+  readonly beforePosition: string | undefined;
+  readonly limit: number;
+}
+
+/** A chain whose id is `eip155:…`. */
+export interface EvmChain extends Chain {
+  readonly kind: 'evm';
+  readonly chainId: bigint;
+  /** The next nonce of the account, those in the pool counted. */
+  nonce(address: string): Promise<bigint>;
+  /** Wei per gas. `maxPriorityFeePerGas` is undefined on a chain before EIP-1559. */
+  fees(): Promise<{ readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined }>;
+  /** Runs a call on the newest state without keeping its effects; `units` is an estimate of the gas limit. */
+  simulate(call: EvmCall): Promise<Simulation>;
+  /** Read-only call: the bytes that the contract returns; empty when there is no contract. */
+  read(call: { readonly to: string; readonly data: Uint8Array }): Promise<Uint8Array>;
+}
+
+export interface EvmCall {
+  readonly from: string;
+  /** Undefined makes a contract. */
+  readonly to: string | undefined;
+  readonly value: bigint;
+  readonly data: Uint8Array;
+  /** Delegations that come with the transaction (EIP-7702), signed. */
+  readonly authorizationList?: readonly unknown[];
+}
+
+/** A chain whose id is `solana:…`. */
+export interface SolanaChain extends Chain {
+  readonly kind: 'solana';
+  latestBlockhash(): Promise<{ readonly blockhash: string; readonly lastValidBlockHeight: bigint }>;
+  /** `transactionBytes` need not be signed. */
+  simulate(transactionBytes: Uint8Array): Promise<Simulation>;
+  /** The token accounts of an owner, by mint. */
+  tokenAccounts(
+    owner: string,
+    mint: string,
+  ): Promise<readonly { readonly address: string; readonly rawAmount: bigint }[]>;
+  /** Lamports that an account of this size must hold to be kept. */
+  rentExemption(sizeBytes: number): Promise<bigint>;
+}
+
+/** A chain whose id is `tron:…`. */
+export interface TronChain extends Chain {
+  readonly kind: 'tron';
+  /** What a new transaction refers to: 2 and 8 bytes in hex. */
+  referenceBlock(): Promise<{ readonly refBlockBytes: string; readonly refBlockHash: string }>;
+}
+
+/** A chain of which only what all chains have is asked. */
+export interface PlainChain extends Chain {
+  readonly kind: 'plain';
+}
+
+export type AnyChain = EvmChain | SolanaChain | TronChain | PlainChain;
+
+/** Every chain that this server can ask. */
+export interface Chains {
+  /** Undefined where no such chain is configured. */
+  find(caip2: string): AnyChain | undefined;
+}
+
+/** What assets are worth. */
+export interface Prices {
+  /** Decimal strings of US dollars for one unit, by lower-case symbol; what has no price is left out. */
+  inUsd(symbols: readonly string[]): Promise<ReadonlyMap<string, string>>;
+}
+
 /** The ports that differ between compositions. Everything else is the same code everywhere. */
 export interface Services {
   readonly clock: Clock;
@@ -76,6 +218,8 @@ export interface Services {
   readonly vault: KeyVault;
   readonly log: Log;
   readonly jwks: JwksSource;
+  readonly chains: Chains;
+  readonly prices: Prices;
   /** Refusals of authorization signatures carry `data` that explains them. */
   readonly diagnostics: boolean;
   /** The word that stands for `service` on the wire. Tokens are signed with it inside, so they need it in time. */
@@ -109,6 +253,14 @@ export interface OperationContext extends Services {
   readonly nowMs: number;
   readonly requestId: string;
   readonly proof: RequestProof;
+  /**
+   * Runs work once the request's transaction is committed and before it is answered: what goes out into the world,
+   * such as a broadcast. The work uses units of its own. An ApiError that it throws becomes the answer, the kept one
+   * of an idempotency key included; what was committed stays.
+   */
+  afterCommit(work: () => Promise<void>): void;
+  /** Runs work in a transaction of its own, for what happens after the commit. */
+  inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }
 
 /** Path, query and body of one operation, validated against the contract; query values are coerced, bodies never. */

@@ -1,3 +1,4 @@
+import { noChains, noPrices } from '../adapters/chains-none.ts';
 import { systemClock } from '../adapters/clock.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
@@ -46,6 +47,8 @@ export async function startProduction(
     ids,
     vault,
     jwks,
+    chains: noChains,
+    prices: noPrices,
     log,
     prefix: config.prefix,
     diagnostics: false,

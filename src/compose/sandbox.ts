@@ -1,4 +1,5 @@
 import { acmeApp } from '../../mocks/apps.ts';
+import { noChains, noPrices } from '../adapters/chains-none.ts';
 import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
@@ -127,6 +128,8 @@ function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
     ids: makeIds(entropy),
     vault: sandboxVault(memory.masterKeyHex),
     jwks: createHttpJwks(systemClock),
+    chains: noChains,
+    prices: noPrices,
     log,
     prefix: config.prefix,
     diagnostics: true,

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { acmeApp } from '../../mocks/apps.ts';
 import type { SandboxConfig } from '../config.ts';
@@ -66,6 +67,9 @@ function inTransaction(
       nowMs: services.clock.now(),
       requestId: 'seeds',
       proof: { signatures: [], canonicalPayloads: () => [], expiryMs: undefined, userId: undefined },
+      // INVARIANT: seeds are rows only; nothing of them goes out into the world.
+      afterCommit: () => assert.fail('a seed left something for after the commit'),
+      inUnit: (work) => work(em as SqlEntityManager),
     }),
   );
 }

@@ -26,8 +26,16 @@ export interface Idempotency {
    * Throws `invalid_data` when the key was used with another fingerprint or its first use is still at work.
    */
   begin(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer | undefined>;
-  /** Writes the answer into the transaction of `em`. */
-  keep(em: SqlEntityManager, use: KeyUse, answer: KeptAnswer): Promise<void>;
+  /**
+   * Writes the answer into the transaction of `em`. A refusal leaves an answer that is there alone, unless it
+   * `replaces` the one that the same request has kept.
+   */
+  keep(
+    em: SqlEntityManager,
+    use: KeyUse,
+    answer: KeptAnswer,
+    options?: { readonly replaces: boolean },
+  ): Promise<void>;
   end(use: KeyUse): void;
 }
 

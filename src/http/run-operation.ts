@@ -3,7 +3,7 @@ import type { OperationContext, Services } from '../services.ts';
 import { type Answer, type Exchange, operationOf, type RunOperation } from './exchange.ts';
 import { type Idempotency, isKeptRefusal, type KeptAnswer, type KeyUse, keyUseOf } from './idempotency.ts';
 import type { CheckResponse } from './response-check.ts';
-import { isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
+import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
 
 interface Input {
   readonly path: Record<string, string>;
@@ -72,47 +72,72 @@ async function runIn(
 ): Promise<Answer> {
   const { id, successStatus: status } = operationOf(exchange);
   const handler = (options.registry as Record<string, AnyHandler>)[id]!;
+  const afterCommit: (() => Promise<void>)[] = [];
+  let answer: Answer;
   try {
     const input = { path: exchange.route!.params, query: exchange.query, body: exchange.body };
-    const body = await handler(input, contextOf(unit, exchange, options.services));
+    const body = await handler(input, contextOf(unit, exchange, afterCommit, options));
     options.check(exchange, status, body);
-    const answer = body === undefined ? { status } : { status, text: JSON.stringify(body) };
+    answer = body === undefined ? { status } : { status, text: JSON.stringify(body) };
     if (use !== undefined) await options.idempotency.keep(unit.em, use, { status, text: answer.text });
     await unit.commit();
-    return answer;
   } catch (error) {
     await unit.rollback();
     if (error instanceof ApiError && error.code !== 'internal_error') {
       options.check(exchange, error.status, error.toBody());
-      if (use !== undefined && isKeptRefusal(error)) await keepRefusal(use, error, options);
+      if (use !== undefined && isKeptRefusal(error)) await keepRefusal(use, error, options, false);
     }
+    throw error;
+  }
+  for (const work of afterCommit) await goOut(work, exchange, use, options);
+  return answer;
+}
+
+/** What the handler left for after the commit; its refusal takes the place of the answer that was kept. */
+async function goOut(
+  work: () => Promise<void>,
+  exchange: Exchange,
+  use: KeyUse | undefined,
+  options: RunOptions,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    // Wrapped, so that no collision in it runs the handler again: its work is committed.
+    if (!(error instanceof ApiError)) throw new Error('what follows the commit failed', { cause: error });
+    options.check(exchange, error.status, error.toBody());
+    if (use !== undefined) await keepRefusal(use, error, options, true);
     throw error;
   }
 }
 
-function contextOf(unit: UnitOfWork, exchange: Exchange, services: Services): OperationContext {
+function contextOf(
+  unit: UnitOfWork,
+  exchange: Exchange,
+  afterCommit: (() => Promise<void>)[],
+  options: RunOptions,
+): OperationContext {
   return {
-    ...services,
+    ...options.services,
     app: exchange.app!,
     em: unit.em,
     nowMs: exchange.nowMs,
     requestId: exchange.id,
     proof: exchange.proof!,
+    afterCommit: (work) => void afterCommit.push(work),
+    inUnit: inUnitOf(options.openUnit),
   };
 }
 
-/** In a transaction of its own: the one of the refused work is undone. */
-async function keepRefusal(use: KeyUse, error: ApiError, options: RunOptions): Promise<void> {
-  const unit = await options.openUnit(true);
-  try {
-    await options.idempotency.keep(unit.em, use, {
-      status: error.status,
-      text: JSON.stringify(error.toBody()),
-    });
-    await unit.commit();
-  } finally {
-    await unit.rollback();
-  }
+/** In a transaction of its own: the one of the work is undone, or done already. */
+function keepRefusal(
+  use: KeyUse,
+  error: ApiError,
+  { openUnit, idempotency }: RunOptions,
+  replaces: boolean,
+): Promise<void> {
+  const answer = { status: error.status, text: JSON.stringify(error.toBody()) };
+  return inUnitOf(openUnit)((em) => idempotency.keep(em, use, answer, { replaces }));
 }
 
 function repeat({ status, text }: KeptAnswer): Answer {

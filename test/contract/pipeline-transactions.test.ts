@@ -82,6 +82,62 @@ describe.each(databaseKinds)('on %s', (kind) => {
     return rows.map(({ id }) => id);
   };
 
+  describe('what follows the commit', () => {
+    test('sees what was committed, and the answer waits for it', async () => {
+      let seen: readonly string[] = [];
+      handler = async (input, context) => {
+        context.afterCommit(async () => {
+          seen = await toys();
+          await context.inUnit((em) =>
+            sql`update apps set settings = '{"told":true}' where id = 'bear'`.execute(em.getKysely()),
+          );
+        });
+        return insertToy(input, context);
+      };
+      expect(await create('bear')).toMatchObject({ status: 200, body: { id: 'bear' } });
+      expect(seen).toEqual(['bear']);
+      const rows = await database.orm.em.fork().execute("select settings from apps where id = 'bear'");
+      expect(JSON.stringify(rows)).toContain('told');
+    });
+
+    test('is left out when the transaction is undone', async () => {
+      let isDone = false;
+      handler = async (input, context) => {
+        context.afterCommit(async () => {
+          isDone = true;
+        });
+        await insertToy(input, context);
+        throw new ApiError('invalid_state', 'The bear is asleep.');
+      };
+      expect(await create('bear')).toMatchObject({ status: 400 });
+      expect(isDone).toBe(false);
+    });
+
+    test('can refuse: the refusal is the answer and the one of every repetition, and the work stays', async () => {
+      handler = async (input, context) => {
+        context.afterCommit(async () => {
+          throw new ApiError('invalid_state', 'Nobody wants the bear.');
+        });
+        return insertToy(input, context);
+      };
+      const refused = { status: 400, body: { error: 'Nobody wants the bear.', code: 'invalid_state' } };
+      expect(await create('bear', { key: 'k' })).toMatchObject(refused);
+      expect(await create('bear', { key: 'k' })).toMatchObject(refused);
+      expect({ runs, toys: await toys() }).toEqual({ runs: 1, toys: ['bear'] });
+    });
+
+    test('never runs the handler again, even when it collides with another transaction', async () => {
+      handler = async (input, context) => {
+        context.afterCommit(async () => {
+          throw Object.assign(new Error('duplicate'), { code: '23505' });
+        });
+        return insertToy(input, context);
+      };
+      expect(await create('bear')).toMatchObject({ status: 500 });
+      expect({ runs, toys: await toys() }).toEqual({ runs: 1, toys: ['bear'] });
+    });
+  });
+
   describe('one transaction around one handler', () => {
     test('is committed before the answer is sent', async () => {
       expect(await create('bear')).toMatchObject({ status: 200, body: { id: 'bear' } });

@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { noChains, noPrices } from '../../src/adapters/chains-none.ts';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
@@ -21,6 +23,8 @@ export const services: Services = {
   }),
   log: silent,
   jwks: { keys: () => Promise.reject(new Error('no network')) },
+  chains: noChains,
+  prices: noPrices,
   diagnostics: false,
   prefix: 'service',
 };
@@ -34,6 +38,8 @@ export function contextOf(em: SqlEntityManager, appId: string, nowMs = startMs):
     nowMs,
     requestId: 'test',
     proof: { signatures: [], canonicalPayloads: () => [], expiryMs: undefined, userId: undefined },
+    afterCommit: () => assert.fail('nothing is done after this commit'),
+    inUnit: (work) => work(em),
   };
 }
 

@@ -1,3 +1,4 @@
+import { noChains, noPrices } from '../../src/adapters/chains-none.ts';
 import { seededEntropy, systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { silentLog } from '../../src/adapters/log.ts';
@@ -14,6 +15,7 @@ import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext, Services } from '../../src/services.ts';
+import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
 
 /** The operations of one app on a database of its own, without the network in between. */
@@ -54,6 +56,8 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
     }),
     log: silentLog,
     jwks: { keys: async () => [] },
+    chains: noChains,
+    prices: noPrices,
     diagnostics: true,
     prefix: 'service',
   };
@@ -95,7 +99,7 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
         return { status: error.status, body: error.toBody() } as RunAnswer<typeof id>;
       }
     },
-    context: (em) => ({ ...services, em, app, nowMs, requestId: 'test', proof }),
+    context: (em) => ({ ...services, em, app, nowMs, requestId: 'test', proof, ...afterCommitOf(database) }),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   };
 }

@@ -99,7 +99,12 @@ async function findKept(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer |
   return { status: record.status, text: record.answer ?? undefined };
 }
 
-async function keep(em: SqlEntityManager, use: KeyUse, { status, text }: KeptAnswer): Promise<void> {
+async function keep(
+  em: SqlEntityManager,
+  use: KeyUse,
+  { status, text }: KeptAnswer,
+  { replaces } = { replaces: false },
+): Promise<void> {
   const kept = {
     fingerprint: use.fingerprint,
     status,
@@ -114,7 +119,7 @@ async function keep(em: SqlEntityManager, use: KeyUse, { status, text }: KeptAns
     // of the key, so another process may have done the work by now: that answer stays.
     .onConflict((conflict) => {
       const replaced = conflict.columns(['app_id', 'key']).doUpdateSet(kept);
-      return status < 400
+      return status < 400 || replaces
         ? replaced
         : replaced.where('idempotency_records.created_at_ms', '<=', use.nowMs - LIFETIME_MS);
     })

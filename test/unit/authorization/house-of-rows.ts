@@ -1,4 +1,5 @@
 import { createPrivateKey, sign } from 'node:crypto';
+import { noChains, noPrices } from '../../../src/adapters/chains-none.ts';
 import { adjustableClock } from '../../../src/adapters/clock.ts';
 import { seededEntropy } from '../../../src/adapters/entropy.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
@@ -10,6 +11,7 @@ import { createApp } from '../../../src/domain/apps/create-app.ts';
 import type { AppSettings } from '../../../src/domain/apps/find-app.ts';
 import { createUser } from '../../../src/domain/users/create-user.ts';
 import type { OperationContext, Services } from '../../../src/services.ts';
+import { afterCommitOf } from '../../support/after-commit.ts';
 import { type DatabaseKind, openTestDatabase } from '../../support/databases.ts';
 
 export const startMs = 1_763_719_200_000;
@@ -42,6 +44,8 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
     }),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     jwks: createHttpJwks(clock),
+    chains: noChains,
+    prices: noPrices,
     diagnostics: false,
     prefix: 'service',
   };
@@ -57,6 +61,7 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
       const encoder = new TextEncoder();
       const result = await work({
         ...services,
+        ...afterCommitOf(database),
         diagnostics: request.diagnostics ?? false,
         app: request.app ?? acme,
         em,

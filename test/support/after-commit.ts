@@ -1,0 +1,19 @@
+import { inUnitOf, type UnitSource, unitsOf } from '../../src/http/unit-of-work.ts';
+import type { OperationContext } from '../../src/services.ts';
+
+/**
+ * What a context needs beside its unit of work, for tests that call verbs without the pipeline. `finish` does what
+ * the verb left for after its commit.
+ */
+export function afterCommitOf(
+  database: UnitSource,
+): Pick<OperationContext, 'afterCommit' | 'inUnit'> & { finish(): Promise<void> } {
+  const left: (() => Promise<void>)[] = [];
+  return {
+    afterCommit: (work) => void left.push(work),
+    inUnit: inUnitOf(unitsOf(database)),
+    async finish() {
+      for (const work of left.splice(0)) await work();
+    },
+  };
+}
