@@ -9,6 +9,7 @@ import { sqlite } from './cases/sqlite.ts';
 import { startUp } from './cases/start-up.ts';
 import { stateless } from './cases/stateless.ts';
 import { stored } from './cases/stored.ts';
+import { users } from './cases/users.ts';
 
 /** Every case by its name on the command line, in the order in which they run. */
 export const cases: Readonly<Record<string, BenchCase>> = {
@@ -19,6 +20,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   sqlite,
   postgres,
   growth,
+  users,
   https,
   'event-loop': eventLoop,
   processes,

@@ -1,5 +1,6 @@
 import { _ } from 'ajv';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { dispatchByTag } from './dispatch-by-tag.ts';
 import { ContractError, type Document, type Schema, schemaName, subschemas } from './document.ts';
 import { formats } from './formats.ts';
 import { emittedKeywords } from './supported-keywords.ts';
@@ -43,15 +44,18 @@ function componentsChangedByClosing(document: Document): Set<string> {
   return changed;
 }
 
-type ComponentId = (name: string, openness: Openness) => string;
+interface Compiled {
+  readonly document: Document;
+  readonly componentId: (name: string, openness: Openness) => string;
+}
 
 /** A contract schema as Ajv compiles it: local references become ids, words for readers are dropped. */
-function toAjvSchema(schema: Schema, openness: Openness, componentId: ComponentId): Record<string, unknown> {
-  if (schema.$ref !== undefined) return { $ref: componentId(schemaName(schema.$ref), openness) };
-  const inner = (subschema: Schema): Record<string, unknown> => toAjvSchema(subschema, openness, componentId);
+function toAjvSchema(schema: Schema, openness: Openness, compiled: Compiled): Record<string, unknown> {
+  if (schema.$ref !== undefined) return { $ref: compiled.componentId(schemaName(schema.$ref), openness) };
+  const inner = (subschema: Schema): Record<string, unknown> => toAjvSchema(subschema, openness, compiled);
   const out: Record<string, unknown> = {};
   for (const [keyword, value] of Object.entries(schema)) {
-    if (emittedKeywords.has(keyword)) out[keyword] = value;
+    if (emittedKeywords.has(keyword) && keyword !== 'anyOf') out[keyword] = value;
   }
   if (schema.properties !== undefined) {
     const properties = Object.entries(schema.properties);
@@ -63,7 +67,10 @@ function toAjvSchema(schema: Schema, openness: Openness, componentId: ComponentI
   }
   if (schema.items !== undefined) out.items = inner(schema.items);
   if (schema.oneOf !== undefined) out.oneOf = schema.oneOf.map(inner);
-  if (schema.anyOf !== undefined) out.anyOf = schema.anyOf.map(inner);
+  // What we send fits one branch, so looking at its tag first is quicker; of what we accept every branch tells its fault.
+  if (schema.anyOf !== undefined && openness === 'closed') {
+    Object.assign(out, dispatchByTag(schema.anyOf, compiled.document, inner));
+  } else if (schema.anyOf !== undefined) out.anyOf = schema.anyOf.map(inner);
   // Ajv takes no mapping: our branches tell themselves apart by a `const` or `enum` of the tag.
   if (schema.discriminator !== undefined) {
     out.discriminator = { propertyName: schema.discriminator.propertyName };
@@ -98,11 +105,11 @@ function ajvOfOurDialect(coerceTypes: false | 'array'): Ajv2020 {
  */
 export function schemaCompiler(document: Document, { coerce }: { coerce: boolean }): SchemaCompiler {
   const changed = componentsChangedByClosing(document);
-  const componentId: ComponentId = (name, openness) =>
+  const componentId = (name: string, openness: Openness): string =>
     openness === 'closed' && changed.has(name) ? `${name}-closed` : name;
   const ajv = ajvOfOurDialect(coerce ? 'array' : false);
   const register = (id: string, schema: Schema, openness: Openness): void => {
-    ajv.addSchema({ $id: id, ...toAjvSchema(schema, openness, componentId) }, id);
+    ajv.addSchema({ $id: id, ...toAjvSchema(schema, openness, { document, componentId }) }, id);
   };
   for (const [name, schema] of Object.entries(document.components.schemas)) {
     register(name, schema, 'as-written');

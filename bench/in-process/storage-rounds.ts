@@ -52,7 +52,12 @@ function numberOf(at: number, rows: number): number {
   return 100 + ((at * 7919) % (rows - 100));
 }
 
-async function measureOnce(run: (at: number) => Promise<void> | void, count: number, concurrency: number) {
+/** Does it `count` times, so many at a time. */
+export async function measureOnce(
+  run: (at: number) => Promise<void> | void,
+  count: number,
+  concurrency: number,
+) {
   const startedMs = performance.now();
   const before = process.cpuUsage();
   let at = 0;

@@ -1,0 +1,136 @@
+import { parseArgs } from 'node:util';
+import { systemEntropy } from '../../src/adapters/entropy.ts';
+import { makeIds } from '../../src/adapters/ids.ts';
+import { createUser } from '../../src/domain/users/create-user.ts';
+import { findUser, findUserByAccount, findUserByUsername } from '../../src/domain/users/find-user.ts';
+import { listUsers } from '../../src/domain/users/list-users.ts';
+import { searchUsers } from '../../src/domain/users/search-users.ts';
+import { unitsOf } from '../../src/http/unit-of-work.ts';
+import type { OperationContext } from '../../src/services.ts';
+import { type Database, openDatabase } from '../../src/storage/open-database.ts';
+import { seededUserId, seedUsers } from '../seed-users.ts';
+import { measureOnce, type StorageMeasured, tellParent } from './storage-rounds.ts';
+
+// Our verbs on a database of 1,000 users and on a large one, in turn.
+
+const APP = 'custossandboxapp000000000';
+const NOW_MS = Date.UTC(2026, 0, 2);
+const SMALL = 1000;
+const PAGE = 100;
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    users: { type: 'string', default: '100000' },
+    small: { type: 'string', default: '' },
+    large: { type: 'string', default: '' },
+    kind: { type: 'string', default: 'sqlite' },
+  },
+});
+const isPostgres = values.kind === 'postgres';
+const at = isPostgres ? 8 : 1;
+
+type Work = (context: OperationContext, index: number) => Promise<unknown>;
+let made = 0;
+
+/** How often a round does each, and what: the look-ups go through the two indexes that all fourteen share. */
+const operations: Readonly<Record<string, { count: number; write?: true; work: Work }>> = {
+  get: { count: 2000, work: (context, index) => findUser(context, seededUserId(index)) },
+  'look-up by email': {
+    count: 2000,
+    work: (context, index) =>
+      findUserByAccount(context, { type: 'email', subject: `user-${index}@example.com` }),
+  },
+  'look-up by custom id': {
+    count: 2000,
+    work: (context, index) => findUserByAccount(context, { type: 'custom_auth', subject: `user-${index}` }),
+  },
+  'look-up by name': {
+    count: 2000,
+    work: (context, index) =>
+      findUserByUsername(context, { type: 'github_oauth', username: `user-${index}` }),
+  },
+  'search, whole text': {
+    count: 1000,
+    work: (context, index) => searchUsers(context, { searchTerm: `user-${index}@example.com` }),
+  },
+  // Every user of the large database matches: what counts is that a page is read and not all of them.
+  'search, beginning': { count: 100, work: (context) => searchUsers(context, { searchTerm: 'user-' }) },
+  'first page of 100': { count: 400, work: (context) => listUsers(context, { limit: PAGE }) },
+  'later page of 100': {
+    count: 400,
+    work: (context, index) =>
+      listUsers(context, { limit: PAGE, cursor: seededUserId(Math.max(index, PAGE)) }),
+  },
+  create: {
+    count: 300,
+    write: true,
+    work: (context) => {
+      made += 1;
+      return createUser(context, {
+        linked_accounts: [
+          { type: 'email', address: `made-${made}@example.com` },
+          { type: 'custom_auth', custom_user_id: `made-${made}` },
+        ],
+      });
+    },
+  },
+};
+
+async function openSeeded(place: string, count: number): Promise<Database> {
+  const database = await openDatabase(
+    isPostgres ? { kind: 'postgres', url: place, poolSize: at } : { kind: 'sqlite', file: place },
+  );
+  await seedUsers(database, {
+    appId: APP,
+    count,
+    tell: (seeded) => {
+      if (seeded % 50_000 === 0) tellParent(`seeded ${seeded} of ${count} users`);
+    },
+  });
+  if (isPostgres) await database.orm.em.fork().execute('vacuum analyze');
+  return database;
+}
+
+function runnerOn(database: Database, users: number) {
+  const openUnit = unitsOf(database);
+  const ids = makeIds(systemEntropy);
+  return async (name: string, turn: number): Promise<void> => {
+    const { work, write = false } = operations[name]!;
+    const unit = await openUnit(write);
+    const context = {
+      em: unit.em,
+      app: { id: APP, name: '' },
+      nowMs: NOW_MS + turn,
+      ids,
+      entropy: systemEntropy,
+    } as unknown as OperationContext;
+    const result = await work(context, (turn * 7919) % users);
+    if (result === undefined) throw new Error(`${name} found nothing`);
+    await unit.commit();
+  };
+}
+
+const small = await openSeeded(values.small, SMALL);
+const large = await openSeeded(values.large, Number(values.users));
+const subjects = { small: runnerOn(small, SMALL), large: runnerOn(large, Number(values.users)) };
+const measured = new Map<string, StorageMeasured>();
+for (let round = 0; round <= Number(values.rounds); round += 1) {
+  for (const [operation, { count }] of Object.entries(operations)) {
+    for (const [subject, run] of Object.entries(subjects)) {
+      tellParent(
+        round === 0 ? `warming up ${subject}, ${operation}` : `round ${round}: ${subject}, ${operation}`,
+      );
+      const found = await measureOnce((turn) => run(operation, turn), count, at);
+      if (round === 0) continue;
+      const key = `${subject} ${operation}`;
+      const entry = measured.get(key) ?? { subject, operation, cpuMicroseconds: [], perSecond: [] };
+      entry.cpuMicroseconds.push(found.cpuMicroseconds);
+      entry.perSecond.push(found.perSecond);
+      measured.set(key, entry);
+    }
+  }
+}
+await Promise.all([small.close(), large.close()]);
+process.send?.([...measured.values()]);
+process.disconnect?.();
