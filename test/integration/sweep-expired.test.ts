@@ -14,7 +14,12 @@ import { inTransaction, services, startMs } from './contexts.ts';
 const hourMs = 3_600_000;
 const oneEther: PolicyAction = {
   method: 'eth_signTransaction',
-  units: [{ label: 'transaction', ethereumCall: { chainId: 1n, to: undefined, value: 10n ** 18n, data: new Uint8Array() } }],
+  units: [
+    {
+      label: 'transaction',
+      ethereumCall: { chainId: 1n, to: undefined, value: 10n ** 18n, data: new Uint8Array() },
+    },
+  ],
 };
 
 describe.each(databaseKinds)('%s', (kind) => {
