@@ -16,10 +16,11 @@ interface CachedDocument {
 
 /**
  * Key sets over HTTP. A document is kept for an hour; an unknown key id has it fetched anew, at most twice a minute.
- * While the issuer cannot be reached, the document known from before goes on to be used.
+ * While the issuer cannot be reached, the document known from before goes on to be used, and it is asked twice a minute.
  */
 export function createHttpJwks(clock: Clock): JwksSource {
   const documents = new LRUCache<string, CachedDocument>({ max: MAX_DOCUMENTS });
+  const failedAtMs = new LRUCache<string, number>({ max: MAX_DOCUMENTS });
   const underWay = new Map<string, Promise<CachedDocument>>();
 
   const fetchOnce = (url: string): Promise<CachedDocument> => {
@@ -39,21 +40,29 @@ export function createHttpJwks(clock: Clock): JwksSource {
   return {
     async keys(url, isKidUnknown = false) {
       const known = documents.get(url);
-      if (known !== undefined && isFresh(known, clock.now(), isKidUnknown)) return known.keys;
+      if (known !== undefined) {
+        const isFailing = isWithin(COOLDOWN_MS, failedAtMs.get(url), clock.now());
+        if (isFailing || isFresh(known, clock.now(), isKidUnknown)) return known.keys;
+      }
       try {
         return (await fetchOnce(url)).keys;
       } catch (error) {
-        if (known !== undefined) return known.keys;
-        throw error;
+        if (known === undefined) throw error;
+        // Whoever comes next does not wait for the same silence again.
+        failedAtMs.set(url, clock.now());
+        return known.keys;
       }
     },
   };
 }
 
-// A clock that was set back makes an age negative: such a document is not fresh.
 function isFresh({ fetchedAtMs }: CachedDocument, nowMs: number, isKidUnknown: boolean): boolean {
-  const ageMs = nowMs - fetchedAtMs;
-  return ageMs >= 0 && ageMs < (isKidUnknown ? COOLDOWN_MS : FRESH_MS);
+  return isWithin(isKidUnknown ? COOLDOWN_MS : FRESH_MS, fetchedAtMs, nowMs);
+}
+
+// A clock that was set back makes an age negative: that is not within.
+function isWithin(durationMs: number, sinceMs: number | undefined, nowMs: number): boolean {
+  return sinceMs !== undefined && nowMs >= sinceMs && nowMs - sinceMs < durationMs;
 }
 
 async function fetchKeys(url: string): Promise<Jwk[]> {
