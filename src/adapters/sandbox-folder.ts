@@ -12,6 +12,8 @@ export interface SandboxMemory {
   masterKeyHex: string;
   /** How often a sandbox was started on this folder. */
   starts: number;
+  /** Names the log of events; drawn anew whenever it is emptied. */
+  eventLog: string;
 }
 
 const memoryFile = 'sandbox.json';
@@ -53,4 +55,9 @@ export function rememberSandbox(folder: string, memory: SandboxMemory): void {
 /** A new master key in hex. */
 export function drawMasterKeyHex(entropy: Entropy): string {
   return Buffer.from(entropy.bytes(32)).toString('hex');
+}
+
+/** A new name for a log of events. It is no secret: it tells one log from the next, also under a seed. */
+export function drawEventLogName(entropy: Entropy): string {
+  return Buffer.from(entropy.bytes(4)).toString('hex');
 }

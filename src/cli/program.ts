@@ -4,12 +4,15 @@ import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config.ts';
 import { packageRoot } from '../package-root.ts';
 import { appsCommand } from './apps.ts';
+import { eventsCommand } from './events.ts';
 import { keysCommand } from './keys.ts';
+import { listenCommand } from './listen.ts';
 import { migrateCommand } from './migrate.ts';
 import { mockCommand } from './mock.ts';
 import { sandboxCommand } from './sandbox.ts';
 import { serveCommand } from './serve.ts';
 import { sigCommand } from './sig-explain.ts';
+import { triggerCommand } from './trigger.ts';
 
 /** 0: done. 1: it was tried and failed. 2: it was called wrongly and nothing was tried. */
 export type ExitCode = 0 | 1 | 2;
@@ -43,6 +46,9 @@ function makeProgram(): Command {
   const commands = [
     sandboxCommand(),
     mockCommand(),
+    listenCommand(),
+    triggerCommand(),
+    eventsCommand(),
     serveCommand(),
     migrateCommand(),
     appsCommand(),
@@ -58,6 +64,8 @@ const helpTail = `
 Examples:
   $ custos sandbox                     a whole server on https://127.0.0.1:4010, in memory
   $ custos sandbox --data ./custos     the same, kept in a folder
+  $ custos listen --forward-to http://127.0.0.1:3000/hook
+                                       its events, signed, as they happen
   $ custos mock                        answers from the document's examples, without state
   $ custos serve                       the production server, configured by the environment
 

@@ -4,6 +4,7 @@ import type { SandboxConfig } from '../config.ts';
 import type { AppDirectory } from '../domain/apps/app-directory.ts';
 import { ApiError } from '../errors.ts';
 import type { Mount } from '../http/app.ts';
+import { createBrand } from '../http/brand.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
 import { createResponseCheck } from '../http/response-check.ts';
@@ -15,30 +16,43 @@ import { requestValidators } from '../sandbox/generated/request-validators.js';
 import { responseValidators } from '../sandbox/generated/response-validators.js';
 import type { Services } from '../services.ts';
 import type { Database } from '../storage/open-database.ts';
+import { eventContract } from './event-contract.ts';
+import type { EventLog } from './event-log.ts';
 
 interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' | 'newRequestId'> {
-  readonly config: Pick<SandboxConfig, 'host' | 'publicUrls'>;
+  readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix'>;
+  /** The app that the sandbox began with. */
+  readonly appId: string;
   readonly services: Services;
   readonly clock: MovableClock;
   readonly database: Database;
   readonly apps: AppDirectory;
   readonly reset: () => Promise<void>;
   readonly jobs: Pick<JobRunner, 'settle'>;
+  readonly eventLog: EventLog;
+  /** Aborted when the server is about to stop. */
+  readonly stopping: AbortSignal;
 }
 
 /** The control plane under `/_sandbox/`, through the same pipeline as every other request. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<Mount> {
-  const { services, clock, database, apps, reset, jobs } = options;
-  const context: ControlContext = {
+  const { services, clock, database, apps, reset, jobs, appId, eventLog } = options;
+  const change: ControlContext['change'] = (work) =>
+    database.orm.em.fork().transactional((em) => work(em as SqlEntityManager));
+  const context: Omit<ControlContext, 'signal'> = {
     clock,
+    appId,
+    events: eventContract(createBrand(options.config.prefix)),
+    eventLog: () => eventLog.name(),
     entropy: services.entropy,
     ids: services.ids,
     jwks: services.jwks,
     reset,
     settle: () => jobs.settle(),
     read: (work) => work(database.orm.em.fork()),
+    change,
     async changeApps(work) {
-      const changed = await database.orm.em.fork().transactional((em) => work(em as SqlEntityManager));
+      const changed = await change(work);
       apps.announceChange();
       return changed;
     },
@@ -53,12 +67,20 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     async run(exchange) {
       const { operation, params } = exchange.route!;
       const input = { path: params, query: exchange.query, body: exchange.body };
-      const body = await runControlOperation(operation.id, input, context);
+      const signal = AbortSignal.any([options.stopping, goneSignal(exchange)]);
+      const body = await runControlOperation(operation.id, input, { ...context, signal });
       check(exchange, operation.successStatus, body);
       return { status: operation.successStatus, body };
     },
   });
   return { prefix: '/_sandbox/', handle };
+}
+
+/** Aborted when the connection closes before the answer is written. */
+function goneSignal({ response }: Exchange): AbortSignal {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  return gone.signal;
 }
 
 const nobody = { id: '', name: '' };

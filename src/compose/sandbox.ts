@@ -6,6 +6,7 @@ import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import {
   databaseOf,
+  drawEventLogName,
   drawMasterKeyHex,
   recallSandbox,
   rememberSandbox,
@@ -28,6 +29,7 @@ import type { Log, Services } from '../services.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { resetDatabase } from '../storage/reset-database.ts';
 import { controlPlane } from './control-plane.ts';
+import { openEventLog } from './event-log.ts';
 import { makeJobs } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
@@ -65,14 +67,17 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const run = createRunOperation({ services, registry, openUnit, idempotency: answerOnce('sqlite'), check });
   const jobs = startJobs(makeJobs({ services, inUnit: inUnitOf(openUnit) }), log);
 
+  const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
   const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
   const reset = async (): Promise<void> => {
     await resetDatabase(database);
     clock.reset();
     restart();
     await plantSeeds(seeds);
+    eventLog.beginAnew();
     apps.announceChange();
   };
+  const stopping = new AbortController();
   const transport = { plainHttp: config.plainHttp, trustedProxies: [] };
   const http = { transport, clock, log, newRequestId };
   try {
@@ -82,7 +87,12 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       'bring back its `sandbox.json`, or begin with an empty folder',
     );
     await ensureSeeds(seeds);
-    const control = await controlPlane({ ...http, config, services, clock, database, apps, reset, jobs });
+    const control = await controlPlane({
+      ...http,
+      ...{ config, services, clock, database, apps, reset, jobs, appId: memory.appId },
+      eventLog,
+      stopping: stopping.signal,
+    });
     const listening = await listen({
       ...http,
       config,
@@ -105,6 +115,8 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       database,
       reset,
       async close() {
+        // Answers that are held back until something happens are given now.
+        stopping.abort();
         await listening.close();
         await jobs.stop();
         await database.close();
@@ -156,6 +168,7 @@ function recall(config: SandboxConfig): SandboxMemory {
     appSecret: config.appSecret ?? kept?.appSecret ?? acmeApp.secret,
     masterKeyHex: kept?.masterKeyHex ?? drawMasterKeyHex(systemEntropy),
     starts: (kept?.starts ?? 0) + 1,
+    eventLog: kept?.eventLog ?? drawEventLogName(systemEntropy),
   };
   if (folder !== undefined) rememberSandbox(folder, memory);
   return memory;

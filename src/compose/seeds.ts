@@ -7,6 +7,7 @@ import { checkAppSettings } from '../domain/apps/app-settings.ts';
 import { createApp } from '../domain/apps/create-app.ts';
 import { type AppSettings, getApp } from '../domain/apps/find-app.ts';
 import { rotateAppSecret, updateApp } from '../domain/apps/update-app.ts';
+import { dropEvents } from '../domain/events/list-events.ts';
 import type { OperationContext, Services } from '../services.ts';
 import type { Database } from '../storage/open-database.ts';
 import { plantSeedData } from './seed-data.ts';
@@ -34,6 +35,8 @@ export function plantSeeds(seeds: Seeds): Promise<void> {
       }),
     });
     if (seeds.config.seedData) await plantSeedData(context);
+    // CHOICE: seeds are how the world was before anybody listened; nobody is told of them.
+    await dropEvents(context.em);
   });
 }
 

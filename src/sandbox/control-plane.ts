@@ -12,8 +12,32 @@ export interface MovableClock extends Clock {
   resume(): void;
 }
 
+/** The contract's events. Payloads are in the contract's words unless said otherwise. */
+export interface EventContract {
+  types(): Promise<readonly string[]>;
+  /** A type, or a pattern of types, out of the words of the brand. */
+  readType(type: string): string;
+  /** What to say about a type, or a pattern of types, that is none. */
+  unknownType(type: string): Promise<string>;
+  /** The contract's own example, in the words of the brand. */
+  example(type: string): Promise<unknown>;
+  /** A payload out of the words of the brand. */
+  read(payload: unknown): unknown;
+  /** A stored payload in the words of the brand, as it is delivered. */
+  write(payload: string): unknown;
+  /** Where a payload breaks the contract, if it does. */
+  fault(type: string, payload: unknown): Promise<{ pointer: string; message: string } | undefined>;
+}
+
 /** What a caller of the control plane can reach. */
 export interface ControlContext {
+  /** The app that the sandbox began with. */
+  readonly appId: string;
+  readonly events: EventContract;
+  /** Names the log of events; a new name means that all that was in it is gone. */
+  eventLog(): string;
+  /** Aborted when the caller has gone or the server stops: an answer must not be held back any longer. */
+  readonly signal: AbortSignal;
   readonly clock: MovableClock;
   readonly entropy: Entropy;
   readonly ids: Ids;
@@ -23,6 +47,8 @@ export interface ControlContext {
   /** Does everything that is due at the present of the clock. */
   settle(): Promise<void>;
   read<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
+  /** In one transaction. */
+  change<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
   /** In one transaction, after which nothing cached about apps is believed. */
   changeApps<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }

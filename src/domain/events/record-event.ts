@@ -12,19 +12,22 @@ export type EventContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'
  *
  * @param type one of the contract's webhooks, `wallet.archived` for instance.
  * @param payload the webhook's fields besides `type`.
+ * @returns the event's id, which every delivery carries as `webhook-id`.
  * @throws AssertionError when the contract has no such event or the payload is not what it says: our bug.
  */
-export async function recordEvent(context: EventContext, type: string, payload: object): Promise<void> {
+export async function recordEvent(context: EventContext, type: string, payload: object): Promise<string> {
   const body = { type, ...payload };
   await assertKeepsContract(type, body);
+  const id = `msg_${context.ids.cuid2()}`;
   await insertEvent(context.em, {
-    id: `msg_${context.ids.cuid2()}`,
+    id,
     app_id: context.app.id,
     type,
     payload: JSON.stringify(body),
     resource_id: resourceOf(body),
     created_at_ms: context.nowMs,
   });
+  return id;
 }
 
 type NewEvent = Omit<Selectable<Tables['outbox_events']>, 'sequence'>;

@@ -66,11 +66,11 @@ async function refresh(
   return changed;
 }
 
-function recordChange(
+async function recordChange(
   context: OperationContext,
   event: 'user.linked_account' | 'user.updated_account',
   user: StoredUser,
   account: StoredAccount,
 ): Promise<void> {
-  return recordEvent(context, event, { user: userView(user), account: linkedAccountView(account) });
+  await recordEvent(context, event, { user: userView(user), account: linkedAccountView(account) });
 }

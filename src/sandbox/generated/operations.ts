@@ -45,6 +45,36 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxApps;
   };
+  /** List events, or wait for the next */
+  listEvents: {
+    path: {};
+    query: {
+      /** Where to begin: `start`, `now`, the id of an event, or the `cursor` of an answer. Left out: `start`. */
+      after?: string | undefined;
+      /** Only events of this type; `wallet.*` stands for all that begin so, `*` for all. Repeat it for several. */
+      type?: string[] | undefined;
+      /** Only events of this app. */
+      app_id?: string | undefined;
+      /** Only events that hold this value: `path=value`. The path is names joined by dots, or a JSON pointer. The value is a text, or anything else as JSON. Repeat it for several, which must all hold. */
+      where?: string[] | undefined;
+      /** How many events to answer at most. Left out, 100. */
+      limit?: number | undefined;
+      /** How long to wait for an event when there is none, in milliseconds of the machine's time. */
+      wait_ms?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxEvents;
+  };
+  /** Let an event happen again */
+  replayEvent: {
+    path: {
+      /** Id of the event. */
+      event_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxEvent;
+  };
   /** Go back to the seeds */
   resetSandbox: {
     path: {};
@@ -58,6 +88,13 @@ export interface Operations {
     query: {};
     body: schemas.SetSandboxClockRequest;
     response: schemas.SandboxClock;
+  };
+  /** Make an event */
+  triggerEvent: {
+    path: {};
+    query: {};
+    body: schemas.TriggerSandboxEventRequest;
+    response: schemas.SandboxEvent;
   };
 }
 
@@ -148,6 +185,32 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  listEvents: {
+    id: "listEvents",
+    method: "GET",
+    path: "/_sandbox/events",
+    tag: "events",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  replayEvent: {
+    id: "replayEvent",
+    method: "POST",
+    path: "/_sandbox/events/{event_id}/replay",
+    tag: "events",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   resetSandbox: {
     id: "resetSandbox",
     method: "POST",
@@ -166,6 +229,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "PUT",
     path: "/_sandbox/clock",
     tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  triggerEvent: {
+    id: "triggerEvent",
+    method: "POST",
+    path: "/_sandbox/events",
+    tag: "events",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,

@@ -4,8 +4,11 @@ import { configureUser } from '../handlers/configureUser.ts';
 import { createApp } from '../handlers/createApp.ts';
 import { getClock } from '../handlers/getClock.ts';
 import { listApps } from '../handlers/listApps.ts';
+import { listEvents } from '../handlers/listEvents.ts';
+import { replayEvent } from '../handlers/replayEvent.ts';
 import { resetSandbox } from '../handlers/resetSandbox.ts';
 import { setClock } from '../handlers/setClock.ts';
+import { triggerEvent } from '../handlers/triggerEvent.ts';
 import type { Handler } from '../control-plane.ts';
 import type { OperationId } from './operations.ts';
 
@@ -15,6 +18,9 @@ export const registry: { readonly [Id in OperationId]: Handler<Id> } = {
   createApp,
   getClock,
   listApps,
+  listEvents,
+  replayEvent,
   resetSandbox,
   setClock,
+  triggerEvent,
 };

@@ -60,6 +60,29 @@ export type SandboxClock = {
   frozen: boolean;
 };
 
+export type SandboxEvent = {
+  /** What deliveries carry as `webhook-id`. */
+  id: string;
+  app_id: string;
+  type: string;
+  created_at_ms: number;
+  payload: SandboxEventPayload;
+};
+
+/** The body that an endpoint receives, in the words of the sandbox's brand. */
+export type SandboxEventPayload = {
+  type: string;
+  [key: string]: unknown;
+};
+
+export type SandboxEvents = {
+  data: SandboxEvent[];
+  /** Where this answer ends; to be sent as `after`. */
+  cursor: string;
+  /** The sandbox was reset, or started without the data of before, since the cursor that was sent: these events are the first of the new log. */
+  began_anew: boolean;
+};
+
 /** A second factor. */
 export type SandboxMfaMethod = "sms" | "totp" | "passkey" | "email";
 
@@ -84,4 +107,15 @@ export type SetSandboxClockRequest = {
   advance_ms?: number | undefined;
   /** Whether the clock stands still from now on. */
   frozen?: boolean | undefined;
+};
+
+export type TriggerSandboxEventRequest = {
+  /** One of the contract's webhooks, `wallet.archived` for instance. */
+  type: string;
+  /** The app that the event belongs to. Left out, the sandbox's own. */
+  app_id?: string | undefined;
+  /** Values of the payload by path: names joined by dots, places of a list counted from 0, or a JSON pointer. */
+  set?: { [key: string]: unknown } | undefined;
+  /** The same, written as text: where the example holds a text it stays one, elsewhere it is read as JSON if it is JSON. */
+  set_text?: { [key: string]: string } | undefined;
 };

@@ -1,0 +1,113 @@
+import { Command } from 'commander';
+import type { SandboxEvent } from '../compose/event-feed.ts';
+import { StartError } from '../start-error.ts';
+import { printEvent } from './event-line.ts';
+import {
+  addSandboxClientOptions,
+  collect,
+  collectNames,
+  type SandboxClientFlags,
+  withSandbox,
+  wrongOption,
+} from './sandbox-options.ts';
+
+interface EventsFlags extends SandboxClientFlags {
+  after?: string;
+  app?: string;
+  events?: string[];
+  timeout?: string;
+  where?: string[];
+}
+
+const examples = `
+Examples:
+  $ custos events wait wallet.archived --timeout 5s --where wallet_id=fmfdj6yqly31huorjqzq38zc
+  $ custos events wait 'transaction.*' --after msg_b1n9u2k7c4w8x0a5t6e3r2qz
+  $ custos events list --events 'user.*'
+  $ custos events replay msg_b1n9u2k7c4w8x0a5t6e3r2qz`;
+
+/** `custos events …`: the events of a running sandbox. */
+export function eventsCommand(): Command {
+  const events = new Command('events')
+    .description('list, await and replay the events of a running sandbox')
+    .addHelpText('after', examples);
+  events.addCommand(waitCommand());
+  events.addCommand(listCommand());
+  events.addCommand(replayCommand());
+  return events;
+}
+
+const waitHelp = `
+Prints the first event that fits and ends with 0, or ends with 1 when none came in time. By default any event since the
+sandbox began (or was reset) fits, so that an event that came before the command is not missed; --after now looks
+forward only, and says on standard error when it is ready.
+${examples}`;
+
+function waitCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('wait')
+      .description('wait for an event; the exit code says whether it came')
+      .argument('<type>', 'type of the event, or a pattern such as wallet.*')
+      .option('--timeout <duration>', 'how long to wait: 500ms, 5s, 2m', '10s')
+      .option('--after <place>', 'start, now, or the id of an event', 'start')
+      .option('--where <path=value>', 'a value that the payload must hold; repeatable', collect)
+      .option('--app <id>', 'only events of this app'),
+  )
+    .addHelpText('after', waitHelp)
+    .action(async (type: string, flags: EventsFlags) => {
+      const timeoutMs = readDurationMs('--timeout', flags.timeout ?? '');
+      await withSandbox(flags, async (client) => {
+        const { awaitEvent } = await import('../compose/event-feed.ts');
+        const { after = 'start', app: appId, where } = flags;
+        const query = { after, types: [type], appId, where };
+        const onStart = () =>
+          console.error(after === 'now' ? 'custos: waiting from now on' : 'custos: waiting');
+        const event = await awaitEvent(client, query, { timeoutMs, onStart });
+        if (event === undefined) throw new StartError(`no ${type} came within ${flags.timeout}`);
+        printEvent(event, flags);
+      });
+    });
+}
+
+function listCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('list')
+      .description('print the events so far, oldest first')
+      .option('--events <types>', 'types or patterns, with commas between; repeatable', collectNames)
+      .option('--after <place>', 'start, or the id of an event', 'start')
+      .option('--where <path=value>', 'a value that the payload must hold; repeatable', collect)
+      .option('--app <id>', 'only events of this app'),
+  )
+    .addHelpText('after', examples)
+    .action(async (flags: EventsFlags) => {
+      await withSandbox(flags, async (client) => {
+        const { listFeed } = await import('../compose/event-feed.ts');
+        const { after = 'start', app: appId, events: types, where } = flags;
+        for await (const event of listFeed(client, { after, types, appId, where })) printEvent(event, flags);
+      });
+    });
+}
+
+function replayCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('replay')
+      .description('let an event happen again, under a new id, so that receivers do not drop it as known')
+      .argument('<event-id>', 'id of the event: msg_…'),
+  )
+    .addHelpText('after', examples)
+    .action(async (id: string, flags: EventsFlags) => {
+      await withSandbox(flags, async (client) => {
+        const path = `/events/${encodeURIComponent(id)}/replay`;
+        printEvent(await client.call<SandboxEvent>('POST', path), flags);
+      });
+    });
+}
+
+const unitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
+
+/** Throws ConfigError. */
+function readDurationMs(option: string, text: string): number {
+  const [, digits, unit = 's'] = /^(\d{1,9})(ms|s|m)?$/.exec(text) ?? [];
+  if (digits === undefined) throw wrongOption(`${option} must be a duration such as 500ms, 5s or 2m`);
+  return Number(digits) * unitsMs[unit]!;
+}

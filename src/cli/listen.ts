@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import type { FeedObserver, SandboxEvent } from '../compose/event-feed.ts';
+import type { Forwarded, SignedEvent } from '../compose/forward-event.ts';
+import type { SandboxClient } from '../compose/sandbox-client.ts';
+import { InvalidWebhookSecretError, parseWebhookSecret } from '../crypto/webhook-signature.ts';
+import { eventLine } from './event-line.ts';
+import {
+  addSandboxClientOptions,
+  collectNames,
+  readHttpUrl,
+  type SandboxClientFlags,
+  withSandbox,
+  wrongOption,
+} from './sandbox-options.ts';
+
+interface ListenFlags extends SandboxClientFlags {
+  forwardTo?: string;
+  events?: string[];
+  app?: string;
+  secret?: string;
+  after?: string;
+}
+
+const examples = `
+Each event is signed as webhooks are (webhook-id, webhook-timestamp, webhook-signature and the same as svix-…), with a
+secret that is printed, and posted once: a failed one is printed, not tried again. Events go out one by one, in the
+order in which they happened. When the sandbox restarts or is reset, this goes on with it.
+
+Examples:
+  $ custos listen --forward-to http://127.0.0.1:3000/hook
+  $ custos listen --events 'wallet.*,user.created' --json
+  $ custos listen --forward-to http://127.0.0.1:3000/hook --secret @webhook-secret.txt`;
+
+/** `custos listen`: the events of a running sandbox as they happen. */
+export function listenCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('listen')
+      .description('print the events of a running sandbox as they happen, and forward them')
+      .option('--forward-to <url>', 'endpoint to post the signed events to')
+      .option('--events <types>', 'types or patterns, with commas between; repeatable', collectNames)
+      .option('--app <id>', 'only events of this app')
+      .option('--secret <whsec_…>', 'secret to sign with, or @file (default: a new one)')
+      .option('--after <place>', 'begin at start, now, or after the id of an event', 'now'),
+  )
+    .addHelpText('after', examples)
+    .action(async (flags: ListenFlags) => {
+      const target = flags.forwardTo === undefined ? undefined : readHttpUrl('--forward-to', flags.forwardTo);
+      const given = flags.secret === undefined ? undefined : readSecret(flags.secret);
+      await withSandbox(flags, async (client) => {
+        const { drawWebhookSecret } = await import('../compose/forward-event.ts');
+        await listen(client, { flags, target, secret: given ?? drawWebhookSecret() });
+      });
+    });
+}
+
+interface Listening {
+  readonly flags: ListenFlags;
+  readonly target: URL | undefined;
+  readonly secret: string;
+}
+
+async function listen(client: SandboxClient, listening: Listening): Promise<void> {
+  const { flags, target, secret } = listening;
+  const [{ followFeed }, { forwardEvent, signEvent }] = await Promise.all([
+    import('../compose/event-feed.ts'),
+    import('../compose/forward-event.ts'),
+  ]);
+  const signal = stopSignal();
+  const query = { after: flags.after ?? 'now', types: flags.events, appId: flags.app };
+  const observer = observerOf(client, listening);
+  for await (const event of followFeed(client, query, { signal, observer })) {
+    const signed = signEvent(event, secret);
+    const forwarded = target === undefined ? undefined : await forwardEvent(target, signed, signal);
+    print(flags, event, signed, forwarded);
+  }
+}
+
+function observerOf(client: SandboxClient, { flags, target, secret }: Listening): FeedObserver {
+  return {
+    onStart() {
+      const forwarding = target === undefined ? '' : `, forwarding to ${target}`;
+      const url = client.url();
+      if (flags.json === true) {
+        const forwardTo = target === undefined ? {} : { forward_to: target.href };
+        console.log(JSON.stringify({ msg: 'listening', url, ...forwardTo, secret }));
+      } else console.log(`Listening to ${url}${forwarding}\nSecret ${secret}\n`);
+    },
+    onAway: ({ message }) => console.error(`custos: ${message.split(';')[0]}; waiting for it to come back`),
+    onBack: () => console.error('custos: the sandbox is back'),
+    onBeganAnew: () => console.error('custos: the sandbox began anew; what follows happened since'),
+  };
+}
+
+function print(
+  { json }: ListenFlags,
+  event: SandboxEvent,
+  { headers }: SignedEvent,
+  forwarded: Forwarded | undefined,
+): void {
+  if (json !== true) {
+    console.log(forwarded === undefined ? eventLine(event) : `${eventLine(event)}  ${outcome(forwarded)}`);
+    return;
+  }
+  const { durationMs, ...result } = forwarded ?? { durationMs: 0 };
+  const forward = forwarded === undefined ? {} : { forward: { ...result, duration_ms: durationMs } };
+  console.log(JSON.stringify({ msg: 'event', ...event, headers, ...forward }));
+}
+
+function outcome({ status, error, durationMs }: Forwarded): string {
+  if (status === undefined) return `not forwarded: ${error}`;
+  const isAccepted = status >= 200 && status < 300;
+  return `${status} in ${durationMs} ms${isAccepted ? '' : ', which is a failure'}`;
+}
+
+/** Throws ConfigError. */
+function readSecret(text: string): string {
+  try {
+    const secret = text.startsWith('@') ? readFileSync(text.slice(1), 'utf8').trim() : text;
+    parseWebhookSecret(secret);
+    return secret;
+  } catch (error) {
+    if (error instanceof InvalidWebhookSecretError) throw wrongOption(`--secret: ${error.message}`);
+    throw wrongOption(`--secret: the file \`${text.slice(1)}\` cannot be read`);
+  }
+}
+
+/** Aborted by a signal, or when nobody reads the output any more. A second signal ends the process at once. */
+function stopSignal(): AbortSignal {
+  const stopping = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(name, () => {
+      if (stopping.signal.aborted) process.exit(1);
+      stopping.abort();
+    });
+  }
+  process.stdout.on('error', () => stopping.abort());
+  return stopping.signal;
+}

@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Brand } from '../http/brand.ts';
+import { describeFault } from '../http/validation-issues.ts';
+import { packageRoot } from '../package-root.ts';
+import type { EventContract } from '../sandbox/control-plane.ts';
+
+/** As much of the document as is read here. */
+interface WebhookDocument {
+  readonly webhooks: Readonly<
+    Record<string, { post: { requestBody: { content: Record<string, { examples: Examples }> } } }>
+  >;
+}
+
+type Examples = Readonly<Record<string, { readonly value: unknown }>>;
+
+/**
+ * What the contract says of events, in the words of `brand` where it meets callers.
+ *
+ * NOTE: validators and document are large and are loaded when somebody first asks for them.
+ */
+export function eventContract(brand: Pick<Brand, 'readBody' | 'writeBody'> | undefined): EventContract {
+  const validators = async () => (await import('../generated/webhook-validators.js')).webhookValidators;
+  let document: WebhookDocument | undefined;
+  const write = (payload: unknown): unknown => (brand === undefined ? payload : brand.writeBody(payload));
+  const read = (payload: unknown): unknown => (brand === undefined ? payload : brand.readBody(payload));
+  const types = async () => Object.keys(await validators()).sort();
+  return {
+    types,
+    readType: (type) => (read({ type }) as { type: string }).type,
+    async unknownType(type) {
+      const known = (await types()).map((name) => (write({ type: name }) as { type: string }).type);
+      return describeUnknown(type, known);
+    },
+    async example(type) {
+      document ??= JSON.parse(
+        readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8'),
+      ) as WebhookDocument;
+      const { examples } = document.webhooks[type]!.post.requestBody.content['application/json']!;
+      return write(structuredClone(Object.values(examples)[0]!.value));
+    },
+    read,
+    write: (payload) => write(JSON.parse(payload)),
+    async fault(type, payload) {
+      const validate = (await validators())[type]!;
+      return validate(payload) ? undefined : describeFault(validate.errors!);
+    },
+  };
+}
+
+/** Names the types that begin alike, all of them when none does. */
+function describeUnknown(type: string, known: readonly string[]): string {
+  const alike = known.filter((name) => name.split('.')[0] === type.split('.')[0]);
+  const meant = alike.length > 0 ? alike : known;
+  return `the contract has no event \`${type}\`, only ${meant.map((name) => `\`${name}\``).join(', ')}`;
+}

@@ -1,0 +1,21 @@
+import { drawEventLogName, rememberSandbox, type SandboxMemory } from '../adapters/sandbox-folder.ts';
+import type { Entropy } from '../services.ts';
+
+/** The name of a sandbox's log of events, by which readers notice that the log began anew. */
+export interface EventLog {
+  name(): string;
+  /** To be called when the log was emptied. */
+  beginAnew(): void;
+}
+
+/** The log of a sandbox that remembers in `folder`; undefined: it forgets with the process. */
+export function openEventLog(memory: SandboxMemory, folder: string | undefined, entropy: Entropy): EventLog {
+  let current = memory;
+  return {
+    name: () => current.eventLog,
+    beginAnew() {
+      current = { ...current, eventLog: drawEventLogName(entropy) };
+      if (folder !== undefined) rememberSandbox(folder, current);
+    },
+  };
+}

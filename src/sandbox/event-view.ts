@@ -1,0 +1,15 @@
+import type { RecordedEvent } from '../domain/events/list-events.ts';
+import type { ControlContext } from './control-plane.ts';
+import type { SandboxEvent } from './generated/schemas.ts';
+
+/** An event with its payload as endpoints receive it. */
+export function eventView(event: RecordedEvent, { events }: Pick<ControlContext, 'events'>): SandboxEvent {
+  const payload = events.write(event.payload) as SandboxEvent['payload'];
+  return {
+    id: event.id,
+    app_id: event.appId,
+    type: payload.type,
+    created_at_ms: event.createdAtMs,
+    payload,
+  };
+}

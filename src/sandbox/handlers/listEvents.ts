@@ -1,0 +1,4 @@
+import type { Handler } from '../control-plane.ts';
+import { followEvents } from '../follow-events.ts';
+
+export const listEvents: Handler<'listEvents'> = ({ query }, context) => followEvents(query, context);

@@ -1,0 +1,503 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { Webhook as StandardVerifier } from 'standardwebhooks';
+import { Webhook as SvixVerifier } from 'svix';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { acmeApp } from '../../mocks/apps.ts';
+import type { SandboxEvent } from '../../src/sandbox/generated/schemas.ts';
+import { type Received, startHook } from '../support/hook.ts';
+import {
+  type Finished,
+  runCustos,
+  type ServingCustos,
+  type StartedCustos,
+  serveCustos,
+  startCustos,
+  temporaryFolder,
+  waitFor,
+} from '../support/run-custos.ts';
+
+const walletId = 'wkzbbffw8n3xqrmc9s5gzjuq';
+const knownSecret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+
+let sandbox: ServingCustos;
+
+beforeAll(async () => {
+  sandbox = await serveCustos(['sandbox', '--prefix', 'acme']);
+});
+afterAll(() => sandbox.stop());
+beforeEach(() => sandbox.call('POST', '/_sandbox/reset'));
+
+const at = (custos: ServingCustos) => ['--ready-file', custos.readyFile];
+
+function custos(...args: string[]): Promise<Finished> {
+  return runCustos([...args, ...at(sandbox)]);
+}
+
+async function trigger(...args: string[]): Promise<SandboxEvent> {
+  const { code, stdout, stderr } = await custos('trigger', ...args, '--json');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout);
+}
+
+/** A `custos listen` that misses nothing any more. */
+async function startListening(...args: string[]): Promise<StartedCustos> {
+  const listening = await startCustos(['listen', ...args]);
+  await waitFor(() => listening.output().stdout.includes('whsec_') || listening.process.exitCode !== null);
+  return listening;
+}
+
+/** What `custos listen --json` has printed, whole lines only. */
+function printed(listening: StartedCustos): Record<string, unknown>[] {
+  const { stdout } = listening.output();
+  const lines = stdout.slice(0, stdout.lastIndexOf('\n') + 1).split('\n');
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line));
+}
+
+/** The verdict of two verifiers of others; each sees only the headers of its own names. */
+function verify(secret: string, { headers, text }: Pick<Received, 'headers' | 'text'>): void {
+  const only = (prefix: string) =>
+    Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith(prefix))) as Record<
+      string,
+      string
+    >;
+  expect(new StandardVerifier(secret).verify(text, only('webhook-'))).toEqual(JSON.parse(text));
+  expect(new SvixVerifier(secret).verify(text, only('svix-'))).toEqual(JSON.parse(text));
+}
+
+describe('custos listen', () => {
+  test('forwards what happens, signed, in order, in the words of the brand', async () => {
+    await using hook = await startHook();
+    const listening = await startListening('--forward-to', hook.url, ...at(sandbox));
+    const secret = /Secret (\S+)/.exec(listening.output().stdout)?.[1] ?? '';
+    const { body: user } = await sandbox.call<{ id: string }>('POST', '/v1/users', {
+      linked_accounts: [{ type: 'email', address: 'dana@example.com' }],
+    });
+    const { body: wallet } = await sandbox.call<{ id: string; address: string }>('POST', '/v1/wallets', {
+      chain_type: 'ethereum',
+    });
+    await sandbox.call('POST', `/v1/wallets/${wallet.id}/archive`);
+    const made = await trigger('wallet.restored', '--set', `wallet_id=${wallet.id}`);
+    await waitFor(() => hook.received.length === 3);
+
+    expect(user.id).toMatch(/^did:acme:/);
+    const [created, archived, restored] = hook.received;
+    expect(hook.received.map(({ method, path, body }) => [method, path, body.type])).toEqual([
+      ['POST', '/hook', 'user.created'],
+      ['POST', '/hook', 'wallet.archived'],
+      ['POST', '/hook', 'wallet.restored'],
+    ]);
+    expect(created?.body).toMatchObject({ user: { id: user.id } });
+    expect(archived?.body).toMatchObject({ wallet_id: wallet.id, wallet_address: wallet.address });
+    expect(restored?.body).toEqual(made.payload);
+    expect(restored?.headers).toMatchObject({
+      'content-type': 'application/json',
+      'webhook-id': made.id,
+      'svix-id': made.id,
+    });
+    for (const received of hook.received) verify(secret, received);
+
+    await waitFor(() => listening.output().stdout.includes(made.id));
+    const { code, stdout, stderr } = await listening.stop('SIGINT');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const lines = stdout.trim().split('\n');
+    expect(lines.slice(0, 3)).toEqual([
+      `Listening to ${sandbox.ready.base_url}, forwarding to ${hook.url}`,
+      `Secret ${secret}`,
+      '',
+    ]);
+    expect(
+      lines.slice(3).map((line) =>
+        line
+          .replace(/\d+ ms$/, 'N ms')
+          .split('  ')
+          .slice(1),
+      ),
+    ).toEqual([
+      ['user.created', created?.headers['webhook-id'], '204 in N ms'],
+      ['wallet.archived', archived?.headers['webhook-id'], '204 in N ms'],
+      ['wallet.restored', made.id, '204 in N ms'],
+    ]);
+  });
+
+  test('--json prints the signed event and what became of it; refusals and redirections are told', async () => {
+    const answers = [200, 302, 500];
+    await using hook = await startHook(() => answers.shift() ?? 200);
+    const flags = ['--json', '--secret', knownSecret, '--forward-to', hook.url];
+    const listening = await startListening(...flags, ...at(sandbox));
+    const made = [
+      await trigger('mfa.enabled'),
+      await trigger('mfa.disabled'),
+      await trigger('wallet.recovered'),
+    ];
+    await waitFor(() => printed(listening).length === 4);
+    const [start, ...events] = printed(listening);
+    expect(start).toEqual({
+      msg: 'listening',
+      url: sandbox.ready.base_url,
+      forward_to: hook.url,
+      secret: knownSecret,
+    });
+    const timeSeconds = expect.stringMatching(/^\d{10}$/);
+    const signature = expect.stringMatching(/^v1,/);
+    expect(events).toEqual(
+      made.map((event, place) => ({
+        msg: 'event',
+        ...event,
+        headers: {
+          'webhook-id': event.id,
+          'webhook-timestamp': timeSeconds,
+          'webhook-signature': signature,
+          'svix-id': event.id,
+          'svix-timestamp': timeSeconds,
+          'svix-signature': signature,
+        },
+        forward: { status: [200, 302, 500][place], duration_ms: expect.any(Number) },
+      })),
+    );
+    for (const received of hook.received) verify(knownSecret, received);
+    // A redirection was not followed, a failure not tried again.
+    expect(hook.received.map(({ path }) => path)).toEqual(['/hook', '/hook', '/hook']);
+    await listening.stop();
+  });
+
+  test('only what is asked for, and without an endpoint only printed', async () => {
+    const listening = await startListening('--events', 'wallet.*,user.created', '--json', ...at(sandbox));
+    for (const type of ['mfa.enabled', 'wallet.archived', 'user.deleted', 'user.created'])
+      await trigger(type);
+    await waitFor(() => printed(listening).length === 3);
+    const [, ...events] = printed(listening);
+    expect(events.map((event) => [event.type, 'forward' in event])).toEqual([
+      ['wallet.archived', false],
+      ['user.created', false],
+    ]);
+    await listening.stop();
+  });
+
+  test('--after start begins with what has happened already', async () => {
+    const made = await trigger('wallet.archived');
+    const listening = await startListening('--after', 'start', '--json', ...at(sandbox));
+    await waitFor(() => printed(listening).length === 2);
+    expect(printed(listening)[1]).toMatchObject(made);
+    await listening.stop();
+  });
+
+  test('an endpoint that is not there, or comes back, changes nothing for the next event', async () => {
+    const listening = await startListening('--forward-to', 'http://127.0.0.1:9/hook', ...at(sandbox));
+    const made = [await trigger('wallet.archived'), await trigger('wallet.restored')];
+    await waitFor(() => listening.output().stdout.includes(made[1]?.id ?? ''));
+    const lines = (await listening.stop()).stdout.trim().split('\n').slice(3);
+    expect(lines.map((line) => line.split('  ').slice(2))).toEqual([
+      [made[0]?.id, 'not forwarded: connection refused'],
+      [made[1]?.id, 'not forwarded: connection refused'],
+    ]);
+  });
+
+  test('goes on over a reset with what happens after it', async () => {
+    await using hook = await startHook();
+    const listening = await startListening('--forward-to', hook.url, ...at(sandbox));
+    await trigger('wallet.archived');
+    await waitFor(() => hook.received.length === 1);
+    await sandbox.call('POST', '/_sandbox/reset');
+    const after = await trigger('wallet.restored');
+    await waitFor(() => hook.received.length === 2);
+    expect(hook.received[1]?.headers['webhook-id']).toBe(after.id);
+    expect((await listening.stop()).stderr).toBe(
+      'custos: the sandbox began anew; what follows happened since\n',
+    );
+  });
+
+  test('goes on over restarts: with its data where it was, without from the beginning', async () => {
+    await using hook = await startHook();
+    const [folder, readyFile] = [temporaryFolder(), join(temporaryFolder(), 'ready.json')];
+    const start = async (...args: string[]): Promise<StartedCustos> => {
+      const server = await startCustos(['sandbox', '--port', '0', '--ready-file', readyFile, ...args]);
+      await waitFor(() => server.output().stdout.includes('Ctrl-C'));
+      return server;
+    };
+    const triggerHere = (type: string) => runCustos(['trigger', type, '--ready-file', readyFile]);
+
+    const first = await start('--data', folder);
+    const listening = await startListening('--forward-to', hook.url, '--ready-file', readyFile);
+    await triggerHere('wallet.archived');
+    await waitFor(() => hook.received.length === 1);
+    // Its ready file stays: it had no time to clean up.
+    await first.stop('SIGKILL');
+    await waitFor(() => listening.output().stderr.includes('waiting for it to come back'));
+    const second = await start('--data', folder);
+    await triggerHere('wallet.restored');
+    await waitFor(() => hook.received.length === 2);
+    await second.stop();
+    const third = await start();
+    await triggerHere('wallet.recovered');
+    await waitFor(() => hook.received.length === 3);
+    expect(hook.received.map(({ body }) => body.type)).toEqual([
+      'wallet.archived',
+      'wallet.restored',
+      'wallet.recovered',
+    ]);
+    const { code, stderr } = await listening.stop();
+    expect(code).toBe(0);
+    expect(stderr.match(/the sandbox is back/g)).toHaveLength(2);
+    expect(stderr.match(/began anew/g)).toHaveLength(1);
+    await third.stop();
+  });
+
+  test.each([
+    [['--secret', 'whsec_AAAA'], '--secret: expected a secret of 24 to 64 bytes, got 3 bytes'],
+    [['--secret', '@/nowhere'], '--secret: the file `/nowhere` cannot be read'],
+    [['--forward-to', 'localhost:3000'], '--forward-to must be a URL such as `http://127.0.0.1:3000/hook`'],
+  ])('%j cannot be used', async (flags, fault) => {
+    expect(await custos('listen', ...flags)).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `custos: this option cannot be used:\n  - ${fault}\n`,
+    });
+  });
+
+  test('an event that the contract does not have is told at once', async () => {
+    const { code, stderr } = await custos('listen', '--events', 'mfa.enabeld');
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr:
+        'custos: the sandbox refuses this:\n  - type: the contract has no event `mfa.enabeld`, only `mfa.disabled`, `mfa.enabled`\n',
+    });
+  });
+});
+
+describe('custos trigger', () => {
+  test('puts values into the example: texts where it holds texts, JSON elsewhere and where it is asked for', async () => {
+    const plain = await trigger('wallet.funds_deposited');
+    const made = await trigger(
+      'wallet.funds_deposited',
+      ...['--set', `wallet_id=${walletId}`],
+      ...['--set', 'amount=5'],
+      ...['--set', 'block.number=7'],
+      ...['--set', '/transaction_fee:="9"'],
+    );
+    const { block } = plain.payload as unknown as { block: object };
+    expect(made).toEqual({
+      id: expect.stringMatching(/^msg_[0-9a-z]{24}$/),
+      app_id: acmeApp.id,
+      type: 'wallet.funds_deposited',
+      created_at_ms: expect.any(Number),
+      payload: {
+        ...plain.payload,
+        wallet_id: walletId,
+        amount: '5',
+        block: { ...block, number: 7 },
+        transaction_fee: '9',
+      },
+    });
+  });
+
+  test('prints one line for people', async () => {
+    const { code, stdout } = await custos('trigger', 'mfa.enabled');
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^\d{4}-\S+Z {2}mfa\.enabled {2}msg_[0-9a-z]{24}\n$/),
+    });
+  });
+
+  test.each([
+    [
+      ['wallet.archived', '--set', 'archived_at=soon'],
+      'event `wallet.archived` /archived_at: must be a number',
+    ],
+    [['wallet.archived', '--set', 'colour=red'], 'event `wallet.archived` /colour: unknown property'],
+    [
+      ['wallet.archived', '--set', 'type=wallet.restored'],
+      'event `wallet.archived` /type: must be wallet.archived',
+    ],
+    [['mfa.enabeld'], '/type: the contract has no event `mfa.enabeld`, only `mfa.disabled`, `mfa.enabled`'],
+  ])('%j is refused with the pointer', async (args, fault) => {
+    expect(await custos('trigger', ...args)).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `custos: the sandbox refuses this:\n  - ${fault}\n`,
+    });
+  });
+
+  test.each([
+    ['wallet_id', '--set `wallet_id` must be path=value or path:=json'],
+    ['wallet_id:={', '--set wallet_id: `{` is not JSON: '],
+  ])('--set %s cannot be used', async (assignment, fault) => {
+    const { code, stderr } = await custos('trigger', 'wallet.archived', '--set', assignment);
+    expect(code).toBe(2);
+    expect(stderr).toContain(fault);
+  });
+
+  test('an app that is not there', async () => {
+    const { code, stderr } = await custos('trigger', 'wallet.archived', '--app', 'nobody');
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'custos: App not found\n' });
+  });
+});
+
+describe('custos events', () => {
+  test('wait: an event that came before the command counts', async () => {
+    const made = await trigger('wallet.archived', '--set', `wallet_id=${walletId}`);
+    const { code, stdout } = await custos(
+      ...[
+        'events',
+        'wait',
+        'wallet.archived',
+        '--timeout',
+        '5s',
+        '--where',
+        `wallet_id=${walletId}`,
+        '--json',
+      ],
+    );
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual(made);
+  });
+
+  test('wait: an event that comes in time, from now on', async () => {
+    await trigger('wallet.archived');
+    const waiting = await startCustos([
+      'events',
+      'wait',
+      'wallet.*',
+      '--timeout',
+      '30s',
+      '--after',
+      'now',
+      '--json',
+      ...at(sandbox),
+    ]);
+    await waitFor(() => waiting.output().stderr.includes('waiting from now on'));
+    await trigger('mfa.enabled');
+    const made = await trigger('wallet.restored');
+    const { code, stdout } = await waiting.ended();
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual(made);
+  });
+
+  test('wait: none came, or none that fits', async () => {
+    const made = await trigger('wallet.archived', '--set', 'archived_at=1763719500');
+    const waitFor300Ms = (...args: string[]) =>
+      custos('events', 'wait', 'wallet.archived', '--timeout', '300ms', ...args);
+    for (const args of [
+      ['--after', made.id],
+      ['--where', 'archived_at=5'],
+      ['--app', 'nobody'],
+    ]) {
+      expect(await waitFor300Ms(...args)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: 'custos: waiting\ncustos: no wallet.archived came within 300ms\n',
+      });
+    }
+    expect((await waitFor300Ms('--where', 'archived_at=1763719500')).code).toBe(0);
+  });
+
+  test('wait: what cannot be waited for', async () => {
+    expect(await custos('events', 'wait', 'mfa.enabled', '--timeout', 'soon')).toEqual({
+      code: 2,
+      stdout: '',
+      stderr:
+        'custos: this option cannot be used:\n  - --timeout must be a duration such as 500ms, 5s or 2m\n',
+    });
+    const unknown = await custos('events', 'wait', 'mfa.enabled', '--after', 'msg_nothing');
+    expect({ code: unknown.code, stderr: unknown.stderr }).toEqual({
+      code: 1,
+      stderr: 'custos: Event not found\n',
+    });
+  });
+
+  test('replay: the payload again, under a new id, also to who listens', async () => {
+    await using hook = await startHook();
+    const made = await trigger('wallet.archived', '--set', `wallet_id=${walletId}`);
+    const flags = ['--forward-to', hook.url, '--secret', knownSecret];
+    const listening = await startListening(...flags, ...at(sandbox));
+    const { code, stdout } = await custos('events', 'replay', made.id, '--json');
+    expect(code).toBe(0);
+    const again = JSON.parse(stdout) as SandboxEvent;
+    expect(again).toEqual({
+      ...made,
+      id: expect.stringMatching(/^msg_/),
+      created_at_ms: expect.any(Number),
+    });
+    expect(again.id).not.toBe(made.id);
+    await waitFor(() => hook.received.length === 1);
+    expect(hook.received[0]?.headers['webhook-id']).toBe(again.id);
+    expect(hook.received[0]?.body).toEqual(made.payload);
+    await listening.stop();
+    const absent = await custos('events', 'replay', 'msg_nothing');
+    expect({ code: absent.code, stderr: absent.stderr }).toEqual({
+      code: 1,
+      stderr: 'custos: Event not found\n',
+    });
+  });
+
+  test('list: all of them over several pages, or those that fit', async () => {
+    const made: SandboxEvent[] = [];
+    for (let count = 0; count < 105; count += 1) {
+      const type = count % 10 === 0 ? 'mfa.enabled' : 'wallet.archived';
+      const { body } = await sandbox.call<SandboxEvent>('POST', '/_sandbox/events', { type });
+      made.push(body);
+    }
+    const lines = ({ stdout }: Finished) =>
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as SandboxEvent).id);
+    const ids = made.map(({ id }) => id);
+    expect(lines(await custos('events', 'list', '--json'))).toEqual(ids);
+    expect(
+      lines(await custos('events', 'list', '--json', '--events', 'mfa.*', '--after', ids[0] ?? '')),
+    ).toEqual(made.filter(({ type }, place) => type === 'mfa.enabled' && place > 0).map(({ id }) => id));
+  });
+});
+
+describe('finding the sandbox', () => {
+  test('nobody there, nobody trusted, somebody else', async () => {
+    const list = async (...args: string[]) => {
+      const { code, stdout, stderr } = await runCustos(['events', 'list', ...args]);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      return stderr;
+    };
+    expect(await list('--url', 'https://127.0.0.1:9')).toBe(
+      'custos: no sandbox answers at https://127.0.0.1:9; start one with `custos sandbox`, or name yours with --url or --ready-file\n',
+    );
+    expect(await list('--ready-file', '/nowhere/ready.json')).toBe(
+      'custos: no sandbox is ready: `/nowhere/ready.json` is not there\n',
+    );
+    const folder = temporaryFolder();
+    expect(await list('--url', sandbox.ready.base_url, '--data', folder)).toMatch(
+      /^custos: the certificate of https:\/\/127\.0\.0\.1:\d+ is not trusted \(.+\); name the sandbox's authority with --ca-file, or its folder with --data\n$/,
+    );
+    writeFileSync(join(folder, 'ready.json'), '{"base_url":5}');
+    expect(await list('--ready-file', join(folder, 'ready.json'))).toMatch(/is not a ready file\n$/);
+
+    const stranger = createServer((_request, response) => void response.end('hello'));
+    await once(stranger.listen(0, '127.0.0.1'), 'listening');
+    const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
+    expect(await list('--url', url)).toMatch(/answers, but is no sandbox of Custos/);
+    expect(await list('--url', url.replace('http:', 'https:'))).toMatch(/does not speak TLS/);
+    stranger.close();
+    await using mock = await serveCustos(['mock']);
+    expect(await list(...at(mock))).toMatch(/has no control plane for this; is it a `custos sandbox`\?\n$/);
+  });
+
+  test('by its address, with the certificate where it is kept', async () => {
+    const made = await trigger('mfa.enabled');
+    const byUrl = await runCustos(['events', 'list', '--json', '--url', sandbox.ready.base_url]);
+    expect(JSON.parse(byUrl.stdout)).toEqual(made);
+    const folder = temporaryFolder();
+    await using kept = await serveCustos(['sandbox', '--data', folder]);
+    const byFolder = await runCustos(['events', 'list', '--url', kept.ready.base_url, '--data', folder]);
+    expect(byFolder).toEqual({ code: 0, stdout: '', stderr: '' });
+    await using plain = await serveCustos(['sandbox', '--plain-http']);
+    const overHttp = await runCustos([
+      'events',
+      'list',
+      '--url',
+      plain.ready.base_url.replace('https:', 'http:'),
+    ]);
+    expect(overHttp).toEqual({ code: 0, stdout: '', stderr: '' });
+  });
+});
