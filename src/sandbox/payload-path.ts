@@ -32,7 +32,9 @@ export function parsePath(text: string): PayloadPath {
 export function valueAt(value: unknown, path: PayloadPath): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return value;
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+  // `Object.keys` would be exact but slow: the one member of a list that is no item is its length.
+  const isMember = typeof value === 'object' && value !== null && Object.hasOwn(value, name);
+  if (!isMember || (Array.isArray(value) && name === 'length')) return undefined;
   return valueAt((value as Record<string, unknown>)[name], rest);
 }
 
