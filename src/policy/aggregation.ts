@@ -23,7 +23,7 @@ export interface AggregationDefinition {
 /** What one request adds to an aggregation, and in which group. */
 export interface Contribution {
   readonly groupKey: string;
-  /** Undefined when the action may have the metric, but it cannot be read. */
+  /** Undefined when the action may have the metric or a field of the group, but it cannot be read. */
   readonly amount: bigint | undefined;
 }
 
@@ -79,7 +79,8 @@ function meets(condition: CompiledCondition, unit: ActionUnit, facts: PolicyFact
 
 /**
  * Gives an aggregation its meaning. Its metric must be a number; a metric that an action does not have counts 0, and
- * so does a negative one: nothing that is signed makes room for more. One that cannot be read makes the total unreadable.
+ * so does a negative one: nothing that is signed makes room for more. One that cannot be read makes the total
+ * unreadable, and so does a group: what belongs to a group that is full must not count in another.
  * Throws PolicyFormatError naming what has no meaning.
  */
 export function compileAggregation(input: AggregationDefinition): CompiledAggregation {
@@ -92,13 +93,6 @@ export function compileAggregation(input: AggregationDefinition): CompiledAggreg
   const conditions = (input.conditions ?? []).map((condition, index) =>
     atPointer(`/conditions/${index}`, () => compileOwnCondition(condition, input.method)),
   );
-  const groupKeyOf = (unit: ActionUnit, facts: PolicyFacts): string =>
-    JSON.stringify(
-      groups.map((group) => {
-        const observed = readAs(group.kind, group.read(unit, facts));
-        return observed.state === 'present' ? observed.values : null;
-      }),
-    );
   return {
     contributions(action, facts) {
       if (action.method !== input.method) return [];
@@ -106,8 +100,11 @@ export function compileAggregation(input: AggregationDefinition): CompiledAggreg
         .filter((unit) => conditions.every((condition) => meets(condition, unit, facts)))
         .map((unit) => {
           const observed = readAs('number', metric.read(unit, facts));
-          const groupKey = groupKeyOf(unit, facts);
-          if (observed.state === 'unreadable') return { groupKey, amount: undefined };
+          const own = groups.map((group) => readAs(group.kind, group.read(unit, facts)));
+          const groupKey = JSON.stringify(own.map((one) => (one.state === 'present' ? one.values : null)));
+          if ([observed, ...own].some(({ state }) => state === 'unreadable')) {
+            return { groupKey, amount: undefined };
+          }
           const values = observed.state === 'present' ? observed.values : [];
           return { groupKey, amount: values.reduce((sum, value) => sum + atLeastZero(BigInt(value)), 0n) };
         });

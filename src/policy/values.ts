@@ -31,7 +31,9 @@ export type Observation =
   | { readonly state: 'absent'; readonly reason: string }
   | { readonly state: 'unreadable'; readonly reason: string };
 
-export const present = (...values: string[]): Observation => ({ state: 'present', values });
+export const present = (value: string): Observation => ({ state: 'present', values: [value] });
+// Not one argument each: a request may have more elements or commands than a call takes arguments.
+export const presentAll = (values: readonly string[]): Observation => ({ state: 'present', values });
 export const absent = (reason: string): Observation => ({ state: 'absent', reason });
 export const unreadable = (reason: string): Observation => ({ state: 'unreadable', reason });
 
@@ -142,8 +144,7 @@ export function readAs(kind: ValueKind, observed: Observation): Observation {
     if (value === undefined) return unreadable(`expected ${expected}, got \`${text}\``);
     values.push(value);
   }
-  // Not spread: an array of a request may have more elements than a call takes arguments.
-  return { state: 'present', values };
+  return presentAll(values);
 }
 
 function isSolanaAddress(text: string): boolean {

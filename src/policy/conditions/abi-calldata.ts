@@ -3,7 +3,7 @@ import * as AbiItem from 'ox/AbiItem';
 import * as Hex from 'ox/Hex';
 import { PolicyFormatError } from '../policy-format-error.ts';
 import type { ConditionInput, ResolvedField } from '../source.ts';
-import { absent, type Observation, present, unreadable, type ValueKind } from '../values.ts';
+import { absent, type Observation, present, presentAll, unreadable, type ValueKind } from '../values.ts';
 
 /** At most 200 ABI items a condition. */
 const MAX_ABI_ITEMS = 200;
@@ -219,7 +219,7 @@ export function resolveCalldataField(
       const leaf = leaves.get(decoded.fn.selector);
       if (leaf === undefined) return absent(`the call is to ${decoded.fn.name}`);
       const values = walk(decoded.args, leaf.steps).map(String);
-      return values.length === 0 ? absent('no such element') : present(...values);
+      return values.length === 0 ? absent('no such element') : presentAll(values);
     },
   };
 }

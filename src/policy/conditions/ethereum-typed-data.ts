@@ -1,7 +1,7 @@
 import type { ActionUnit } from '../action.ts';
 import { PolicyFormatError } from '../policy-format-error.ts';
 import type { ConditionInput, ConditionSource } from '../source.ts';
-import { absent, type Observation, unreadable, type ValueKind } from '../values.ts';
+import { absent, type Observation, presentAll, unreadable, type ValueKind } from '../values.ts';
 
 type TypedData = NonNullable<ActionUnit['typedData']>;
 type TypeMap = TypedData['types'];
@@ -33,7 +33,7 @@ function observe(kind: ValueKind, values: readonly unknown[]): Observation {
   if (values.length === 0) return absent('no such element');
   const texts = values.map((value) => asText(kind, value));
   return texts.every((text) => text !== undefined)
-    ? { state: 'present', values: texts }
+    ? presentAll(texts)
     : unreadable('a value does not fit its declared type');
 }
 

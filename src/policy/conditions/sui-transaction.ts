@@ -1,7 +1,7 @@
 import type { ActionUnit, SuiCommand } from '../action.ts';
 import type { Operator } from '../operators.ts';
 import type { ConditionSource } from '../source.ts';
-import { absent, type Observation, present, unreadable } from '../values.ts';
+import { absent, type Observation, presentAll, unreadable } from '../values.ts';
 
 const METHODS = ['signTransactionBytes'];
 const NAME_OPERATORS: readonly Operator[] = ['eq', 'in'];
@@ -19,7 +19,7 @@ function readTransfers(unit: ActionUnit, read: (transfer: SuiCommand) => string 
     const transfers = commands.filter(({ name }) => name === 'TransferObjects').map(read);
     if (transfers.length === 0) return absent('no TransferObjects command');
     return transfers.every((value) => value !== undefined)
-      ? present(...transfers)
+      ? presentAll(transfers)
       : unreadable('a transfer whose receiver or amount is not a plain input');
   });
 }
@@ -36,7 +36,7 @@ export const suiTransactionCommand: ConditionSource = {
         readCommands(unit, (commands) => {
           const names = commands.map(({ name }) => name);
           return names.every((name) => name !== undefined)
-            ? present(...names)
+            ? presentAll(names)
             : unreadable('a command of another kind');
         }),
     };

@@ -129,6 +129,18 @@ describe('groups', () => {
     ]);
   });
 
+  test('that cannot be told make the sum unknown: a full group is not passed by through another', () => {
+    const bytesBehind = new Uint8Array([...transfer(bob, 1n), 0]);
+    const units = [call({ value: 5n, data: bytesBehind }), call({ value: 5n, data: transfer(bob, 1n) })];
+    expect(added(definition, units)).toEqual([
+      { groupKey: `[["${alice.toLowerCase()}"],null]`, amount: undefined },
+      { groupKey: `[["${alice.toLowerCase()}"],["${bob.toLowerCase()}"]]`, amount: 5n },
+    ]);
+    expect(added(definition, [{ label: 'bytes', undecodable: 'strange' }])).toEqual([
+      { groupKey: '[null,null]', amount: undefined },
+    ]);
+  });
+
   test('are the same however an address is spelled, and whatever is added', () => {
     const key = keyOf(call({ data: transfer(alice, 1n) }));
     expect(keyOf(call({ to: alice.toLowerCase(), value: 9n, data: transfer(alice, 2n) }))).toBe(key);
