@@ -36,7 +36,7 @@ test('each operation has one handler of its name under its tag, and no handler i
 test('no barrels, no default exports, no folders for what belongs nowhere', () => {
   const barrels = files.filter(({ path }) => basename(path) === 'index.ts');
   const defaults = files.filter(
-    ({ path, text }) => path !== 'vitest.config.ts' && /^export default\b/m.test(text),
+    ({ path, text }) => basename(path) !== 'vitest.config.ts' && /^export default\b/m.test(text),
   );
   const shapeless = files.filter(({ path }) => /\/(utils?|helpers?|common|misc|lib)\//.test(path));
   expect([...barrels, ...defaults, ...shapeless].map(({ path }) => path)).toEqual([]);

@@ -63,6 +63,10 @@ const wellFormed = [
   encode('deposit', []),
 ];
 
+const toBytes = (dataHex: string): Uint8Array => Uint8Array.from(Buffer.from(dataHex.slice(2), 'hex'));
+
+export const wellFormedCalldatas: readonly Uint8Array[] = wellFormed.map(toBytes);
+
 /** Calldata by viem, whole and spoilt: bytes behind it, cut off, selector only, no selector, of no function. */
 export const calldatas: readonly Uint8Array[] = [
   ...wellFormed,
@@ -74,7 +78,7 @@ export const calldatas: readonly Uint8Array[] = [
   '0x',
   '0xa9059c',
   '0x12345678',
-].map((data) => Uint8Array.from(Buffer.from(data.slice(2), 'hex')));
+].map(toBytes);
 
 const legType = [
   { name: 'to', type: 'address' },

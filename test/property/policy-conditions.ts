@@ -82,7 +82,7 @@ const EQUALITY = ['eq', 'neq', 'in', 'in_condition_set'];
 const ORDERING = [...EQUALITY, 'gt', 'gte', 'lt', 'lte'];
 const operatorsOf = (kind: Kind): string[] => (kind === 'number' || kind === 'decimal' ? ORDERING : EQUALITY);
 
-interface Field {
+export interface Field {
   readonly field_source: string;
   readonly field: string;
   readonly kind: Kind;
@@ -109,6 +109,10 @@ const xrplAmount = (name: string): Record<string, Kind> => ({
   [`${name}.issuer`]: 'xrpl',
 });
 
+/** Members of a Solana instruction that are accounts. */
+const members = (instruction: string, names: readonly string[]): Record<string, Kind> =>
+  Object.fromEntries(names.map((name) => [`${instruction}.${name}`, 'solana']));
+
 /** Always there, whatever the method: what is true or false of every request. */
 const everywhere: readonly Field[] = fieldsOf('system', { current_unix_timestamp: 'number' });
 const totals = fieldsOf(
@@ -116,7 +120,7 @@ const totals = fieldsOf(
   Object.fromEntries(totalIds.map((id) => [`aggregation.${id}`, 'number' as const])),
   ORDERING.filter((operator) => operator !== 'in_condition_set'),
 );
-const ethereumCall: readonly Field[] = [
+export const ethereumCall: readonly Field[] = [
   ...fieldsOf('ethereum_transaction', { to: 'evm', value: 'number', chain_id: 'number' }),
   ...calldataFields.map(
     ([field, kind]): Field => ({
@@ -178,10 +182,16 @@ const solana: readonly Field[] = [
   }),
   ...fieldsOf('solana_token_program_instruction', {
     instructionName: 'name',
+    ...members('Transfer', ['source', 'destination', 'authority']),
+    ...members('TransferChecked', ['source', 'destination', 'authority', 'mint']),
+    ...members('Burn', ['account', 'mint', 'authority']),
+    ...members('MintTo', ['mint', 'account', 'authority']),
+    ...members('CloseAccount', ['account', 'destination', 'authority']),
+    ...members('InitializeAccount3', ['account', 'mint', 'owner']),
     'Transfer.amount': 'number',
-    'TransferChecked.mint': 'solana',
     'TransferChecked.amount': 'number',
-    'CloseAccount.destination': 'solana',
+    'Burn.amount': 'number',
+    'MintTo.amount': 'number',
   }),
 ];
 const tron: readonly Field[] = [
@@ -190,6 +200,8 @@ const tron: readonly Field[] = [
     'TransferContract.amount': 'number',
     'TriggerSmartContract.contract_address': 'tron',
     'TriggerSmartContract.call_value': 'number',
+    'TriggerSmartContract.token_id': 'number',
+    'TriggerSmartContract.call_token_value': 'number',
   }),
   ...calldataFields.map(
     ([field, kind]): Field => ({
@@ -205,9 +217,16 @@ const xrpl: readonly Field[] = fieldsOf('xrpl_transaction', {
   'Payment.Destination': 'xrpl',
   'Payment.DestinationTag': 'number',
   ...xrplAmount('Payment.Amount'),
+  ...xrplAmount('Payment.SendMax'),
+  ...xrplAmount('Payment.DeliverMin'),
   ...xrplAmount('OfferCreate.TakerPays'),
+  ...xrplAmount('OfferCreate.TakerGets'),
+  'OfferCreate.Expiration': 'number',
   'TrustSet.LimitAmount.value': 'decimal',
+  'TrustSet.LimitAmount.currency': 'text',
+  'TrustSet.LimitAmount.issuer': 'xrpl',
   'TrustSet.QualityIn': 'number',
+  'TrustSet.QualityOut': 'number',
 });
 const sui: readonly Field[] = [
   ...fieldsOf('sui_transaction_command', { commandName: 'command' }, ['eq', 'in']),
@@ -216,16 +235,18 @@ const sui: readonly Field[] = [
 const walletAction: readonly Field[] = [
   ...fieldsOf('action_request_body', {
     'source.asset': 'text',
+    'source.asset_address': 'text',
+    'source.chain': 'text',
     'destination.address': 'evm',
+    'destination.asset': 'text',
+    'destination.chain': 'text',
     vault_id: 'text',
   }),
-  ...fieldsOf('action_request_body', { 'source.amount': 'decimal', raw_amount: 'decimal' }, [
-    'eq',
-    'gt',
-    'gte',
-    'lt',
-    'lte',
-  ]),
+  ...fieldsOf(
+    'action_request_body',
+    { 'source.amount': 'decimal', amount: 'decimal', raw_amount: 'decimal' },
+    ['eq', 'gt', 'gte', 'lt', 'lte'],
+  ),
 ];
 
 /** The families of requests: a chain, a method of it, and the fields that its rules can speak of. */
@@ -256,8 +277,14 @@ export type Family = (typeof families)[number];
 
 /** A condition on one of these fields, with a value that its kind can have. */
 export function conditionOn(fields: readonly Field[]): fc.Arbitrary<ConditionInput> {
+  // By source first: the many fields of one must not crowd out the few of another.
+  const bySource = Object.values(Object.groupBy(fields, ({ field_source }) => field_source));
+  const own = bySource.map((fieldsOfOne = []) => ({
+    arbitrary: fc.constantFrom(...fieldsOfOne),
+    weight: Math.ceil(6 / bySource.length),
+  }));
   return fc
-    .constantFrom(...fields, ...everywhere)
+    .oneof(...own, { arbitrary: fc.constantFrom(...everywhere), weight: 1 })
     .chain(({ field_source, field, kind, operators, extra }) =>
       fc
         .constantFrom(...(operators ?? operatorsOf(kind)))

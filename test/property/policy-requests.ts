@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { ActionUnit, PolicyFacts, SetCandidate, SolanaAccount } from '../../src/policy/action.ts';
 import type { World } from '../unit/policy/oracle.ts';
-import { calldatas, messageTypeMaps } from './policy-calldata.ts';
+import { calldatas, messageTypeMaps, wellFormedCalldatas } from './policy-calldata.ts';
 import {
   decimals,
   evmAddresses,
@@ -44,13 +44,34 @@ const maybeUnreadable = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | 'unrea
 const orNonsense = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
   fc.oneof({ arbitrary, weight: 8 }, { arbitrary: nonsense, weight: 1 });
 
+/** A selector and words that may be taken for amounts, offsets and lengths, with now and then a byte missing. */
+const strangeCalldata = fc
+  .record({
+    selector: fc.constantFrom(...calldatas.map((data) => data.subarray(0, 4))),
+    words: fc.array(fc.constantFrom('00', '01', '02', '20', '40', '60', '80', 'a0', 'ff'.repeat(32)), {
+      maxLength: 10,
+    }),
+    cutOff: fc.constantFrom(0, 0, 0, 1),
+  })
+  .map(({ selector, words, cutOff }) => {
+    const hex = words.map((word) => word.padStart(64, '0')).join('');
+    return Uint8Array.from(
+      [...selector, ...Buffer.from(hex, 'hex')].slice(0, 4 + words.length * 32 - cutOff),
+    );
+  });
+const calldata = fc.oneof(
+  { arbitrary: fc.constantFrom(...wellFormedCalldatas), weight: 4 },
+  { arbitrary: fc.constantFrom(...calldatas), weight: 3 },
+  { arbitrary: strangeCalldata, weight: 1 },
+);
+
 const call = fc.record({
   label: fc.constant('call'),
   ethereumCall: fc.record({
     to: maybe(evm),
     value: integer,
     chainId: maybe(integer),
-    data: fc.constantFrom(...calldatas),
+    data: calldata,
   }),
   tempo: maybe(
     fc.record({
@@ -100,16 +121,26 @@ const account: fc.Arbitrary<SolanaAccount> = fc.oneof(
   { arbitrary: fc.constantFrom(...solanaAddresses), weight: 6 },
   { arbitrary: fc.constant({ behindLookupTable: true } as const), weight: 1 },
 );
+// Most of what the conditions name is a transfer.
+const solanaNames = [
+  ...['Transfer', 'Transfer', 'Transfer', 'TransferChecked', 'TransferChecked', 'Burn', 'MintTo'],
+  ...['CloseAccount', 'InitializeAccount3', 'Approve'],
+];
+const solanaAccountNames = ['from', 'to', 'source', 'destination', 'authority', 'mint', 'account', 'owner'];
 const solana = fc.record({
   label: fc.constant('instruction'),
   solanaInstruction: fc.record({
     programId: account,
     program: fc.constantFrom('system', 'token', 'other'),
-    name: fc.constantFrom('Transfer', 'TransferChecked', 'CloseAccount', 'Approve', undefined),
+    name: fc.constantFrom(...solanaNames, undefined),
     fields: fc.record(
-      { from: account, to: account, mint: account, destination: account, amount: integer, lamports: integer },
+      {
+        ...Object.fromEntries(solanaAccountNames.map((name) => [name, account])),
+        amount: integer,
+        lamports: integer,
+      },
       { requiredKeys: [] },
-    ),
+    ) as fc.Arbitrary<Record<string, bigint | SolanaAccount>>,
   }),
 });
 
@@ -123,10 +154,12 @@ const tron = fc.record({
         contract_address: fc.constantFrom(...tronAddresses.map(([hex]) => hex)),
         amount: integer,
         call_value: integer,
+        token_id: integer,
+        call_token_value: integer,
       },
       { requiredKeys: [] },
     ) as fc.Arbitrary<Record<string, bigint | string>>,
-    data: maybe(fc.constantFrom(...calldatas)),
+    data: maybe(calldata),
   }),
 });
 
@@ -147,9 +180,14 @@ const xrpl = fc.record({
       Destination: orNonsense(fc.constantFrom(...xrplAddresses)),
       DestinationTag: orNonsense(fc.constantFrom(0, 1, 99, 100)),
       Amount: amount,
+      SendMax: amount,
+      DeliverMin: amount,
       TakerPays: amount,
-      LimitAmount: issued,
+      TakerGets: amount,
+      Expiration: orNonsense(fc.constantFrom(0, 99, 2 ** 32 - 1)),
+      LimitAmount: orNonsense(issued),
       QualityIn: orNonsense(fc.constantFrom(0, 100)),
+      QualityOut: orNonsense(fc.constantFrom(1, 2)),
     },
     { requiredKeys: [] },
   ),
@@ -173,12 +211,20 @@ const walletAction = fc.record({
     {
       source: orNonsense(
         fc.record(
-          { asset: orNonsense(text), amount: orNonsense(fc.constantFrom(...decimals)) },
+          {
+            asset: orNonsense(text),
+            asset_address: orNonsense(text),
+            chain: text,
+            amount: orNonsense(fc.constantFrom(...decimals)),
+          },
           { requiredKeys: [] },
         ),
       ),
-      destination: orNonsense(fc.record({ address: evm })),
+      destination: orNonsense(
+        fc.record({ address: evm, asset: text, chain: orNonsense(text) }, { requiredKeys: ['address'] }),
+      ),
       vault_id: orNonsense(text),
+      amount: orNonsense(fc.constantFrom(...decimals)),
       raw_amount: orNonsense(fc.constantFrom(...decimals)),
     },
     { requiredKeys: [] },

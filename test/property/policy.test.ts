@@ -1,90 +1,51 @@
-import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { PolicyAction, PolicyFacts, SetCandidate } from '../../src/policy/action.ts';
+import type { PolicyFacts, SetCandidate } from '../../src/policy/action.ts';
+import { conditionSources } from '../../src/policy/conditions.ts';
 import {
-  type CompiledPolicy,
-  type CompiledRule,
-  compileRule,
-  type RuleInput,
-} from '../../src/policy/compile.ts';
-import { collectLookups, decideFromTrace, evaluatePolicy } from '../../src/policy/evaluate.ts';
+  collectLookups,
+  decideFromTrace,
+  evaluatePolicy,
+  type PolicyDecision,
+} from '../../src/policy/evaluate.ts';
 import { setCandidateKey } from '../../src/policy/operators.ts';
-import { oracleAllows, type World } from '../unit/policy/oracle.ts';
-import { conditionOn, type Family, families } from './policy-conditions.ts';
-import { factsOf, unitOf, worlds } from './policy-requests.ts';
+import { oracleAllows, oracleTruths } from '../unit/policy/oracle.ts';
+import { allows, type Case, cases, isLong, policyOf, rulesAndUnits, seed } from './policy-cases.ts';
+import { factsOf } from './policy-requests.ts';
 
-const isLong = process.env.TEST_LONG === '1';
-const seed = Number(process.env.TEST_SEED ?? randomInt(2 ** 31));
-process.stdout.write(`policy properties: TEST_SEED=${seed}\n`);
+/** How often a condition of each source was of each truth. */
+type Tally = Map<string, { true: number; false: number; unknown: number }>;
 
-const CONDITIONS_A_FAMILY = 1500;
-const UNITS_A_FAMILY = 1500;
-
-interface Rule {
-  readonly input: RuleInput;
-  readonly compiled: CompiledRule;
+/** Throws where the engine judges a condition in another way than the oracle. */
+function compareTruths({ rules, action, world }: Case, units: PolicyDecision['units'], tally: Tally): void {
+  const inputs = new Map(rules.map(({ input }) => [input.id, input]));
+  for (const [index, unit] of units.entries()) {
+    for (const rule of unit.rules) {
+      const input = inputs.get(rule.rule_id)!;
+      const truths = oracleTruths(input, action.units[index]!, world);
+      for (const [place, { field_source: source, result }] of rule.conditions.entries()) {
+        if (result !== truths[place])
+          throw new Error(`${source} is ${result}, the oracle says ${truths[place]}`);
+        const counted = tally.get(source) ?? { true: 0, false: 0, unknown: 0 };
+        counted[result] += 1;
+        tally.set(source, counted);
+      }
+    }
+  }
 }
-
-interface Case {
-  readonly rules: readonly Rule[];
-  readonly action: PolicyAction;
-  readonly world: World;
-}
-
-/** Rules are compiled once, and policies made of them: most of the time goes into judging. */
-const rulesAndUnits = families.map((family, index) => ({
-  method: family.method,
-  rules: sampleRules(family, index),
-  units: fc.sample(unitOf(family), { numRuns: UNITS_A_FAMILY, seed: seed + index }),
-}));
-
-function sampleRules(family: Family, index: number): Rule[] {
-  const ruleFor = (methods: string[], fields: Family['fields'] | []) =>
-    fc.record({
-      method: fc.constantFrom(...methods),
-      action: fc.constantFrom('ALLOW' as const, 'DENY' as const),
-      conditions: fc.array(conditionOn(fields), { maxLength: 3 }),
-    });
-  // A policy of the XRP Ledger has no rules for every method.
-  const methods = family.chain === 'xrpl' ? [family.method] : [family.method, family.method, '*'];
-  const rule = fc.oneof(
-    { arbitrary: ruleFor(methods, family.fields), weight: 12 },
-    { arbitrary: ruleFor(['exportPrivateKey'], []), weight: 1 },
-  );
-  return fc.sample(rule, { numRuns: CONDITIONS_A_FAMILY, seed: seed + index }).map((sampled, number) => {
-    const input = { id: `rule${number}`, name: `rule ${number}`, ...sampled };
-    return { input, compiled: compileRule(input, family.chain) };
-  });
-}
-
-const cases: fc.Arbitrary<Case> = fc.constantFrom(...rulesAndUnits).chain(({ method, rules, units }) =>
-  fc.record({
-    rules: fc.array(fc.constantFrom(...rules), { maxLength: 4 }),
-    action: fc
-      .array(fc.constantFrom(...units), { maxLength: 2 })
-      .map((chosen): PolicyAction => ({ method, units: chosen })),
-    world: worlds,
-  }),
-);
-
-const policyOf = (rules: readonly Rule[]): CompiledPolicy => ({
-  id: 'policy',
-  rules: rules.map(({ compiled }) => compiled),
-});
-const allows = (rules: readonly Rule[], { action, world }: Case): boolean =>
-  evaluatePolicy(policyOf(rules), action, factsOf(world)).allowed;
 
 test(
-  'the engine decides as the oracle does',
+  'the engine decides as the oracle does, and judges every condition as it does',
   () => {
     const seen = { allowed: 0, denied: 0 };
+    const tally: Tally = new Map();
     fc.assert(
       fc.property(cases, (one) => {
         const { rules, action, world } = one;
         const decision = evaluatePolicy(policyOf(rules), action, factsOf(world));
         const inputs = rules.map(({ input }) => input);
         expect(decision.allowed).toBe(oracleAllows(inputs, action, world));
+        compareTruths(one, decision.units, tally);
         if (decideFromTrace(decision) !== decision.allowed)
           throw new Error('the trace implies another decision');
         seen[decision.allowed ? 'allowed' : 'denied'] += 1;
@@ -92,11 +53,25 @@ test(
       { seed, numRuns: isLong ? 10_000_000 : 100_000 },
     );
     process.stdout.write(`decisions: ${JSON.stringify(seen)}\n`);
-    // Agreement that everything is denied would prove nothing.
+    if (process.env.TEST_TALLY === '1') process.stdout.write(`${tallyText(tally)}\n`);
+    // Agreement that everything is denied, or on conditions that never hold, would prove nothing.
     expect(seen.allowed).toBeGreaterThan(seen.denied / 20);
+    expect([...tally.keys()].sort()).toEqual(Object.keys(conditionSources).sort());
+    for (const [source, { unknown, ...known }] of tally) {
+      expect(Math.min(...Object.values(known)), source).toBeGreaterThan(10);
+      // The time of the request can always be read.
+      expect(unknown > 10, source).toBe(source !== 'system');
+    }
   },
   24 * 60 * 60 * 1000,
 );
+
+function tallyText(tally: Tally): string {
+  return [...tally]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([source, counts]) => `${source.padEnd(36)}${JSON.stringify(counts)}`)
+    .join('\n');
+}
 
 const numRuns = isLong ? 200_000 : 5_000;
 const anyRule = fc.constantFrom(...rulesAndUnits.flatMap(({ rules }) => rules));
@@ -177,46 +152,3 @@ test('evaluation asks the outside only for what was collected before', () => {
     { seed, numRuns },
   );
 });
-
-/** Whatever stands in a unit, of whatever type: as if a decoder had gone mad. */
-const anything = fc.anything({ withBigInt: true, withNullPrototype: true, withTypedArray: true });
-const madUnits = fc.constantFrom(...rulesAndUnits).chain(({ method, rules, units }) =>
-  fc.record({
-    method: fc.constant(method),
-    rules: fc.array(fc.constantFrom(...rules), { minLength: 1, maxLength: 4 }),
-    unit: fc.constantFrom(...units),
-    place: fc.nat(7),
-    instead: anything,
-  }),
-);
-
-test('evaluation never throws for JSON that no decoder gives', () => {
-  fc.assert(
-    fc.property(madUnits, worlds, ({ method, rules, unit, place, instead }, world) => {
-      const open = { ...unit, ...spoil(unit, place, instead) };
-      const decision = evaluatePolicy(policyOf(rules), { method, units: [open] }, factsOf(world));
-      expect(decideFromTrace(decision)).toBe(decision.allowed);
-    }),
-    { seed, numRuns: 3 * numRuns },
-  );
-});
-
-/** Puts something else in one place of what a unit holds as free JSON: domain, message, transaction or body. */
-function spoil(unit: PolicyAction['units'][number], place: number, instead: unknown): object {
-  const replaceOne = (object: Readonly<Record<string, unknown>>): Record<string, unknown> => {
-    const names = Object.keys(object);
-    return names.length === 0 ? {} : { ...object, [names[place % names.length]!]: instead };
-  };
-  const { typedData, xrplTransaction, requestBody } = unit;
-  if (typedData !== undefined) {
-    return {
-      typedData: {
-        ...typedData,
-        domain: replaceOne(typedData.domain),
-        message: replaceOne(typedData.message),
-      },
-    };
-  }
-  if (xrplTransaction !== undefined) return { xrplTransaction: replaceOne(xrplTransaction) };
-  return requestBody === undefined ? {} : { requestBody: replaceOne(requestBody) };
-}

@@ -67,7 +67,9 @@ describe('a request with very many values is judged by each of them', () => {
         to: undefined,
         value: 0n,
         chainId: 1n,
-        data: toBytes(`${selector}${word(32)}${word(MANY)}${word(1).repeat(MANY - 1)}${word(amount)}` as '0x'),
+        data: toBytes(
+          `${selector}${word(32)}${word(MANY)}${word(1).repeat(MANY - 1)}${word(amount)}` as '0x',
+        ),
       },
     });
     expect(allowedBy('ethereum', 'eth_signTransaction', upToOne, last(1))).toBe(true);

@@ -1,6 +1,7 @@
 import { TronWeb } from 'tronweb';
 import { type AbiFunction, decodeFunctionData, encodeFunctionData, toFunctionSelector, toHex } from 'viem';
 import type { ActionUnit, PolicyAction, SolanaAccount } from '../../../src/policy/action.ts';
+import type { AggregationDefinition } from '../../../src/policy/aggregation.ts';
 import type { RuleInput } from '../../../src/policy/compile.ts';
 
 /** What the outside holds: condition sets and running totals that still exist, by id. */
@@ -11,7 +12,7 @@ export interface World {
 }
 
 type Kind = 'number' | 'decimal' | 'boolean' | 'evm' | 'tron' | 'sui' | 'bytes' | 'text';
-type Truth = 'T' | 'F' | '?';
+type Truth = 'true' | 'false' | 'unknown';
 type Condition = RuleInput['conditions'][number];
 /** What a condition sees: nothing, something that it cannot read, or values of a kind. */
 type Seen = 'absent' | 'unreadable' | { readonly kind: Kind; readonly values: readonly unknown[] };
@@ -30,21 +31,63 @@ export function oracleAllows(rules: readonly RuleInput[], action: PolicyAction, 
   const unitIsAllowed = (unit: ActionUnit): boolean => {
     const truths = (effect: string): Truth[] =>
       applying.filter((rule) => rule.action === effect).map((rule) => truthOfRule(rule, unit, world));
-    return truths('DENY').every((truth) => truth === 'F') && truths('ALLOW').includes('T');
+    return truths('DENY').every((truth) => truth === 'false') && truths('ALLOW').includes('true');
   };
   return action.units.length > 0 && action.units.every(unitIsAllowed);
 }
 
-function truthOfRule(rule: RuleInput, unit: ActionUnit, world: World): Truth {
-  const truths = rule.conditions.map((condition): Truth => {
-    const seen = look(condition, unit, world);
-    if (seen === 'unreadable') return '?';
-    if (seen === 'absent' || seen.values.length === 0) return 'F';
-    if (!seen.values.every((value) => isOfKind(seen.kind, value))) return '?';
+/** What each condition of a rule is of a unit. */
+export function oracleTruths(rule: RuleInput, unit: ActionUnit, world: World): Truth[] {
+  return rule.conditions.map((condition): Truth => {
+    const seen = read(condition, unit, world);
+    if (seen === 'unreadable') return 'unknown';
+    if (seen === 'absent') return 'false';
     const holds = seen.values.map((value) => satisfies(condition, seen.kind, String(value), world));
-    return (rule.action === 'ALLOW' ? holds.every(Boolean) : holds.some(Boolean)) ? 'T' : 'F';
+    return (rule.action === 'ALLOW' ? holds.every(Boolean) : holds.some(Boolean)) ? 'true' : 'false';
   });
-  return truths.includes('F') ? 'F' : truths.includes('?') ? '?' : 'T';
+}
+
+function truthOfRule(rule: RuleInput, unit: ActionUnit, world: World): Truth {
+  const truths = oracleTruths(rule, unit, world);
+  return truths.includes('false') ? 'false' : truths.includes('unknown') ? 'unknown' : 'true';
+}
+
+/** What a unit adds to a running total and in which group; `unreadable` where either cannot be told. */
+export interface Addition {
+  readonly amount: bigint | 'unreadable';
+  readonly group: string;
+}
+
+/** What an action adds to an aggregation: the units that count, each with its amount. */
+export function oracleAdditions(
+  { method, metric, group_by = [], conditions = [] }: AggregationDefinition,
+  action: PolicyAction,
+  world: World,
+): Addition[] {
+  if (action.method !== method) return [];
+  const counts = (unit: ActionUnit): boolean => {
+    const deny = { id: 'any', name: 'any', method, action: 'DENY', conditions } as const;
+    return !oracleTruths(deny, unit, world).includes('false');
+  };
+  return action.units.filter(counts).map((unit) => {
+    const [sum, ...own] = [metric, ...group_by].map((field) => read(field as Condition, unit, world));
+    const spelled = own.map((seen) =>
+      typeof seen === 'string' ? 0 : seen.values.map((value) => String(meaning(seen.kind, String(value)))),
+    );
+    const group = JSON.stringify(spelled);
+    if (sum === undefined || sum === 'unreadable' || own.includes('unreadable'))
+      return { amount: 'unreadable', group };
+    const amounts = sum === 'absent' ? [] : sum.values.map((value) => BigInt(String(value)));
+    return { amount: amounts.filter((one) => one > 0n).reduce((total, one) => total + one, 0n), group };
+  });
+}
+
+/** What a condition sees, once a value that is none of its kind has made all of it unreadable. */
+function read(condition: Condition, unit: ActionUnit, world: World): Seen {
+  const seen = look(condition, unit, world);
+  if (typeof seen === 'string') return seen;
+  if (seen.values.length === 0) return 'absent';
+  return seen.values.every((value) => isOfKind(seen.kind, value)) ? seen : 'unreadable';
 }
 
 const SHAPES: Readonly<Record<Kind, RegExp>> = {

@@ -1,0 +1,10 @@
+import { defineConfig } from 'vitest/config';
+
+/** What judges a mutant of src/policy: tests that are quick and the same in every run. */
+export default defineConfig({
+  test: {
+    include: ['test/unit/policy/*.test.ts'],
+    exclude: ['test/unit/policy/many-values.test.ts'],
+    testTimeout: 30_000,
+  },
+});
