@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import type { Operation } from './read-operations.ts';
 
 /** One contract and where its outputs stand. Paths are relative to the root of the project. */
 export interface Contract {
@@ -95,3 +96,15 @@ export const contracts: readonly Contract[] = [
     emitsCatalogue: false,
   },
 ];
+
+/** Where the handler of an operation stands, relative to the root. */
+export function handlerPath(contract: Contract, operation: Operation): string {
+  const folder = contract.handlersByTag ? join(contract.handlers, operation.tag) : contract.handlers;
+  return join(folder, `${operation.id}.ts`);
+}
+
+/** An import specifier from a folder to a file, both relative to the root. */
+export function specifier(fromFolder: string, file: string): string {
+  const path = relative(fromFolder, file);
+  return path.startsWith('.') ? path : `./${path}`;
+}

@@ -1,6 +1,5 @@
-import type { Contract } from './contracts.ts';
+import { type Contract, handlerPath, specifier } from './contracts.ts';
 import type { Document } from './document.ts';
-import { handlerPath, specifier } from './handler-paths.ts';
 import { header } from './header.ts';
 import type { Operation } from './read-operations.ts';
 

@@ -1,8 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import type { Contract } from './contracts.ts';
+import { type Contract, handlerPath } from './contracts.ts';
 import type { Generated } from './generate.ts';
-import { handlerPath } from './handler-paths.ts';
 import { HEADER_START } from './header.ts';
 
 function read(path: string): string | undefined {

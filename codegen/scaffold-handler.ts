@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Contract } from './contracts.ts';
-import { handlerPath, specifier } from './handler-paths.ts';
+import { type Contract, handlerPath, specifier } from './contracts.ts';
 import type { Operation } from './read-operations.ts';
 
 /** The first text of a handler: it refuses. From then on the file belongs to people. */

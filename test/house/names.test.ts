@@ -16,7 +16,7 @@ function nameOf(path: string): string {
 }
 
 test('files are kebab-case, except those named after an operation', () => {
-  const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.(entity|test|d))?\.ts$/;
+  const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.(entity|test|config|d))?\.ts$/;
   const strange = files.filter(({ path }) => !namedByOperation.test(path) && !kebab.test(basename(path)));
   expect(strange.map(({ path }) => path)).toEqual([]);
 });
