@@ -1,5 +1,4 @@
 import { BlockList } from 'node:net';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { SandboxConfig } from '../config.ts';
 import type { AppDirectory } from '../domain/apps/app-directory.ts';
 import { ApiError } from '../errors.ts';
@@ -8,6 +7,7 @@ import { createBrand } from '../http/brand.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
 import { createResponseCheck } from '../http/response-check.ts';
+import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import type { ControlContext, MovableClock } from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
@@ -26,6 +26,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly services: Services;
   readonly clock: MovableClock;
   readonly database: Database;
+  readonly openUnit: OpenUnit;
   readonly apps: AppDirectory;
   readonly reset: () => Promise<void>;
   readonly jobs: Pick<JobRunner, 'settle'>;
@@ -37,8 +38,8 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
 /** The control plane under `/_sandbox/`, through the same pipeline as every other request. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<Mount> {
   const { services, clock, database, apps, reset, jobs, appId, eventLog } = options;
-  const change: ControlContext['change'] = (work) =>
-    database.orm.em.fork().transactional((em) => work(em as SqlEntityManager));
+  // As a request's own unit of work: what follows a commit there follows this one too.
+  const change: ControlContext['change'] = inUnitOf(options.openUnit);
   const context: Omit<ControlContext, 'signal'> = {
     clock,
     appId,

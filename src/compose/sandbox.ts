@@ -89,7 +89,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
     await ensureSeeds(seeds);
     const control = await controlPlane({
       ...http,
-      ...{ config, services, clock, database, apps, reset, jobs, appId: memory.appId },
+      ...{ config, services, clock, database, openUnit, apps, reset, jobs, appId: memory.appId },
       eventLog,
       stopping: stopping.signal,
     });
