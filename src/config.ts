@@ -42,6 +42,8 @@ export interface SandboxConfig extends ListenConfig {
   /** SPKI PEM of the key that signs the users' tokens. */
   jwtPublicKeyPem: string | undefined;
   plainHttp: boolean;
+  /** How long simulated chains take to confirm a transaction; undefined: until their next block. */
+  confirmAfterMs: number | undefined;
   readyFile: string | undefined;
   quiet: boolean;
   json: boolean;
@@ -59,6 +61,7 @@ export interface SandboxFlags {
   appSecret?: string;
   jwtKey?: string;
   plainHttp?: boolean;
+  confirmAfter?: string;
   readyFile?: string;
   quiet?: boolean;
   json?: boolean;
@@ -111,6 +114,10 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
     jwtPublicKeyPem:
       flags.jwtKey === undefined ? undefined : check.publicKeyFile(faults, '--jwt-key', flags.jwtKey),
     plainHttp: flags.plainHttp ?? false,
+    confirmAfterMs:
+      flags.confirmAfter === undefined
+        ? undefined
+        : check.count(faults, '--confirm-after', flags.confirmAfter, { least: 0, most: 86_400_000 }),
     readyFile: flags.readyFile === undefined ? undefined : resolve(flags.readyFile),
     quiet: flags.quiet ?? false,
     json: flags.json ?? false,

@@ -135,6 +135,8 @@ export interface Chain {
   statusOf(hash: string, signedBytes: Uint8Array): Promise<ChainStatus>;
   /** Transfers from or to an address, newest first; undefined where the chain keeps no such list (plain JSON-RPC). */
   transfersOf?(query: TransferQuery): Promise<readonly ChainTransfer[]>;
+  /** Every transfer on the chain that came after a position, oldest first; undefined where there is no such list. */
+  transfersAfter?(position: string | undefined, limit: number): Promise<readonly ChainTransfer[]>;
 }
 
 export interface TransferQuery {
@@ -157,6 +159,8 @@ export interface EvmChain extends Chain {
   simulate(call: EvmCall): Promise<Simulation>;
   /** Read-only call: the bytes that the contract returns; empty when there is no contract. */
   read(call: { readonly to: string; readonly data: Uint8Array }): Promise<Uint8Array>;
+  /** The code at an address: empty for a plain account, `ef0100` and the contract for one that delegates (EIP-7702). */
+  code(address: string): Promise<Uint8Array>;
 }
 
 export interface EvmCall {
@@ -166,7 +170,18 @@ export interface EvmCall {
   readonly value: bigint;
   readonly data: Uint8Array;
   /** Delegations that come with the transaction (EIP-7702), signed. */
-  readonly authorizationList?: readonly unknown[];
+  readonly authorizationList?: readonly EvmAuthorization[];
+  /** Runs it as though the sender delegated to this contract already: before anything is signed. */
+  readonly delegatedTo?: string;
+}
+
+/** A signed authorization of EIP-7702. */
+export interface EvmAuthorization {
+  readonly contract: string;
+  readonly chainId: number;
+  readonly nonce: bigint;
+  /** 0x hex of r || s || parity. */
+  readonly signature: string;
 }
 
 /** A chain whose id is `solana:…`. */
@@ -180,6 +195,8 @@ export interface SolanaChain extends Chain {
     owner: string,
     mint: string,
   ): Promise<readonly { readonly address: string; readonly rawAmount: bigint }[]>;
+  /** What a token's mint says of it; undefined where there is no such mint. */
+  mint(address: string): Promise<{ readonly decimals: number; readonly tokenProgram: string } | undefined>;
   /** Lamports that an account of this size must hold to be kept. */
   rentExemption(sizeBytes: number): Promise<bigint>;
 }

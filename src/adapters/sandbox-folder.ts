@@ -24,6 +24,11 @@ export function databaseOf(folder: string): string {
   return join(folder, databaseFile);
 }
 
+/** Path of the simulated chains in a sandbox's folder. */
+export function chainsOf(folder: string): string {
+  return join(folder, 'chain.sqlite');
+}
+
 /** What was kept in `folder`; undefined when no sandbox ever ran there. Throws StartError when it cannot be read. */
 export function recallSandbox(folder: string): SandboxMemory | undefined {
   try {

@@ -22,6 +22,10 @@ export function sandboxCommand(): Command {
       'draw ids, keys and secrets from this text, so that every run is the same; never for real money',
     )
     .option('--seed-data', 'start with named users, wallets, a key quorum and a policy')
+    .option(
+      '--confirm-after <ms>',
+      'have simulated chains confirm each transaction so long after it came, 0 at once (default: with their next block)',
+    )
     .addHelpText('after', examples)
     .action(async (flags: SandboxFlags) => {
       const config = readSandboxConfig(flags);

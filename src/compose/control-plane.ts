@@ -9,7 +9,7 @@ import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import type { JobRunner } from '../jobs/runner.ts';
-import type { ControlContext, MovableClock } from '../sandbox/control-plane.ts';
+import type { ControlContext, MovableChains, MovableClock } from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
 import { operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
@@ -25,6 +25,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly appId: string;
   readonly services: Services;
   readonly clock: MovableClock;
+  readonly chains: MovableChains;
   readonly database: Database;
   readonly openUnit: OpenUnit;
   readonly apps: AppDirectory;
@@ -37,7 +38,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
 
 /** The control plane under `/_sandbox/`, through the same pipeline as every other request. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<Mount> {
-  const { services, clock, database, apps, reset, jobs, appId, eventLog } = options;
+  const { services, clock, chains, database, apps, reset, jobs, appId, eventLog } = options;
   // As a request's own unit of work: what follows a commit there follows this one too.
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
   const context: Omit<ControlContext, 'signal'> = {
@@ -48,6 +49,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     entropy: services.entropy,
     ids: services.ids,
     jwks: services.jwks,
+    chains,
     reset,
     settle: () => jobs.settle(),
     read: (work) => work(database.orm.em.fork()),

@@ -1,9 +1,10 @@
 import { acmeApp } from '../../mocks/apps.ts';
-import { noChains, noPrices } from '../adapters/chains-none.ts';
+import type { SimulatedChains } from '../adapters/chain-simulated/simulated-chains.ts';
 import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
+import { fixedPrices } from '../adapters/prices-fixed.ts';
 import {
   databaseOf,
   drawEventLogName,
@@ -28,6 +29,7 @@ import { startJobs } from '../jobs/runner.ts';
 import type { Log, Services } from '../services.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { resetDatabase } from '../storage/reset-database.ts';
+import { simulatedChains } from './chains.ts';
 import { controlPlane } from './control-plane.ts';
 import { openEventLog } from './event-log.ts';
 import { makeJobs } from './jobs.ts';
@@ -44,6 +46,7 @@ export const seededStartMs = Date.UTC(2026, 0, 1);
 export interface Sandbox extends RunningSandbox {
   readonly clock: AdjustableClock;
   readonly services: Services;
+  readonly chains: SimulatedChains;
   readonly database: Database;
   /** Back to the seeds, as `POST /_sandbox/reset`. */
   reset(): Promise<void>;
@@ -57,7 +60,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const certificate = await certificateFor(config);
   const log = options.log ?? logFor(config);
 
-  const { services, clock, restart, newRequestId } = makeServices(config, memory, log);
+  const { services, clock, chains, restart, newRequestId } = makeServices(config, memory, log);
   const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
   const database = await openDatabase({ kind: 'sqlite', file });
   const apps = createAppDirectory(database.orm, clock);
@@ -71,6 +74,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
   const reset = async (): Promise<void> => {
     await resetDatabase(database);
+    await chains.reset();
     clock.reset();
     restart();
     await plantSeeds(seeds);
@@ -89,7 +93,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
     await ensureSeeds(seeds);
     const control = await controlPlane({
       ...http,
-      ...{ config, services, clock, database, openUnit, apps, reset, jobs, appId: memory.appId },
+      ...{ config, services, clock, chains, database, openUnit, apps, reset, jobs, appId: memory.appId },
       eventLog,
       stopping: stopping.signal,
     });
@@ -112,6 +116,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       caPem: certificate.ca,
       clock,
       services,
+      chains,
       database,
       reset,
       async close() {
@@ -119,12 +124,12 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
         stopping.abort();
         await listening.close();
         await jobs.stop();
-        await database.close();
+        await Promise.all([database.close(), chains.close()]);
       },
     };
   } catch (error) {
     await jobs.stop();
-    await database.close();
+    await Promise.all([database.close(), chains.close()]);
     throw error;
   }
 }
@@ -133,6 +138,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
 function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
   const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
   const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
+  const chains = simulatedChains(config, clock);
   const services: Services = {
     clock,
     // The seed gives ids, keys and secrets. What no answer shows, such as seals, is random in any case.
@@ -140,8 +146,8 @@ function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
     ids: makeIds(entropy),
     vault: sandboxVault(memory.masterKeyHex),
     jwks: createHttpJwks(systemClock),
-    chains: noChains,
-    prices: noPrices,
+    chains,
+    prices: fixedPrices,
     log,
     prefix: config.prefix,
     diagnostics: true,
@@ -150,6 +156,7 @@ function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
   return {
     services,
     clock,
+    chains,
     // Ids are drawn many at a time: those left over belong to what was before.
     restart: () => {
       restart();

@@ -29,6 +29,33 @@ export interface EventContract {
   fault(type: string, payload: unknown): Promise<{ pointer: string; message: string } | undefined>;
 }
 
+/** What is given out of nothing. */
+export interface ChainDeposit {
+  readonly address: string;
+  readonly tokenAddress: string | null;
+  readonly rawAmount: bigint;
+  /** Of a token never heard of. */
+  readonly decimals?: number | undefined;
+  readonly symbol?: string | undefined;
+}
+
+/** The simulated chains, from outside. Only those that `has` knows may be named. */
+export interface MovableChains {
+  has(caip2: string): boolean;
+  /** Undefined: a token never heard of. Null is the native asset. */
+  decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
+  /** The fault names the member of the deposit that the chain cannot take. */
+  fund(
+    caip2: string,
+    deposit: ChainDeposit,
+  ): Promise<
+    | { readonly hash: string; readonly rawBalance: bigint; readonly blockNumber: bigint }
+    | { readonly fault: 'address' | 'tokenAddress' | 'rawAmount'; readonly message: string }
+  >;
+  /** The newest block of each chain; undefined names every chain that was used. */
+  mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
+}
+
 /** What a caller of the control plane can reach. */
 export interface ControlContext {
   /** The app that the sandbox began with. */
@@ -42,6 +69,7 @@ export interface ControlContext {
   readonly entropy: Entropy;
   readonly ids: Ids;
   readonly jwks: JwksSource;
+  readonly chains: MovableChains;
   /** Empties the state and makes the seeds again, the clock and a seeded entropy included. */
   reset(): Promise<void>;
   /** Does everything that is due at the present of the clock. */

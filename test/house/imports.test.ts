@@ -62,7 +62,8 @@ const packageRooms: Record<string, string[]> = {
   commander: ['cli'],
   pino: ['adapters'],
   '@peculiar/x509': ['adapters'],
-  'better-sqlite3': ['storage'],
+  // Simulated chains keep a file of their own, apart from the server's database.
+  'better-sqlite3': ['adapters', 'storage'],
   pg: ['storage'],
 };
 

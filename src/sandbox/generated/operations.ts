@@ -31,6 +31,13 @@ export interface Operations {
     body: schemas.CreateSandboxAppRequest;
     response: schemas.CreatedSandboxApp;
   };
+  /** Give out an asset */
+  fundAddress: {
+    path: {};
+    query: {};
+    body: schemas.FundSandboxAddressRequest;
+    response: schemas.SandboxDeposit;
+  };
   /** Read the clock */
   getClock: {
     path: {};
@@ -64,6 +71,13 @@ export interface Operations {
     };
     body: undefined;
     response: schemas.SandboxEvents;
+  };
+  /** Make blocks now */
+  mineBlocks: {
+    path: {};
+    query: {};
+    body: schemas.MineSandboxBlocksRequest;
+    response: schemas.SandboxBlocks;
   };
   /** Let an event happen again */
   replayEvent: {
@@ -159,6 +173,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  fundAddress: {
+    id: "fundAddress",
+    method: "POST",
+    path: "/_sandbox/faucet",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   getClock: {
     id: "getClock",
     method: "GET",
@@ -193,6 +220,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  mineBlocks: {
+    id: "mineBlocks",
+    method: "POST",
+    path: "/_sandbox/blocks",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
     signed: false,
     expiry: false,
     idempotent: false,

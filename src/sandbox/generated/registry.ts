@@ -2,9 +2,11 @@
 import { configureApp } from '../handlers/configureApp.ts';
 import { configureUser } from '../handlers/configureUser.ts';
 import { createApp } from '../handlers/createApp.ts';
+import { fundAddress } from '../handlers/fundAddress.ts';
 import { getClock } from '../handlers/getClock.ts';
 import { listApps } from '../handlers/listApps.ts';
 import { listEvents } from '../handlers/listEvents.ts';
+import { mineBlocks } from '../handlers/mineBlocks.ts';
 import { replayEvent } from '../handlers/replayEvent.ts';
 import { resetSandbox } from '../handlers/resetSandbox.ts';
 import { setClock } from '../handlers/setClock.ts';
@@ -16,9 +18,11 @@ export const registry: { readonly [Id in OperationId]: Handler<Id> } = {
   configureApp,
   configureUser,
   createApp,
+  fundAddress,
   getClock,
   listApps,
   listEvents,
+  mineBlocks,
   replayEvent,
   resetSandbox,
   setClock,

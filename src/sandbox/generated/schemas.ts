@@ -38,6 +38,30 @@ export type Error = {
   data?: { [key: string]: unknown } | undefined;
 };
 
+export type FundSandboxAddressRequest = {
+  chain: SandboxChainId;
+  /** Who gets it, as the chain writes addresses. */
+  address: string;
+  /** Name that the contract gives to an asset of the chain, `usdc` for instance. */
+  asset?: string | undefined;
+  /** Contract or mint of a token. Without it and without `asset` it is the native asset. */
+  token_address?: string | null | undefined;
+  /** Amount in units. Give this or `raw_amount`. */
+  amount?: string | undefined;
+  /** Amount in the smallest unit. */
+  raw_amount?: string | undefined;
+  /** Decimals of a token that was never heard of; 18, and 6 on Solana, when left out. A token keeps those that it came to be with. */
+  decimals?: number | undefined;
+  /** Symbol of a token that was never heard of. */
+  symbol?: string | undefined;
+};
+
+export type MineSandboxBlocksRequest = {
+  chain?: SandboxChainId | undefined;
+  /** How many blocks; one when left out. */
+  count?: number | undefined;
+};
+
 export type SandboxApp = {
   id: string;
   name: string;
@@ -52,12 +76,37 @@ export type SandboxApps = {
   data: SandboxApp[];
 };
 
+export type SandboxBlocks = {
+  data: {
+    caip2: string;
+    /** The newest block. */
+    block_number: number;
+  }[];
+};
+
+/** CAIP-2 id of a simulated chain, `eip155:8453` for instance, or a name that the contract gives to one, `base`. */
+export type SandboxChainId = string;
+
 export type SandboxClock = {
   now_ms: number;
   /** The same instant for people, ISO 8601 in UTC. */
   now: string;
   /** Whether the clock stands still. */
   frozen: boolean;
+};
+
+export type SandboxDeposit = {
+  caip2: string;
+  address: string;
+  token_address: string | null;
+  /** What was given out, in the smallest unit. */
+  raw_amount: string;
+  decimals: number;
+  /** What the address holds of the asset now, in the smallest unit. */
+  raw_balance: string;
+  /** How the chain's list of transfers names the deposit. */
+  transaction_hash: string;
+  block_number: number;
 };
 
 export type SandboxEvent = {

@@ -213,3 +213,17 @@ function readSignature(value: string, field: string) {
   }
   throw new InvalidTransactionError(field, 'expected an encoded Tempo signature');
 }
+
+/**
+ * Who signed a Tempo transaction. `recover` gives the signer of a 32-byte payload from r || s || parity.
+ * Throws InvalidTransactionError where anything but a secp256k1 key signed.
+ */
+export function recoverTempoSender(
+  hex: `0x${string}`,
+  recover: (payload: `0x${string}`, signature: string | undefined) => string,
+): string {
+  const envelope = Tempo.deserialize(hex as Tempo.Serialized);
+  const { signature } = envelope;
+  const flat = signature?.type === 'secp256k1' ? signatureHex(signature.signature) : undefined;
+  return recover(Tempo.getSignPayload(envelope), flat);
+}

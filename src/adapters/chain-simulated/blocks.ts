@@ -1,0 +1,168 @@
+import type { Clock } from '../../services.ts';
+import type { ChainTerms } from './chain-terms.ts';
+import type { Block, Execution, Pool, PoolEntry } from './pool.ts';
+import type { ChainStore } from './store.ts';
+
+/** What one kind of chain does with a transaction that waits. */
+export interface Machine<Plan> {
+  /** `waits`: not yet (a nonce before it is missing). `drop`: it can no longer pay. */
+  readiness(entry: PoolEntry<Plan>, nowSeconds: number): 'ready' | 'waits' | 'replaced' | 'drop';
+  /** Runs a ready transaction and takes its fee. */
+  run(entry: PoolEntry<Plan>, block: Block): Execution;
+  /** Which transaction took the nonce of one that is `replaced`. */
+  usurperOf(entry: PoolEntry<Plan>): string | null;
+}
+
+interface ChainRow {
+  base_height: number;
+  base_ms: number;
+  seen_ms: number;
+  height: number;
+}
+
+/** The blocks of one chain. Each call brings it to the present of the clock first. */
+export interface Blocks {
+  head(): Block;
+  /** Makes blocks now, beside those of the block time; the first takes everything that is ready. */
+  mine(count: number): Block;
+  /** When a transaction that comes now is due for a block. */
+  dueMs(): number;
+  isFinal(blockNumber: number): boolean;
+}
+
+interface BlocksOptions<Plan> {
+  readonly store: ChainStore;
+  readonly caip2: string;
+  readonly terms: ChainTerms;
+  readonly clock: Clock;
+  /** Undefined: the next block. Otherwise each transaction has a block of its own so long after it came. */
+  readonly confirmAfterMs: number | undefined;
+  readonly pool: Pool<Plan>;
+  readonly machine: Machine<Plan>;
+}
+
+/**
+ * Blocks come by the clock: number = base height + time since the base / block time. Only those that hold something
+ * are ever made; the others are counted.
+ */
+export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
+  const { clock, terms, confirmAfterMs, pool, caip2 } = options;
+  const chain = chainRow(options);
+
+  const heightAt = (row: ChainRow, ms: number): number =>
+    Math.max(row.height, row.base_height + Math.floor((ms - row.base_ms) / terms.blockMs));
+
+  function makeBlock(row: ChainRow, atMs: number, isExtra: boolean): Block {
+    if (isExtra) row.base_height += 1;
+    row.height = isExtra ? Math.max(row.height + 1, heightAt(row, atMs)) : heightAt(row, atMs);
+    return { number: row.height, seconds: Math.floor(atMs / 1000) };
+  }
+
+  function catchUp(): ChainRow {
+    const nowMs = clock.now();
+    const row = chain.read(nowMs);
+    if (nowMs < row.seen_ms) turnBack(options.store, caip2, row, nowMs);
+    if (nowMs !== row.seen_ms) {
+      for (const atMs of new Set(pool.due(nowMs).map(({ dueMs }) => dueMs))) {
+        const isExtra = confirmAfterMs !== undefined;
+        fill(options, { untilMs: atMs, atMs, makeBlock: () => makeBlock(row, atMs, isExtra) });
+      }
+      row.height = heightAt(row, nowMs);
+      row.seen_ms = nowMs;
+      chain.write(row);
+    } else if (confirmAfterMs === 0) {
+      const makeNow = () => makeBlock(row, nowMs, true);
+      if (fill(options, { untilMs: nowMs, atMs: nowMs, makeBlock: makeNow })) chain.write(row);
+    }
+    return row;
+  }
+
+  return {
+    head: () => {
+      const row = catchUp();
+      return { number: row.height, seconds: Math.floor(row.seen_ms / 1000) };
+    },
+    mine(count) {
+      const row = catchUp();
+      let block = makeBlock(row, row.seen_ms, true);
+      const first = block;
+      fill(options, { untilMs: Number.MAX_SAFE_INTEGER, atMs: row.seen_ms, makeBlock: () => first });
+      for (let made = 1; made < count; made += 1) block = makeBlock(row, row.seen_ms, true);
+      chain.write(row);
+      return block;
+    },
+    dueMs() {
+      const row = catchUp();
+      if (confirmAfterMs !== undefined) return row.seen_ms + confirmAfterMs;
+      const elapsed = row.seen_ms - row.base_ms;
+      return row.base_ms + (Math.floor(elapsed / terms.blockMs) + 1) * terms.blockMs;
+    },
+    isFinal: (blockNumber) => catchUp().height - blockNumber >= terms.finalityBlocks,
+  };
+}
+
+function chainRow({ store, caip2, terms }: Pick<BlocksOptions<never>, 'store' | 'caip2' | 'terms'>) {
+  return {
+    read(nowMs: number): ChainRow {
+      const known = store.first<ChainRow>('select * from chains where caip2 = ?', caip2);
+      if (known !== undefined) return known;
+      const height = Math.max(0, Math.floor(nowMs / terms.blockMs));
+      const row = { base_height: height, base_ms: height * terms.blockMs, seen_ms: nowMs, height };
+      store.run(
+        'insert into chains values (?, ?, ?, ?, ?, 0)',
+        caip2,
+        row.base_height,
+        row.base_ms,
+        nowMs,
+        height,
+      );
+      return row;
+    },
+    write: (row: ChainRow) =>
+      store.run(
+        'update chains set base_height = ?, base_ms = ?, seen_ms = ?, height = ? where caip2 = ?',
+        ...[row.base_height, row.base_ms, row.seen_ms, row.height, caip2],
+      ),
+  };
+}
+
+/**
+ * CHOICE: a clock that is set back does not take blocks away; the chain goes on from its newest block at the new
+ * time, and what waits goes on waiting as long as before.
+ */
+function turnBack(store: ChainStore, caip2: string, row: ChainRow, nowMs: number): void {
+  const shiftMs = nowMs - row.seen_ms;
+  row.base_height = row.height;
+  row.base_ms = nowMs;
+  store.run(
+    `update transactions set received_ms = received_ms + ?, due_ms = due_ms + ? where caip2 = ? and state = 'pending'`,
+    ...[shiftMs, shiftMs, caip2],
+  );
+}
+
+/** Takes what is ready into one block, which is made with its first transaction. Whether anything was taken. */
+function fill<Plan>(
+  { store, pool, machine }: Pick<BlocksOptions<Plan>, 'store' | 'pool' | 'machine'>,
+  { untilMs, atMs, makeBlock }: { untilMs: number; atMs: number; makeBlock: () => Block },
+): boolean {
+  let block: Block | undefined;
+  // One transaction can make another ready: the list is gone through until nothing more happens.
+  for (let hasChanged = true; hasChanged; ) {
+    hasChanged = false;
+    for (const entry of pool.due(untilMs)) {
+      const readiness = machine.readiness(entry, Math.floor(atMs / 1000));
+      if (readiness === 'waits') continue;
+      hasChanged = true;
+      if (readiness === 'drop') pool.drop(entry.hash);
+      else if (readiness === 'replaced') {
+        pool.replace(entry.hash, machine.usurperOf(entry));
+      } else {
+        block ??= makeBlock();
+        const included = block;
+        const execution = store.atomically(() => machine.run(entry, included));
+        pool.include(entry, included, execution);
+      }
+    }
+  }
+  return block !== undefined;
+}

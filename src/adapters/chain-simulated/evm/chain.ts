@@ -1,0 +1,110 @@
+import { hexToBytes } from '../../../crypto/encoding.ts';
+import type { EvmChain, TransferQuery } from '../../../services.ts';
+import { checksumAddress } from '../../../signing/ethereum/address.ts';
+import { BATCH_EXECUTOR_ADDRESS } from '../../../signing/ethereum/batch-executor.ts';
+import { termsOf } from '../chain-terms.ts';
+import { assertNodeAnswers, decodeOrRefuse } from '../decode-or-refuse.ts';
+import { NATIVE } from '../ledger.ts';
+import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+import { dryRun } from './dry-run.ts';
+import { fundEvm } from './faucet.ts';
+import { type EvmParts, makeEvmParts } from './parts.ts';
+import { decodeSigned } from './plan.ts';
+import { take } from './take.ts';
+import { answerTokenQuery } from './token-queries.ts';
+
+/** One simulated EVM chain. Inside, addresses are lower-case hex. */
+export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
+  const parts = makeEvmParts(world, caip2);
+  const { state, blocks, now } = parts;
+  const { ledger } = state;
+  return {
+    chain: { kind: 'evm', caip2, chainId: state.chainId, ...asked(parts), ...sent(parts), ...listed(parts) },
+    ledger,
+    decimalsOf: (tokenAddress) =>
+      tokenAddress === null ? 18 : tokenOf(parts, tokenAddress.toLowerCase())?.decimals,
+    fund: (deposit) => now(() => fundEvm(parts, deposit)),
+    mine: (count) => state.store.atomically(() => blocks.mine(count)),
+  };
+}
+
+/** What can be asked of the newest state. */
+function asked(
+  parts: EvmParts,
+): Pick<EvmChain, 'balances' | 'nonce' | 'fees' | 'simulate' | 'read' | 'code'> {
+  const { caip2, state, now } = parts;
+  const { accounts, ledger } = state;
+  const { baseFee, priorityFee } = termsOf(caip2);
+  return {
+    balances: (address, tokens) =>
+      now(() => tokens.map((token) => ledger.balance(address.toLowerCase(), token?.toLowerCase() ?? NATIVE))),
+    nonce: (address) => now(() => BigInt(nextNonce(parts, address.toLowerCase()))),
+    fees: async () => ({ maxFeePerGas: 2n * baseFee + priorityFee, maxPriorityFeePerGas: priorityFee }),
+    simulate: (call) => now(() => dryRun(state, call)),
+    read: ({ to, data }) =>
+      now(() => {
+        const address = to.toLowerCase();
+        return answerTokenQuery({ token: tokenOf(parts, address), to: address, data, state });
+      }),
+    code: (address) =>
+      now(() => {
+        const key = address.toLowerCase();
+        const delegate = accounts.delegate(key);
+        if (delegate !== undefined) return hexToBytes(`ef0100${delegate.slice(2)}`);
+        const isContract = key === BATCH_EXECUTOR_ADDRESS || tokenOf(parts, key) !== undefined;
+        // CHOICE: contracts that are simulated show the code of one that always fails.
+        return isContract ? Uint8Array.of(0xfe) : new Uint8Array();
+      }),
+  };
+}
+
+/** What has to do with signed transactions. */
+function sent(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'> {
+  const { state, pool, blocks, now } = parts;
+  return {
+    async broadcast(signedBytes) {
+      const decoded = await decodeOrRefuse(() => decodeSigned(signedBytes));
+      if ('isAccepted' in decoded) return decoded;
+      assertNodeAnswers(decoded.plan.sentinel);
+      return now(() => take(parts, decoded));
+    },
+    async statusOf(hash, signedBytes) {
+      const { plan, lane, nonce } = await decodeSigned(signedBytes);
+      return now(() => {
+        const status = pool.status(hash, blocks.isFinal);
+        if (status !== undefined && status.kind !== 'unknown') return status;
+        const isTaken = nonce < BigInt(state.accounts.nonce(plan.sender, lane));
+        if (!isTaken) return { kind: 'unknown', isExpired: false };
+        return { kind: 'replaced', byHash: pool.ofNonce(plan.sender, lane, Number(nonce)) };
+      });
+    },
+  };
+}
+
+function listed({ world, caip2, now }: EvmParts): Pick<EvmChain, 'transfersOf' | 'transfersAfter'> {
+  return {
+    transfersOf: (query) =>
+      now(() => transfersOf(world, caip2, { query: lowerCase(query), text: checksummed })),
+    transfersAfter: (position, limit) =>
+      now(() => transfersAfter(world, caip2, { position, limit, text: checksummed })),
+  };
+}
+
+function nextNonce({ state, pool }: EvmParts, address: string): number {
+  let next = state.accounts.nonce(address, '');
+  for (const entry of pool.waiting(address, '')) if (entry.nonce === next) next += 1;
+  return next;
+}
+
+function tokenOf({ world, caip2, state }: EvmParts, address: string) {
+  return state.accounts.token(address) ?? knownToken(world, caip2, address);
+}
+
+function lowerCase(query: TransferQuery): TransferQuery {
+  const tokenAddresses = query.tokenAddresses.map((token) => token?.toLowerCase() ?? null);
+  return { ...query, address: query.address.toLowerCase(), tokenAddresses };
+}
+
+function checksummed(address: string): string {
+  return checksumAddress(address.slice(2));
+}

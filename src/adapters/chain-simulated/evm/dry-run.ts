@@ -1,0 +1,32 @@
+import { bytesTo0xHex } from '../../../crypto/encoding.ts';
+import type { EvmCall, Simulation } from '../../../services.ts';
+import { undone } from '../undone.ts';
+import { BLOCK_GAS_LIMIT, type EvmState, runEvm } from './machine.ts';
+import { gasBefore, planAuthorizations } from './plan.ts';
+
+/** Runs a call as it would be run in a block, then undoes everything. */
+export function dryRun(state: EvmState, call: EvmCall): Simulation {
+  const sender = call.from.toLowerCase();
+  const calls = [{ to: call.to?.toLowerCase() ?? null, value: call.value, data: bytesTo0xHex(call.data) }];
+  const authorizations = call.authorizationList ?? [];
+  const plan = {
+    sender,
+    calls,
+    authorizations: planAuthorizations(authorizations),
+    gasLimit: BLOCK_GAS_LIMIT,
+    ...gasBefore(calls, { accessList: [], authorizations }),
+    sentinel: null,
+  };
+  return undone(state.store, () => {
+    const nonce = state.accounts.nonce(sender, '');
+    state.accounts.setNonce(sender, '', nonce + 1);
+    if (call.delegatedTo !== undefined) state.accounts.setDelegate(sender, call.delegatedTo.toLowerCase());
+    const { gasUsed, revert } = runEvm(state, plan, { nonce, isIncluded: false });
+    if (revert === undefined) return { succeeds: true, units: gasUsed };
+    return {
+      succeeds: false,
+      reason: revert.isShortfall ? 'insufficient_funds' : 'reverts',
+      message: revert.message,
+    };
+  });
+}

@@ -1,0 +1,37 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bytesTo0xHex, utf8ToBytes } from '../../../crypto/encoding.ts';
+import { NATIVE } from '../ledger.ts';
+import { type Deposit, type Funded, InvalidDepositError, recordDeposit, registerToken } from '../world.ts';
+import type { EvmParts } from './parts.ts';
+
+/** Whom deposits come from, in the lists of transfers. */
+const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
+const MAX_AMOUNT = 2n ** 256n - 1n;
+
+/** Gives out an asset. Throws InvalidDepositError. */
+export function fundEvm({ world, caip2, state, blocks }: EvmParts, deposit: Deposit): Funded {
+  const { ledger } = state;
+  const owner = checkAddress(deposit.address, 'address');
+  const asset = deposit.tokenAddress === null ? NATIVE : checkAddress(deposit.tokenAddress, 'tokenAddress');
+  if (ledger.total(asset) + deposit.rawAmount > MAX_AMOUNT) {
+    throw new InvalidDepositError('rawAmount', 'expected all holdings together to stay below 2^256');
+  }
+  if (asset !== NATIVE) {
+    const { decimals = 18, symbol = 'TOKEN' } = deposit;
+    registerToken(world, caip2, { address: asset, decimals, symbol, program: null });
+  }
+  ledger.credit(owner, asset, deposit.rawAmount);
+  const block = blocks.head();
+  const movement = { sender: FAUCET_ADDRESS, recipient: owner, asset, amount: deposit.rawAmount };
+  const hash = recordDeposit(world, caip2, { ...movement, block, hashOf });
+  return { hash, rawBalance: ledger.balance(owner, asset), blockNumber: BigInt(block.number) };
+}
+
+function hashOf(text: string): string {
+  return bytesTo0xHex(keccak_256(utf8ToBytes(text)));
+}
+
+function checkAddress(address: string, field: 'address' | 'tokenAddress'): string {
+  if (/^0x[0-9a-fA-F]{40}$/.test(address)) return address.toLowerCase();
+  throw new InvalidDepositError(field, 'expected 0x and 40 hex digits');
+}

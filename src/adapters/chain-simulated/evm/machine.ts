@@ -1,0 +1,219 @@
+import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
+import { BATCH_EXECUTOR_ADDRESS, decodeBatch } from '../../../signing/ethereum/batch-executor.ts';
+import { contractAddress } from '../../../signing/ethereum/contract-address.ts';
+import { decodeTokenCall, type TokenCall } from '../../../signing/ethereum/token-calls.ts';
+import type { Machine } from '../blocks.ts';
+import { FEE_ACCOUNT, type Ledger, type Movement, NATIVE, RevertError } from '../ledger.ts';
+import type { Execution, Pool, PoolEntry } from '../pool.ts';
+import type { ChainStore } from '../store.ts';
+import type { EvmAccounts } from './accounts.ts';
+import type { EvmPlan, PlannedAuthorization, PlannedCall } from './plan.ts';
+
+// CHOICE: what contracts cost. Real tokens differ among themselves; these are near the usual.
+const TOKEN_GAS: Readonly<Record<TokenCall['name'], bigint>> = {
+  transfer: 30_000n,
+  approve: 25_000n,
+  transferFrom: 38_000n,
+};
+/** No transaction has more gas than a block. */
+export const BLOCK_GAS_LIMIT = 30_000_000n;
+const BATCHED_CALL_GAS = 3_000n;
+const BATCHED_VALUE_GAS = 9_000n;
+const NEW_AUTHORITY_GAS = 25_000n;
+const KNOWN_AUTHORITY_GAS = 12_500n;
+const MAX_ALLOWANCE = 2n ** 256n - 1n;
+const NO_ADDRESS = `0x${'0'.repeat(40)}`;
+
+/** One EVM chain's state, and what a call may touch of it. */
+export interface EvmState {
+  readonly store: ChainStore;
+  readonly chainId: bigint;
+  readonly baseFee: bigint;
+  readonly ledger: Ledger;
+  readonly accounts: EvmAccounts;
+}
+
+export interface EvmRun {
+  readonly gasUsed: bigint;
+  readonly revert: RevertError | undefined;
+  readonly movements: readonly Movement[];
+}
+
+interface Frame {
+  readonly state: EvmState;
+  readonly movements: Movement[];
+  gas: bigint;
+}
+
+/** Runs EVM transactions as nodes would, as far as simulated chains know contracts. */
+export function makeEvmMachine(state: EvmState, pool: Pool<EvmPlan>): Machine<EvmPlan> {
+  return {
+    readiness: (entry, nowSeconds) => readinessOf(state, entry, nowSeconds),
+    run: (entry) => include(state, entry),
+    usurperOf({ sender, lane, nonce = 0, hash, plan }) {
+      if (plan.sentinel !== 'replaced' || state.accounts.nonce(sender, lane) > nonce)
+        return pool.ofNonce(sender, lane, nonce) ?? null;
+      // The sender's other transaction is nowhere but here: it only takes the nonce.
+      state.accounts.setNonce(sender, lane, nonce + 1);
+      return usurperHash(hash);
+    },
+  };
+}
+
+// CHOICE: the sentinel's usurper has the hash of the replaced one with every bit turned.
+function usurperHash(hash: string): string {
+  return bytesTo0xHex(hexToBytes(hash.slice(2)).map((byte) => byte ^ 0xff));
+}
+
+function readinessOf(state: EvmState, entry: PoolEntry<EvmPlan>, nowSeconds: number) {
+  const { plan, sender, lane, nonce = 0 } = entry;
+  const next = state.accounts.nonce(sender, lane);
+  if (nonce < next) return 'replaced';
+  if (plan.validBefore !== null && nowSeconds >= plan.validBefore) return 'drop';
+  if (nonce > next || plan.sentinel === 'stuck' || nowSeconds < plan.validAfter) return 'waits';
+  if (plan.sentinel === 'replaced') return 'replaced';
+  return state.ledger.balance(sender, NATIVE) < costOf(plan) ? 'drop' : 'ready';
+}
+
+/** What a transaction can take from its sender at most: gas limit * fee cap + value. */
+export function costOf({ gasLimit, maxFeePerGas, calls }: EvmPlan): bigint {
+  return calls.reduce((sum, { value }) => sum + value, gasLimit * maxFeePerGas);
+}
+
+function include(state: EvmState, entry: PoolEntry<EvmPlan>): Execution {
+  const { plan, sender, lane, nonce = 0 } = entry;
+  state.accounts.setNonce(sender, lane, nonce + 1);
+  // effective price = min(fee cap, base fee + tip)
+  const offered = state.baseFee + plan.maxPriorityFeePerGas;
+  const price = offered < plan.maxFeePerGas ? offered : plan.maxFeePerGas;
+  // The whole gas is bought before the calls run, so that they cannot spend it.
+  const bought = plan.gasLimit * price;
+  state.ledger.debit({ owner: sender, asset: NATIVE, amount: bought, shortfall: 'the gas cannot be paid' });
+  const { gasUsed, revert, movements } = runEvm(state, plan, { nonce, isIncluded: true });
+  const fee = gasUsed * price;
+  state.ledger.credit(sender, NATIVE, bought - fee);
+  state.ledger.credit(FEE_ACCOUNT, NATIVE, fee);
+  return { fee, failure: revert?.message, movements };
+}
+
+type Runnable = Pick<
+  EvmPlan,
+  'sender' | 'calls' | 'authorizations' | 'gasLimit' | 'intrinsicGas' | 'floorGas' | 'sentinel'
+>;
+
+/**
+ * Runs the calls; what they did is undone when one fails. The sender's nonce was raised before. `isIncluded` is
+ * false in a dry run, where the sentinel of a revert does not speak yet: it is to be found in a block only.
+ */
+export function runEvm(
+  state: EvmState,
+  plan: Runnable,
+  { nonce, isIncluded }: { nonce: number; isIncluded: boolean },
+): EvmRun {
+  const frame: Frame = { state, movements: [], gas: 0n };
+  const refund = delegateAccounts(state, plan.authorizations);
+  let revert: RevertError | undefined;
+  try {
+    state.store.atomically(() => {
+      for (const call of plan.calls) runCall(frame, plan.sender, call, nonce);
+      if (isIncluded && plan.sentinel === 'reverted') throw new RevertError('execution reverted');
+      if (gasOf(plan, frame.gas, refund) > plan.gasLimit) throw new RevertError('out of gas');
+    });
+  } catch (error) {
+    if (!(error instanceof RevertError)) throw error;
+    revert = error;
+  }
+  const gasUsed = gasOf(plan, frame.gas, refund);
+  return {
+    gasUsed: gasUsed > plan.gasLimit ? plan.gasLimit : gasUsed,
+    revert,
+    movements: revert === undefined ? frame.movements : [],
+  };
+}
+
+// used = max(floor, spent - min(refund, spent / 5))  (EIP-3529, EIP-7623)
+function gasOf({ intrinsicGas, floorGas }: Runnable, executed: bigint, refund: bigint): bigint {
+  const spent = intrinsicGas + executed;
+  const cap = spent / 5n;
+  const used = spent - (refund < cap ? refund : cap);
+  return used < floorGas ? floorGas : used;
+}
+
+/** Records the delegations that are valid; a call that fails later does not undo them (EIP-7702). The gas refund. */
+function delegateAccounts(state: EvmState, authorizations: readonly PlannedAuthorization[]): bigint {
+  const { accounts, ledger } = state;
+  let refund = 0n;
+  for (const { contract, chainId, nonce, authority } of authorizations) {
+    const isHere = chainId === 0 || BigInt(chainId) === state.chainId;
+    if (authority === null || !isHere || nonce !== BigInt(accounts.nonce(authority, ''))) continue;
+    const isKnown = accounts.nonce(authority, '') > 0 || ledger.balance(authority, NATIVE) > 0n;
+    if (isKnown) refund += NEW_AUTHORITY_GAS - KNOWN_AUTHORITY_GAS;
+    accounts.setDelegate(authority, contract === NO_ADDRESS ? undefined : contract);
+    accounts.setNonce(authority, '', Number(nonce) + 1);
+  }
+  return refund;
+}
+
+function runCall(frame: Frame, from: string, { to, value, data }: PlannedCall, nonce: number): void {
+  const { accounts } = frame.state;
+  const recipient = to ?? contractAddress(from, nonce);
+  const token = to === null ? undefined : decodeTokenCall(hexToBytes(data.slice(2)));
+  const delegate = accounts.delegate(recipient);
+  moveValue(frame, from, recipient, value);
+  // CHOICE: a contract that simulated chains do not know takes what it is sent and does nothing with it.
+  if (delegate === BATCH_EXECUTOR_ADDRESS) runBatch(frame, from, recipient, data);
+  else if (delegate === undefined && token !== undefined)
+    runToken(frame, { from, token: recipient, value }, token);
+}
+
+function moveValue({ state, movements }: Frame, from: string, to: string, value: bigint): void {
+  if (value === 0n) return;
+  const shortfall = 'insufficient funds for transfer';
+  state.ledger.debit({ owner: from, asset: NATIVE, amount: value, shortfall });
+  state.ledger.credit(to, NATIVE, value);
+  movements.push({ sender: from, recipient: to, asset: NATIVE, amount: value });
+}
+
+function runBatch(frame: Frame, from: string, account: string, data: string): void {
+  if (data === '0x') return;
+  const calls = decodeBatch(hexToBytes(data.slice(2)));
+  if (calls === undefined) throw new RevertError('execution reverted: unsupported execution mode');
+  if (from !== account) throw new RevertError('execution reverted: unauthorized');
+  for (const { to, value, data: inner } of calls) {
+    frame.gas += BATCHED_CALL_GAS + (value > 0n ? BATCHED_VALUE_GAS : 0n);
+    runCall(frame, account, { to: to === NO_ADDRESS ? account : to, value, data: bytesTo0xHex(inner) }, 0);
+  }
+}
+
+// CHOICE: every address that is sent the exact calldata of ERC-20 is a token; one never heard of holds nothing.
+function runToken(
+  frame: Frame,
+  { from, token, value }: { from: string; token: string; value: bigint },
+  call: TokenCall,
+): void {
+  const { accounts, ledger } = frame.state;
+  frame.gas += TOKEN_GAS[call.name];
+  if (value > 0n) throw new RevertError('execution reverted: the token takes no native value');
+  if (call.name === 'approve') {
+    accounts.setAllowance({ token, owner: from, spender: call.spender }, call.amount);
+    return;
+  }
+  const owner = call.name === 'transfer' ? from : call.from;
+  if (call.name === 'transferFrom') spendAllowance(accounts, { token, owner, spender: from }, call.amount);
+  const shortfall = 'execution reverted: ERC20: transfer amount exceeds balance';
+  ledger.debit({ owner, asset: token, amount: call.amount, shortfall });
+  ledger.credit(call.to, token, call.amount);
+  frame.movements.push({ sender: owner, recipient: call.to, asset: token, amount: call.amount });
+}
+
+function spendAllowance(
+  accounts: EvmAccounts,
+  key: { token: string; owner: string; spender: string },
+  amount: bigint,
+): void {
+  const allowed = accounts.allowance(key);
+  // An allowance of 2^256 - 1 is never used up.
+  if (allowed === MAX_ALLOWANCE) return;
+  if (allowed < amount) throw new RevertError('execution reverted: ERC20: insufficient allowance');
+  accounts.setAllowance(key, allowed - amount);
+}

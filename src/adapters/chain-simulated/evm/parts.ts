@@ -1,0 +1,40 @@
+import { type Blocks, makeBlocks } from '../blocks.ts';
+import { termsOf } from '../chain-terms.ts';
+import { makeLedger } from '../ledger.ts';
+import { makePool, type Pool } from '../pool.ts';
+import type { World } from '../world.ts';
+import { makeEvmAccounts } from './accounts.ts';
+import { type EvmState, makeEvmMachine } from './machine.ts';
+import type { EvmPlan } from './plan.ts';
+
+/** What one simulated EVM chain is made of. */
+export interface EvmParts {
+  readonly world: World;
+  readonly caip2: string;
+  readonly state: EvmState;
+  readonly pool: Pool<EvmPlan>;
+  readonly blocks: Blocks;
+  /** One transaction of the store, at the chain's present. */
+  now<T>(work: () => T): Promise<T>;
+}
+
+export function makeEvmParts(world: World, caip2: string): EvmParts {
+  const { store, clock, confirmAfterMs } = world;
+  const terms = termsOf(caip2);
+  const state: EvmState = {
+    store,
+    chainId: BigInt(caip2.slice('eip155:'.length)),
+    baseFee: terms.baseFee,
+    ledger: makeLedger(store, caip2),
+    accounts: makeEvmAccounts(store, caip2),
+  };
+  const pool = makePool<EvmPlan>(store, caip2);
+  const machine = makeEvmMachine(state, pool);
+  const blocks = makeBlocks({ store, caip2, terms, clock, confirmAfterMs, pool, machine });
+  const now = async <T>(work: () => T): Promise<T> =>
+    store.atomically(() => {
+      blocks.head();
+      return work();
+    });
+  return { world, caip2, state, pool, blocks, now };
+}

@@ -1,0 +1,65 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { base58ToBytes, bytesToBase58, concatBytes, utf8ToBytes } from '../../../crypto/encoding.ts';
+import { associatedTokenAddress, TOKEN_PROGRAM } from '../../../signing/solana/associated-token.ts';
+import { NATIVE } from '../ledger.ts';
+import { type Deposit, type Funded, InvalidDepositError, recordDeposit, registerToken } from '../world.ts';
+import type { SolanaParts } from './parts.ts';
+import { holding, rentExemption, TOKEN_ACCOUNT_BYTES } from './state.ts';
+
+/** Whom deposits come from, in the lists of transfers. */
+const FAUCET_ADDRESS = 'Faucet1111111111111111111111111111111111111';
+const U64_MAX = 2n ** 64n - 1n;
+
+/** Gives out an asset; of a token, the account that holds it is opened as well. Throws InvalidDepositError. */
+export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
+  const { world, caip2, state, blocks } = parts;
+  const { address, tokenAddress, rawAmount, decimals = 6, symbol = 'TOKEN' } = deposit;
+  const { ledger } = state;
+  checkAddress(address, 'address');
+  if (tokenAddress !== null) checkAddress(tokenAddress, 'tokenAddress');
+  const asset = tokenAddress ?? NATIVE;
+  if (ledger.total(asset) + rawAmount > U64_MAX) {
+    throw new InvalidDepositError('rawAmount', 'expected all holdings together to stay below 2^64');
+  }
+  if (tokenAddress === null) {
+    ledger.credit(address, NATIVE, rawAmount);
+  } else {
+    registerToken(world, caip2, { address: tokenAddress, decimals, symbol, program: TOKEN_PROGRAM });
+    fundToken(parts, { owner: address, mint: tokenAddress, amount: rawAmount });
+  }
+  const block = blocks.head();
+  const movement = { sender: FAUCET_ADDRESS, recipient: address, asset, amount: rawAmount };
+  const hash = recordDeposit(world, caip2, { ...movement, block, hashOf });
+  const rawBalance =
+    tokenAddress === null ? ledger.balance(address, NATIVE) : holding(state, address, tokenAddress);
+  return { hash, rawBalance, blockNumber: BigInt(block.number) };
+}
+
+function fundToken(
+  { state }: SolanaParts,
+  { owner, mint, amount }: { owner: string; mint: string; amount: bigint },
+): void {
+  const account = associatedTokenAddress(owner, mint, state.mint(mint)!.program);
+  if (state.tokenAccount(account) === undefined) {
+    state.openTokenAccount({ address: account, owner, mint });
+    // The faucet pays for the account as well.
+    state.ledger.credit(account, NATIVE, rentExemption(TOKEN_ACCOUNT_BYTES));
+  }
+  const known = state.tokenAccount(account)!;
+  state.writeTokenAccount({ ...known, amount: known.amount + amount });
+}
+
+// 64 bytes, as a signature has.
+function hashOf(text: string): string {
+  const half = sha256(utf8ToBytes(text));
+  return bytesToBase58(concatBytes(half, sha256(half)));
+}
+
+function checkAddress(address: string, field: 'address' | 'tokenAddress'): string {
+  try {
+    if (base58ToBytes(address).length === 32) return address;
+  } catch {
+    // refused below
+  }
+  throw new InvalidDepositError(field, 'expected the base58 text of 32 bytes');
+}

@@ -1,0 +1,30 @@
+import { invalidField } from '../../errors.ts';
+import type { Handler } from '../control-plane.ts';
+import { rawAmountOf } from '../raw-amount.ts';
+import { requireSimulated } from '../require-simulated.ts';
+import { tokenAddressOf } from '../token-address.ts';
+
+const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
+
+export const fundAddress: Handler<'fundAddress'> = async ({ body }, { chains, settle }) => {
+  const caip2 = requireSimulated(chains, body.chain);
+  const { address, symbol } = body;
+  const tokenAddress = tokenAddressOf(caip2, body);
+  // CHOICE: an unknown token has the decimals that most of its kind have.
+  const usual = caip2.startsWith('eip155:') ? 18 : 6;
+  const decimals = (await chains.decimalsOf(caip2, tokenAddress)) ?? body.decimals ?? usual;
+  const rawAmount = rawAmountOf(body, decimals);
+  const funded = await chains.fund(caip2, { address, tokenAddress, rawAmount, decimals, symbol });
+  if ('fault' in funded) throw invalidField(pointers[funded.fault], funded.message);
+  await settle();
+  return {
+    caip2,
+    address,
+    token_address: tokenAddress,
+    raw_amount: String(rawAmount),
+    decimals,
+    raw_balance: String(funded.rawBalance),
+    transaction_hash: funded.hash,
+    block_number: Number(funded.blockNumber),
+  };
+};

@@ -1,0 +1,62 @@
+import * as AbiParameters from 'ox/AbiParameters';
+import { bytesTo0xHex, hexToBytes } from '../../crypto/encoding.ts';
+
+/** One call of a batch. Addresses are 0x hex. */
+export interface BatchCall {
+  readonly to: string;
+  readonly value: bigint;
+  readonly data: Uint8Array;
+}
+
+/**
+ * The contract that an account delegates to (EIP-7702) to run a batch: the public Basic EOA Batch Executor, which
+ * speaks ERC-7821 and takes batches from the account itself only.
+ *
+ * CHOICE: nobody says which contract runs a batch of calls. This one has no owner and no state and is deployed at
+ * the same address on the large chains; simulated chains know it everywhere.
+ */
+export const BATCH_EXECUTOR_ADDRESS = '0x00000000bebedb7c30ee418158e26e31a5a8f3e2';
+
+// execute(bytes32 mode, bytes executionData)
+const EXECUTE_SELECTOR = '0xe9ae5c53';
+// ERC-7579: call type 01 (batch), execution type 00 (all or nothing), no selector, no payload
+const BATCH_MODE: `0x${string}` = `0x01${'00'.repeat(31)}`;
+
+const executeInputs = AbiParameters.from('bytes32 mode, bytes executionData');
+const batchInputs = AbiParameters.from([
+  'struct Call { address to; uint256 value; bytes data; }',
+  'Call[] calls',
+]);
+
+/**
+ * Calldata that has a delegated account run the calls one after the other, all or none.
+ * execute(bytes32 mode, bytes abi.encode(Call[])). Source: ERC-7821.
+ */
+export function encodeBatch(calls: readonly BatchCall[]): Uint8Array {
+  const items = calls.map(({ to, value, data }) => ({
+    to: to as `0x${string}`,
+    value,
+    data: bytesTo0xHex(data),
+  }));
+  const executionData = AbiParameters.encode(batchInputs, [items], { checksumAddress: false });
+  const encoded = AbiParameters.encode(executeInputs, [BATCH_MODE, executionData]);
+  return hexToBytes(EXECUTE_SELECTOR.slice(2) + encoded.slice(2));
+}
+
+/** The calls of a batch; undefined when the calldata is none, or none of this mode. A call to 0x0 is one to itself. */
+export function decodeBatch(data: Uint8Array): readonly BatchCall[] | undefined {
+  const hex = bytesTo0xHex(data);
+  if (!hex.startsWith(EXECUTE_SELECTOR)) return undefined;
+  try {
+    const [mode, executionData] = AbiParameters.decode(executeInputs, `0x${hex.slice(10)}`);
+    if (mode !== BATCH_MODE) return undefined;
+    const [calls] = AbiParameters.decode(batchInputs, executionData);
+    return calls.map((call) => ({
+      to: call.to.toLowerCase(),
+      value: call.value,
+      data: hexToBytes(call.data.slice(2)),
+    }));
+  } catch {
+    return undefined;
+  }
+}
