@@ -206,6 +206,8 @@ export interface TronChain extends Chain {
   readonly kind: 'tron';
   /** What a new transaction refers to: 2 and 8 bytes in hex. */
   referenceBlock(): Promise<{ readonly refBlockBytes: string; readonly refBlockHash: string }>;
+  /** Runs the raw data of a transaction, unsigned, without keeping its effects; `units` is energy. */
+  simulate(rawDataBytes: Uint8Array): Promise<Simulation>;
 }
 
 /** A chain of which only what all chains have is asked. */

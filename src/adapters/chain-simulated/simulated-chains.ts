@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { AnyChain, Chains, EvmChain, SolanaChain } from '../../services.ts';
+import type { AnyChain, Chains, EvmChain, PlainChain, SolanaChain, TronChain } from '../../services.ts';
 import { NATIVE } from './ledger.ts';
 import type { ChainStore } from './store.ts';
 import {
@@ -47,7 +47,28 @@ interface Kind {
 
 const everyChain = ['balances', 'broadcast', 'statusOf', 'transfersOf', 'transfersAfter'] as const;
 
+const reference = /^[-_a-zA-Z0-9]{1,32}$/;
+
+const plain: Kind = {
+  reference,
+  load: async () => (await import('./plain/chain.ts')).simulatePlainly,
+  face: (caip2, make) => ({ kind: 'plain', caip2, ...forwarded<PlainChain>(make)(...everyChain) }),
+};
+
+// CHOICE: chain types without a registered CAIP-2 namespace are their own.
 const kinds: Readonly<Record<string, Kind>> = {
+  aptos: plain,
+  bip122: plain,
+  cosmos: plain,
+  movement: plain,
+  near: plain,
+  pearl: plain,
+  spark: plain,
+  starknet: plain,
+  stellar: plain,
+  sui: plain,
+  ton: plain,
+  xrpl: plain,
   eip155: {
     reference: /^[1-9]\d{0,15}$/,
     load: async () => (await import('./evm/chain.ts')).simulateEvm,
@@ -58,8 +79,17 @@ const kinds: Readonly<Record<string, Kind>> = {
       ...forwarded<EvmChain>(make)(...everyChain, 'nonce', 'fees', 'simulate', 'read', 'code'),
     }),
   },
+  tron: {
+    reference,
+    load: async () => (await import('./tron/chain.ts')).simulateTron,
+    face: (caip2, make) => ({
+      kind: 'tron',
+      caip2,
+      ...forwarded<TronChain>(make)(...everyChain, 'referenceBlock', 'simulate'),
+    }),
+  },
   solana: {
-    reference: /^[-_a-zA-Z0-9]{1,32}$/,
+    reference,
     load: async () => (await import('./solana/chain.ts')).simulateSolana,
     face: (caip2, make) => ({
       kind: 'solana',

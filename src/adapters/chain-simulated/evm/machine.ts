@@ -2,11 +2,12 @@ import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import { BATCH_EXECUTOR_ADDRESS, decodeBatch } from '../../../signing/ethereum/batch-executor.ts';
 import { contractAddress } from '../../../signing/ethereum/contract-address.ts';
 import { decodeTokenCall, type TokenCall } from '../../../signing/ethereum/token-calls.ts';
+import type { ContractAccounts } from '../accounts.ts';
 import type { Machine } from '../blocks.ts';
 import { FEE_ACCOUNT, type Ledger, type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Execution, Pool, PoolEntry } from '../pool.ts';
 import type { ChainStore } from '../store.ts';
-import type { EvmAccounts } from './accounts.ts';
+import { applyTokenCall } from '../token-effects.ts';
 import type { EvmPlan, PlannedAuthorization, PlannedCall } from './plan.ts';
 
 // CHOICE: what contracts cost. Real tokens differ among themselves; these are near the usual.
@@ -21,7 +22,6 @@ const BATCHED_CALL_GAS = 3_000n;
 const BATCHED_VALUE_GAS = 9_000n;
 const NEW_AUTHORITY_GAS = 25_000n;
 const KNOWN_AUTHORITY_GAS = 12_500n;
-const MAX_ALLOWANCE = 2n ** 256n - 1n;
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 /** One EVM chain's state, and what a call may touch of it. */
@@ -30,7 +30,7 @@ export interface EvmState {
   readonly chainId: bigint;
   readonly baseFee: bigint;
   readonly ledger: Ledger;
-  readonly accounts: EvmAccounts;
+  readonly accounts: ContractAccounts;
 }
 
 export interface EvmRun {
@@ -162,8 +162,15 @@ function runCall(frame: Frame, from: string, { to, value, data }: PlannedCall, n
   moveValue(frame, from, recipient, value);
   // CHOICE: a contract that simulated chains do not know takes what it is sent and does nothing with it.
   if (delegate === BATCH_EXECUTOR_ADDRESS) runBatch(frame, from, recipient, data);
-  else if (delegate === undefined && token !== undefined)
-    runToken(frame, { from, token: recipient, value }, token);
+  else if (delegate === undefined && token !== undefined) {
+    frame.gas += TOKEN_GAS[token.name];
+    const { ledger } = frame.state;
+    applyTokenCall(
+      { ledger, accounts, movements: frame.movements },
+      { from, token: recipient, value },
+      token,
+    );
+  }
 }
 
 function moveValue({ state, movements }: Frame, from: string, to: string, value: bigint): void {
@@ -183,37 +190,4 @@ function runBatch(frame: Frame, from: string, account: string, data: string): vo
     frame.gas += BATCHED_CALL_GAS + (value > 0n ? BATCHED_VALUE_GAS : 0n);
     runCall(frame, account, { to: to === NO_ADDRESS ? account : to, value, data: bytesTo0xHex(inner) }, 0);
   }
-}
-
-// CHOICE: every address that is sent the exact calldata of ERC-20 is a token; one never heard of holds nothing.
-function runToken(
-  frame: Frame,
-  { from, token, value }: { from: string; token: string; value: bigint },
-  call: TokenCall,
-): void {
-  const { accounts, ledger } = frame.state;
-  frame.gas += TOKEN_GAS[call.name];
-  if (value > 0n) throw new RevertError('execution reverted: the token takes no native value');
-  if (call.name === 'approve') {
-    accounts.setAllowance({ token, owner: from, spender: call.spender }, call.amount);
-    return;
-  }
-  const owner = call.name === 'transfer' ? from : call.from;
-  if (call.name === 'transferFrom') spendAllowance(accounts, { token, owner, spender: from }, call.amount);
-  const shortfall = 'execution reverted: ERC20: transfer amount exceeds balance';
-  ledger.debit({ owner, asset: token, amount: call.amount, shortfall });
-  ledger.credit(call.to, token, call.amount);
-  frame.movements.push({ sender: owner, recipient: call.to, asset: token, amount: call.amount });
-}
-
-function spendAllowance(
-  accounts: EvmAccounts,
-  key: { token: string; owner: string; spender: string },
-  amount: bigint,
-): void {
-  const allowed = accounts.allowance(key);
-  // An allowance of 2^256 - 1 is never used up.
-  if (allowed === MAX_ALLOWANCE) return;
-  if (allowed < amount) throw new RevertError('execution reverted: ERC20: insufficient allowance');
-  accounts.setAllowance(key, allowed - amount);
 }

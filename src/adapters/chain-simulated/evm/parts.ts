@@ -1,9 +1,9 @@
+import { makeContractAccounts } from '../accounts.ts';
 import { type Blocks, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';
 import { makeLedger } from '../ledger.ts';
 import { makePool, type Pool } from '../pool.ts';
 import type { World } from '../world.ts';
-import { makeEvmAccounts } from './accounts.ts';
 import { type EvmState, makeEvmMachine } from './machine.ts';
 import type { EvmPlan } from './plan.ts';
 
@@ -26,7 +26,7 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
     chainId: BigInt(caip2.slice('eip155:'.length)),
     baseFee: terms.baseFee,
     ledger: makeLedger(store, caip2),
-    accounts: makeEvmAccounts(store, caip2),
+    accounts: makeContractAccounts(store, caip2),
   };
   const pool = makePool<EvmPlan>(store, caip2);
   const machine = makeEvmMachine(state, pool);

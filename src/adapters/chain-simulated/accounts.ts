@@ -1,7 +1,7 @@
-import type { ChainStore } from '../store.ts';
+import type { ChainStore } from './store.ts';
 
-/** What an EVM chain keeps of accounts beside balances. Addresses are lower-case 0x hex. */
-export interface EvmAccounts {
+/** What chains with contracts keep of accounts beside balances. Addresses are as the ledger writes them. */
+export interface ContractAccounts {
   nonce(address: string, lane: string): number;
   setNonce(address: string, lane: string, nonce: number): void;
   /** The contract that the account delegates to (EIP-7702). */
@@ -12,7 +12,7 @@ export interface EvmAccounts {
   token(address: string): { decimals: number; symbol: string } | undefined;
 }
 
-export function makeEvmAccounts(store: ChainStore, caip2: string): EvmAccounts {
+export function makeContractAccounts(store: ChainStore, caip2: string): ContractAccounts {
   const row = (address: string, lane: string) =>
     store.first<{ nonce: number; delegate: string | null }>(
       'select nonce, delegate from accounts where caip2 = ? and address = ? and lane = ?',

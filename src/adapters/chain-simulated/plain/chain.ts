@@ -1,0 +1,81 @@
+import type { PlainChain } from '../../../services.ts';
+import { makeContractAccounts } from '../accounts.ts';
+import { type Machine, makeBlocks } from '../blocks.ts';
+import { termsOf } from '../chain-terms.ts';
+import { refuse } from '../decode-or-refuse.ts';
+import { fundPlainly } from '../fund.ts';
+import { makeLedger, NATIVE } from '../ledger.ts';
+import { makePool } from '../pool.ts';
+import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+
+// Decimals of the native asset by namespace.
+const nativeDecimals: Readonly<Record<string, number>> = {
+  aptos: 8,
+  bip122: 8,
+  cosmos: 6,
+  movement: 8,
+  near: 24,
+  pearl: 8,
+  spark: 0,
+  starknet: 18,
+  stellar: 7,
+  sui: 9,
+  ton: 9,
+  xrpl: 6,
+};
+const MAX_AMOUNT = 2n ** 128n - 1n;
+// Printable ASCII without spaces: what every chain's addresses and token names are made of.
+const ADDRESS = /^[\x21-\x7e]{1,128}$/;
+
+/** Nothing ever waits here. */
+const idle: Machine<never> = {
+  readiness: () => 'drop',
+  run: () => ({ fee: 0n, failure: undefined, movements: [] }),
+  usurperOf: () => null,
+};
+
+/**
+ * A chain that only holds what it was given: what can be asked of every chain.
+ *
+ * CHOICE: no operation broadcasts to these chains, and their transactions are not run; signed bytes are refused.
+ */
+export function simulatePlainly(world: World, caip2: string): Simulated<PlainChain> {
+  const { store, clock } = world;
+  const ledger = makeLedger(store, caip2);
+  const tokens = makeContractAccounts(store, caip2);
+  const pool = makePool<never>(store, caip2);
+  const terms = termsOf(caip2);
+  const blocks = makeBlocks({ store, caip2, terms, clock, confirmAfterMs: undefined, pool, machine: idle });
+  const now = async <T>(work: () => T): Promise<T> =>
+    store.atomically(() => {
+      blocks.head();
+      return work();
+    });
+  const text = (address: string) => address;
+  return {
+    chain: {
+      kind: 'plain',
+      caip2,
+      balances: (address, assets) =>
+        now(() => assets.map((token) => ledger.balance(address, token ?? NATIVE))),
+      broadcast: async () => refuse('invalid', 'transactions of this chain are not simulated'),
+      statusOf: async () => ({ kind: 'unknown', isExpired: false }),
+      transfersOf: (query) => now(() => transfersOf(world, caip2, { query, text })),
+      transfersAfter: (position, limit) => now(() => transfersAfter(world, caip2, { position, limit, text })),
+    },
+    ledger,
+    decimalsOf: (tokenAddress) =>
+      tokenAddress === null
+        ? nativeDecimals[caip2.slice(0, caip2.indexOf(':'))]
+        : (tokens.token(tokenAddress) ?? knownToken(world, caip2, tokenAddress))?.decimals,
+    fund: (deposit) =>
+      now(() =>
+        fundPlainly({
+          ...{ world, caip2, ledger, block: blocks.head(), deposit },
+          ...{ faucet: 'faucet', most: MAX_AMOUNT, usualDecimals: 6 },
+          isAddress: (address) => ADDRESS.test(address),
+        }),
+      ),
+    mine: (count) => store.atomically(() => blocks.mine(count)),
+  };
+}

@@ -1,0 +1,47 @@
+import type { TokenCall } from '../../signing/ethereum/token-calls.ts';
+import type { ContractAccounts } from './accounts.ts';
+import { type Ledger, type Movement, RevertError } from './ledger.ts';
+
+const MAX_ALLOWANCE = 2n ** 256n - 1n;
+
+/** What a token changes when it is called. */
+export interface TokenEffects {
+  readonly ledger: Ledger;
+  readonly accounts: ContractAccounts;
+  readonly movements: Movement[];
+}
+
+/**
+ * Does what an ERC-20 token does with a call. Throws RevertError.
+ *
+ * CHOICE: every address that is sent the exact calldata of ERC-20 is a token; one never heard of holds nothing.
+ */
+export function applyTokenCall(
+  { ledger, accounts, movements }: TokenEffects,
+  { from, token, value }: { from: string; token: string; value: bigint },
+  call: TokenCall,
+): void {
+  if (value > 0n) throw new RevertError('execution reverted: the token takes no native value');
+  if (call.name === 'approve') {
+    accounts.setAllowance({ token, owner: from, spender: call.spender }, call.amount);
+    return;
+  }
+  const owner = call.name === 'transfer' ? from : call.from;
+  if (call.name === 'transferFrom') spendAllowance(accounts, { token, owner, spender: from }, call.amount);
+  const shortfall = 'execution reverted: ERC20: transfer amount exceeds balance';
+  ledger.debit({ owner, asset: token, amount: call.amount, shortfall });
+  ledger.credit(call.to, token, call.amount);
+  movements.push({ sender: owner, recipient: call.to, asset: token, amount: call.amount });
+}
+
+function spendAllowance(
+  accounts: ContractAccounts,
+  key: { token: string; owner: string; spender: string },
+  amount: bigint,
+): void {
+  const allowed = accounts.allowance(key);
+  // An allowance of 2^256 - 1 is never used up.
+  if (allowed === MAX_ALLOWANCE) return;
+  if (allowed < amount) throw new RevertError('execution reverted: ERC20: insufficient allowance');
+  accounts.setAllowance(key, allowed - amount);
+}

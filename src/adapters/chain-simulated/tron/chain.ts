@@ -1,0 +1,168 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { createBase58check } from '@scure/base';
+import { bytesToHex, utf8ToBytes } from '../../../crypto/encoding.ts';
+import type { BroadcastOutcome, Simulation, TronChain } from '../../../services.ts';
+import { makeContractAccounts } from '../accounts.ts';
+import { type Blocks, makeBlocks } from '../blocks.ts';
+import { termsOf } from '../chain-terms.ts';
+import { assertNodeAnswers, decodeOrRefuse, type Refusal, refuse } from '../decode-or-refuse.ts';
+import { fundPlainly } from '../fund.ts';
+import { makeLedger, NATIVE } from '../ledger.ts';
+import { makePool, type Pool } from '../pool.ts';
+import { undone } from '../undone.ts';
+import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+import { canPay, makeTronMachine, runTron, type TronState } from './machine.ts';
+import { decodeSigned, decodeUnsigned, type TronPlan } from './plan.ts';
+
+const FAUCET_ADDRESS = 'T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb';
+const MAX_SUN = 2n ** 63n - 1n;
+const MAX_TOKENS = 2n ** 256n - 1n;
+const DAY_MS = 86_400_000;
+const base58check = createBase58check(sha256);
+
+interface TronParts {
+  readonly world: World;
+  readonly caip2: string;
+  readonly state: TronState;
+  readonly pool: Pool<TronPlan>;
+  readonly blocks: Blocks;
+  now<T>(work: () => T): Promise<T>;
+}
+
+/** One simulated TRON chain. Addresses are `T...` throughout. */
+export function simulateTron(world: World, caip2: string): Simulated<TronChain> {
+  const parts = makeParts(world, caip2);
+  const { state, blocks, now } = parts;
+  return {
+    chain: { kind: 'tron', caip2, ...asked(parts), ...sent(parts) },
+    ledger: state.ledger,
+    decimalsOf: (tokenAddress) =>
+      tokenAddress === null
+        ? 6
+        : (state.accounts.token(tokenAddress) ?? knownToken(world, caip2, tokenAddress))?.decimals,
+    fund: (deposit) =>
+      now(() =>
+        fundPlainly({
+          ...{ world, caip2, ledger: state.ledger, block: blocks.head(), deposit },
+          ...{ faucet: FAUCET_ADDRESS, most: deposit.tokenAddress === null ? MAX_SUN : MAX_TOKENS, usualDecimals: 6, isAddress },
+        }),
+      ),
+    mine: (count) => state.store.atomically(() => blocks.mine(count)),
+  };
+}
+
+function makeParts(world: World, caip2: string): TronParts {
+  const { store, clock, confirmAfterMs } = world;
+  const ledger = makeLedger(store, caip2);
+  const state = { store, ledger, accounts: makeContractAccounts(store, caip2) };
+  const pool = makePool<TronPlan>(store, caip2);
+  const machine = makeTronMachine(state);
+  const blocks = makeBlocks({ store, caip2, terms: termsOf(caip2), clock, confirmAfterMs, pool, machine });
+  const now = async <T>(work: () => T): Promise<T> =>
+    store.atomically(() => {
+      blocks.head();
+      return work();
+    });
+  return { world, caip2, state, pool, blocks, now };
+}
+
+function asked(
+  parts: TronParts,
+): Pick<TronChain, 'balances' | 'referenceBlock' | 'transfersOf' | 'transfersAfter'> {
+  const { world, caip2, state, blocks, now } = parts;
+  const text = (address: string) => address;
+  return {
+    balances: (address, tokens) =>
+      now(() => tokens.map((token) => state.ledger.balance(address, token ?? NATIVE))),
+    referenceBlock: () => now(() => referenceOf(caip2, blocks.head().number)),
+    transfersOf: (query) => now(() => transfersOf(world, caip2, { query, text })),
+    transfersAfter: (position, limit) => now(() => transfersAfter(world, caip2, { position, limit, text })),
+  };
+}
+
+function sent(parts: TronParts): Pick<TronChain, 'broadcast' | 'statusOf' | 'simulate'> {
+  const { world, state, pool, blocks, now } = parts;
+  return {
+    async broadcast(signedBytes) {
+      const decoded = await decodeOrRefuse(() => decodeSigned(signedBytes));
+      if ('isAccepted' in decoded) return decoded;
+      assertNodeAnswers(decoded.plan.sentinel);
+      return now(() => take(parts, decoded));
+    },
+    statusOf: (hash, signedBytes) =>
+      now(() => {
+        const status = pool.status(hash, blocks.isFinal);
+        if (status !== undefined && status.kind !== 'unknown') return status;
+        return {
+          kind: 'unknown',
+          isExpired: decodeSigned(signedBytes).plan.expirationMs <= world.clock.now(),
+        };
+      }),
+    async simulate(rawBytes): Promise<Simulation> {
+      const decoded = await decodeOrRefuse(() => decodeUnsigned(rawBytes));
+      if ('isAccepted' in decoded)
+        return { succeeds: false, reason: decoded.reason, message: decoded.message };
+      return now(() => {
+        const fault = faultOf(parts, decoded.plan);
+        if (fault !== undefined) return { succeeds: false, reason: fault.reason, message: fault.message };
+        const { revert, energy } = undone(state.store, () =>
+          runTron(state, decoded.plan, { isIncluded: false }),
+        );
+        if (revert === undefined) return { succeeds: true, units: energy };
+        return { succeeds: false, reason: 'reverts', message: revert.message };
+      });
+    },
+  };
+}
+
+function take(
+  parts: TronParts,
+  { hash, plan, isSigned }: { hash: string; plan: TronPlan; isSigned: boolean },
+): BroadcastOutcome {
+  const { world, pool, blocks } = parts;
+  if (pool.isKnown(hash)) return { isAccepted: true, hash };
+  if (!isSigned) return refuse('invalid', 'SIGERROR: the signature is not the owner’s');
+  const fault = faultOf(parts, plan);
+  if (fault !== undefined) return fault;
+  const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
+  pool.add({ hash, sender: plan.owner, lane: '', nonce: undefined, plan, ...times });
+  blocks.head();
+  return { isAccepted: true, hash };
+}
+
+function faultOf({ world, caip2, state, blocks }: TronParts, plan: TronPlan): Refusal | undefined {
+  const nowMs = world.clock.now();
+  if (plan.expirationMs <= nowMs) return refuse('stale', 'TRANSACTION_EXPIRATION_ERROR: expired');
+  if (plan.expirationMs > nowMs + DAY_MS) {
+    return refuse('invalid', 'TRANSACTION_EXPIRATION_ERROR: expected an expiration within a day');
+  }
+  const { number } = blocks.head();
+  const age = (number - Number.parseInt(plan.refBlockBytes, 16)) & 0xffff;
+  if (number < age || referenceOf(caip2, number - age).refBlockHash !== plan.refBlockHash) {
+    return refuse('stale', 'TAPOS_ERROR: the reference block is not one of this chain');
+  }
+  if (!plan.isContractCall && (plan.amount === 0n || plan.owner === plan.to)) {
+    return refuse('invalid', 'CONTRACT_VALIDATE_ERROR: expected an amount above 0 for another account');
+  }
+  if (!canPay(state, plan))
+    return refuse('insufficient_funds', 'CONTRACT_VALIDATE_ERROR: balance is not sufficient');
+  return undefined;
+}
+
+// ref_block_bytes: the last 2 bytes of the height; ref_block_hash: bytes 8 to 16 of the block's id
+function referenceOf(caip2: string, height: number): { refBlockBytes: string; refBlockHash: string } {
+  const id = sha256(utf8ToBytes(`block ${height} of ${caip2}`));
+  return {
+    refBlockBytes: (height & 0xffff).toString(16).padStart(4, '0'),
+    refBlockHash: bytesToHex(id.subarray(8, 16)),
+  };
+}
+
+function isAddress(text: string): boolean {
+  try {
+    const bytes = base58check.decode(text);
+    return bytes.length === 21 && bytes[0] === 0x41;
+  } catch {
+    return false;
+  }
+}
