@@ -229,6 +229,26 @@ export interface Prices {
   inUsd(symbols: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
+/** Keeps the keys of custodial wallets, each under the id that the wallet has here. */
+export interface Custodian {
+  /**
+   * Opens a wallet for one of its customers; the same wallet id opens the same wallet. Undefined when it has no such
+   * customer.
+   */
+  openWallet(order: {
+    readonly walletId: string;
+    readonly userId: string;
+    /** The chain's name. */
+    readonly chain: string;
+  }): Promise<{ readonly address: string } | undefined>;
+}
+
+/** Every custodian that this server works with. */
+export interface Custodians {
+  /** Undefined where no custodian of this name is configured. */
+  find(provider: string): Custodian | undefined;
+}
+
 /** The ports that differ between compositions. Everything else is the same code everywhere. */
 export interface Services {
   readonly clock: Clock;
@@ -239,6 +259,7 @@ export interface Services {
   readonly jwks: JwksSource;
   readonly chains: Chains;
   readonly prices: Prices;
+  readonly custodians: Custodians;
   /** Refusals of authorization signatures carry `data` that explains them. */
   readonly diagnostics: boolean;
   /** The word that stands for `service` on the wire. Tokens are signed with it inside, so they need it in time. */

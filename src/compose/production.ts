@@ -1,5 +1,6 @@
 import { noChains, noPrices } from '../adapters/chains-none.ts';
 import { systemClock } from '../adapters/clock.ts';
+import { noCustodians } from '../adapters/custodians-none.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
@@ -49,6 +50,7 @@ export async function startProduction(
     jwks,
     chains: noChains,
     prices: noPrices,
+    custodians: noCustodians,
     log,
     prefix: config.prefix,
     diagnostics: false,

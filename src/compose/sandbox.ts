@@ -1,6 +1,7 @@
 import { acmeApp } from '../../mocks/apps.ts';
 import type { SimulatedChains } from '../adapters/chain-simulated/simulated-chains.ts';
 import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
+import { simulatedCustodians } from '../adapters/custodian-simulated.ts';
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
@@ -148,6 +149,7 @@ function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
     jwks: createHttpJwks(systemClock),
     chains,
     prices: fixedPrices,
+    custodians: simulatedCustodians,
     log,
     prefix: config.prefix,
     diagnostics: true,

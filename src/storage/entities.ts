@@ -1,4 +1,6 @@
 import type { InferKyselyDB } from '@mikro-orm/sql';
+import { AccountEntity } from '../domain/accounts/account.entity.ts';
+import { AccountWalletEntity } from '../domain/accounts/account-wallet.entity.ts';
 import { AggregationEntity } from '../domain/aggregations/aggregation.entity.ts';
 import { AggregationRecordEntity } from '../domain/aggregations/aggregation-record.entity.ts';
 import { AllowlistEntryEntity } from '../domain/allowlist/allowlist-entry.entity.ts';
@@ -27,6 +29,8 @@ import { WalletSignerEntity } from '../domain/wallets/wallet-signer.entity.ts';
 
 /** Every table. A new entity is listed here, then `node src/storage/write-schema.ts` is run. */
 export const entities = [
+  AccountEntity,
+  AccountWalletEntity,
   AggregationEntity,
   AggregationRecordEntity,
   AllowlistEntryEntity,

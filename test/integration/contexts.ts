@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { noChains, noPrices } from '../../src/adapters/chains-none.ts';
+import { noCustodians } from '../../src/adapters/custodians-none.ts';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
@@ -25,6 +26,7 @@ export const services: Services = {
   jwks: { keys: () => Promise.reject(new Error('no network')) },
   chains: noChains,
   prices: noPrices,
+  custodians: noCustodians,
   diagnostics: false,
   prefix: 'service',
 };

@@ -1,4 +1,5 @@
 import { noChains, noPrices } from '../../src/adapters/chains-none.ts';
+import { noCustodians } from '../../src/adapters/custodians-none.ts';
 import { seededEntropy, systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { silentLog } from '../../src/adapters/log.ts';
@@ -58,6 +59,7 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
     jwks: { keys: async () => [] },
     chains: noChains,
     prices: noPrices,
+    custodians: noCustodians,
     diagnostics: true,
     prefix: 'service',
   };

@@ -84,7 +84,7 @@ export async function insertWallet(
   wallet: NewWalletRow,
   key: WalletKeyMaterial,
 ): Promise<WalletRow> {
-  const row = newRow(context, wallet, key);
+  const row = newWalletRow(context, wallet, key);
   const binding = { walletId: row.id, appId: row.app_id, chainType: row.chain_type };
   const sealed = await context.vault.seal(key.secretBytes, binding);
   const isStored = await store(context, row, {
@@ -117,7 +117,23 @@ export function externalIdTaken(externalId: string | undefined): ApiError {
   });
 }
 
-function newRow(context: OperationContext, wallet: NewWalletRow, key: WalletKeyMaterial): WalletRow {
+/** Stores a wallet whose key somebody else keeps. */
+export async function insertWalletRow(
+  context: OperationContext,
+  row: WalletRow,
+  signers: AdditionalSignerInput | undefined,
+): Promise<WalletRow> {
+  if ((await insertRow(context.em, row)).numAffectedRows === 0n) throw externalIdTaken(row.external_id ?? '');
+  await storeSigners(context, row.id, signers ?? []);
+  return row;
+}
+
+/** The row of a new wallet; `key` says what it shows of its key. */
+export function newWalletRow(
+  context: Pick<OperationContext, 'ids' | 'app' | 'nowMs'>,
+  wallet: NewWalletRow,
+  key: Pick<WalletKeyMaterial, 'address' | 'publicKey'>,
+): WalletRow {
   const entityAssignment =
     wallet.entity === undefined ? null : { id: context.ids.cuid2(), atMs: context.nowMs };
   return {

@@ -1,6 +1,6 @@
-import { notImplemented } from '../../errors.ts';
+import { accountView } from '../../domain/accounts/account-view.ts';
+import { createAccount as create } from '../../domain/accounts/change-accounts.ts';
 import type { Handler } from '../../services.ts';
 
-export const createAccount: Handler<'createAccount'> = async () => {
-  throw notImplemented('createAccount');
-};
+export const createAccount: Handler<'createAccount'> = async ({ body }, context) =>
+  accountView(await create(context, body));

@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { getAccountBalance as read } from '../../domain/accounts/account-balance.ts';
 import type { Handler } from '../../services.ts';
 
-export const getAccountBalance: Handler<'getAccountBalance'> = async () => {
-  throw notImplemented('getAccountBalance');
-};
+export const getAccountBalance: Handler<'getAccountBalance'> = async ({ path, query }, context) =>
+  read(context, path.account_id, { isTestnet: query.testnet_mode ?? false });

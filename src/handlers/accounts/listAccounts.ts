@@ -1,6 +1,8 @@
-import { notImplemented } from '../../errors.ts';
+import { accountView } from '../../domain/accounts/account-view.ts';
+import { listAccounts as list } from '../../domain/accounts/find-account.ts';
 import type { Handler } from '../../services.ts';
 
-export const listAccounts: Handler<'listAccounts'> = async () => {
-  throw notImplemented('listAccounts');
+export const listAccounts: Handler<'listAccounts'> = async ({ query }, context) => {
+  const { accounts, nextCursor } = await list(context, query);
+  return { data: accounts.map(accountView), next_cursor: nextCursor };
 };

@@ -1,6 +1,6 @@
-import { notImplemented } from '../../errors.ts';
+import { createCustodialWallet as create } from '../../domain/custodial-wallets/create-custodial-wallet.ts';
+import { custodialWalletView } from '../../domain/custodial-wallets/custodial-wallet-view.ts';
 import type { Handler } from '../../services.ts';
 
-export const createCustodialWallet: Handler<'createCustodialWallet'> = async () => {
-  throw notImplemented('createCustodialWallet');
-};
+export const createCustodialWallet: Handler<'createCustodialWallet'> = async ({ body }, context) =>
+  custodialWalletView(await create(context, body));

@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { getWalletBalance as read } from '../../domain/balances/wallet-balance.ts';
 import type { Handler } from '../../services.ts';
 
-export const getWalletBalance: Handler<'getWalletBalance'> = async () => {
-  throw notImplemented('getWalletBalance');
-};
+export const getWalletBalance: Handler<'getWalletBalance'> = async ({ path, query }, context) =>
+  read(context, path.wallet_id, query);

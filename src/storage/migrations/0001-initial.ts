@@ -4,6 +4,11 @@ import { Migration } from '@mikro-orm/migrations';
 export class InitialMigration extends Migration {
   override up(): void {
     this.addSql(`
+create table "accounts" ("id" text not null, "app_id" text not null, "display_name" text null, "search_name" text null, "created_at_ms" bigint not null, primary key ("id"));
+create index "accounts_by_age" on "accounts" ("app_id", "created_at_ms", "id");
+
+create table "account_wallets" ("account_id" text not null, "wallet_id" text not null, "position" int not null, primary key ("account_id", "wallet_id"));
+
 create table "aggregations" ("id" text not null, "app_id" text not null, "name" text not null, "definition" text not null, "window_seconds" int not null, "owner_id" text null, "created_at_ms" bigint not null, primary key ("id"));
 create index "aggregations_by_app" on "aggregations" ("app_id", "id");
 create index "aggregations_by_owner" on "aggregations" ("owner_id") where owner_id is not null;

@@ -1,5 +1,6 @@
 import { createPrivateKey, sign } from 'node:crypto';
 import { noChains, noPrices } from '../../../src/adapters/chains-none.ts';
+import { noCustodians } from '../../../src/adapters/custodians-none.ts';
 import { adjustableClock } from '../../../src/adapters/clock.ts';
 import { seededEntropy } from '../../../src/adapters/entropy.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
@@ -46,6 +47,7 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
     jwks: createHttpJwks(clock),
     chains: noChains,
     prices: noPrices,
+    custodians: noCustodians,
     diagnostics: false,
     prefix: 'service',
   };

@@ -1,0 +1,13 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** That a wallet is in an account; it may be in several. */
+export const AccountWalletEntity = defineEntity({
+  name: 'AccountWallet',
+  tableName: 'account_wallets',
+  properties: {
+    accountId: p.text().primary(),
+    walletId: p.text().primary(),
+    /** From 0, in the order they were added. */
+    position: p.integer(),
+  },
+});

@@ -1,0 +1,16 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** One to five wallets of an app that are read as one. */
+export const AccountEntity = defineEntity({
+  name: 'Account',
+  tableName: 'accounts',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    displayName: p.text().nullable(),
+    /** The name in lower case: what `search` looks through. */
+    searchName: p.text().nullable(),
+    createdAtMs: p.bigint('number'),
+  },
+  indexes: [{ name: 'accounts_by_age', properties: ['appId', 'createdAtMs', 'id'] }],
+});

@@ -1,0 +1,71 @@
+/** A number with a fraction, exactly: `digits / 10^scale`. Money is never a float. */
+export interface Decimal {
+  readonly digits: bigint;
+  readonly scale: number;
+}
+
+export const ZERO: Decimal = { digits: 0n, scale: 0 };
+
+const DECIMAL = /^\d+(\.\d+)?$/;
+
+/** The number that decimal text tells, `1.50` for instance; undefined for other text, a sign or exponent included. */
+export function readDecimal(text: string): Decimal | undefined {
+  if (!DECIMAL.test(text)) return undefined;
+  const [whole = '', fraction = ''] = text.split('.');
+  return { digits: BigInt(whole + fraction), scale: fraction.length };
+}
+
+/** What a number of base units is in units of the asset. */
+export function fromRaw(rawAmount: bigint, decimals: number): Decimal {
+  return { digits: rawAmount, scale: decimals };
+}
+
+/** The number in base units of an asset; undefined when it has more decimals than the asset. */
+export function toRaw({ digits, scale }: Decimal, decimals: number): bigint | undefined {
+  if (scale <= decimals) return digits * 10n ** BigInt(decimals - scale);
+  const step = 10n ** BigInt(scale - decimals);
+  return digits % step === 0n ? digits / step : undefined;
+}
+
+export function add(a: Decimal, b: Decimal): Decimal {
+  const scale = Math.max(a.scale, b.scale);
+  return { digits: rescale(a, scale) + rescale(b, scale), scale };
+}
+
+export function multiply(a: Decimal, b: Decimal): Decimal {
+  return { digits: a.digits * b.digits, scale: a.scale + b.scale };
+}
+
+/** `a / b` to so many places, half up. `b` is not zero. */
+export function divide(a: Decimal, b: Decimal, places: number): Decimal {
+  // a / b = (a.digits * 10^b.scale) / (b.digits * 10^a.scale)
+  const dividend = a.digits * 10n ** BigInt(b.scale + places);
+  return { digits: roundedQuotient(dividend, b.digits * 10n ** BigInt(a.scale)), scale: places };
+}
+
+/** The number to so many places, half up. */
+export function round(value: Decimal, places: number): Decimal {
+  if (value.scale <= places) return { digits: rescale(value, places), scale: places };
+  const step = 10n ** BigInt(value.scale - places);
+  return { digits: roundedQuotient(value.digits, step), scale: places };
+}
+
+/** The shortest text of the number: no zeros in front of it nor behind its fraction. */
+export function decimalText(value: Decimal): string {
+  const text = fixedText(value);
+  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+}
+
+/** The number with all its places, zeros included. */
+export function fixedText({ digits, scale }: Decimal): string {
+  const text = digits.toString().padStart(scale + 1, '0');
+  return scale === 0 ? text : `${text.slice(0, -scale)}.${text.slice(-scale)}`;
+}
+
+function rescale({ digits, scale }: Decimal, to: number): bigint {
+  return digits * 10n ** BigInt(to - scale);
+}
+
+function roundedQuotient(dividend: bigint, divisor: bigint): bigint {
+  return (2n * dividend + divisor) / (2n * divisor);
+}
