@@ -247,15 +247,10 @@ test('a wallet that is not there, archived or held by a custodian is not exporte
   await call(sandbox, 'archiveWallet', { path: acme });
   expect(await refusal(sandbox, 'exportWallet', { path: acme, body })).toEqual(missing);
 
-  // No operation makes a custodial wallet yet.
-  const path = { wallet_id: 'ext_wal_acme-solana' };
-  await sandbox.database.orm.em
-    .fork()
-    .getKysely<Tables>()
-    .updateTable('wallets')
-    .set({ custody_provider: 'bridge', custody_provider_user_id: 'u1' })
-    .where('external_id', '=', 'acme-solana')
-    .execute();
+  const { body: custodial } = await call(sandbox, 'createCustodialWallet', {
+    body: { provider: 'bridge', provider_user_id: 'cust_1' },
+  });
+  const path = { wallet_id: custodial.id };
   const rpc = { method: 'exportPrivateKey', address: wallet.address, params: body };
   const raw = { params: { hash: `0x${'11'.repeat(32)}` } };
   const requests = [

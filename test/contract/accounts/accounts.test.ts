@@ -1,0 +1,194 @@
+import { expect, test } from 'vitest';
+import { call, refusal } from '../../support/call.ts';
+import { asOtherApp } from '../../support/other-app.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+
+const absent = { status: 404, body: { error: 'Account not found' } };
+const nowhere = `c${'0'.repeat(24)}`;
+
+async function walletNamed(sandbox: TestSandbox, externalId: string) {
+  const { body } = await call(sandbox, 'getWallet', { path: { wallet_id: `ext_wal_${externalId}` } });
+  const { id, chain_type, address } = body;
+  return { id, chain_type, address };
+}
+
+async function makeWallet(sandbox: TestSandbox, chain_type: 'ethereum' | 'solana' | 'stellar' = 'ethereum') {
+  const { body } = await call(sandbox, 'createWallet', { body: { chain_type } });
+  return { id: body.id, chain_type: body.chain_type, address: body.address };
+}
+
+test('an account groups wallets that exist, in the order that they are named', async () => {
+  await using sandbox = await startSandbox();
+  const [solana, ethereum] = [await walletNamed(sandbox, 'acme-solana'), await walletNamed(sandbox, 'alice')];
+  const { body: made } = await call(sandbox, 'createAccount', {
+    body: { display_name: 'Treasury', wallet_ids: [solana.id, ethereum.id] },
+  });
+  expect(made).toEqual({
+    id: expect.stringMatching(/^c[0-9a-z]{24}$/),
+    display_name: 'Treasury',
+    wallets: [solana, ethereum],
+  });
+  expect((await call(sandbox, 'getAccount', { path: { account_id: made.id } })).body).toEqual(made);
+});
+
+test('an account gets wallets of its own, which nobody owns', async () => {
+  await using sandbox = await startSandbox();
+  const { body: made } = await call(sandbox, 'createAccount', {
+    body: {
+      wallets_configuration: [
+        { chain_type: 'ethereum' },
+        { chain_type: 'solana' },
+        { chain_type: 'ethereum' },
+      ],
+    },
+  });
+  expect(made.display_name).toBeNull();
+  expect(made.wallets.map(({ chain_type }) => chain_type)).toEqual(['ethereum', 'solana', 'ethereum']);
+  for (const wallet of made.wallets) {
+    const { body } = await call(sandbox, 'getWallet', { path: { wallet_id: wallet.id } });
+    expect(body).toMatchObject({ ...wallet, owner_id: null, policy_ids: [] });
+  }
+});
+
+test('a repeated request under an idempotency key makes no second account', async () => {
+  await using sandbox = await startSandbox();
+  const body = { wallets_configuration: [{ chain_type: 'ethereum' as const }] };
+  const first = await call(sandbox, 'createAccount', { body }, { idempotencyKey: 'account-1' });
+  const again = await call(sandbox, 'createAccount', { body }, { idempotencyKey: 'account-1' });
+  expect(again.body).toEqual(first.body);
+  expect((await call(sandbox, 'listAccounts', {})).body.data).toEqual([first.body]);
+});
+
+test('an account is renamed and gets wallets until it has five', async () => {
+  await using sandbox = await startSandbox();
+  const wallet = await walletNamed(sandbox, 'acme-ethereum');
+  const { body: made } = await call(sandbox, 'createAccount', {
+    body: { display_name: 'Treasury', wallet_ids: [wallet.id] },
+  });
+  const path = { account_id: made.id };
+  const renamed = await call(sandbox, 'updateAccount', { path, body: { display_name: 'Treasury EU' } });
+  expect(renamed.body).toEqual({ ...made, display_name: 'Treasury EU' });
+
+  const solana = await walletNamed(sandbox, 'acme-solana');
+  const grown = await call(sandbox, 'updateAccount', {
+    path,
+    body: { display_name: 'Both', wallet_ids: [solana.id] },
+  });
+  expect(grown.body).toEqual({ id: made.id, display_name: 'Both', wallets: [wallet, solana] });
+
+  const twoMore = {
+    wallets_configuration: [{ chain_type: 'ethereum' as const }, { chain_type: 'solana' as const }],
+  };
+  const four = await call(sandbox, 'updateAccount', { path, body: twoMore });
+  expect(four.body.wallets).toHaveLength(4);
+  expect(await refusal(sandbox, 'updateAccount', { path, body: twoMore })).toMatchObject({
+    status: 400,
+    body: {
+      code: 'invalid_data',
+      error: '/wallets_configuration: an account has at most 5 wallets, this one has 4',
+    },
+  });
+  expect(await refusal(sandbox, 'updateAccount', { path, body: { wallet_ids: [solana.id] } })).toMatchObject({
+    status: 400,
+    body: {
+      code: 'invalid_data',
+      error: `/wallet_ids/0: the wallet \`${solana.id}\` is in the account already`,
+    },
+  });
+  expect((await call(sandbox, 'getAccount', { path })).body).toEqual(four.body);
+});
+
+test('a wallet that is absent, foreign, archived or of an extended chain cannot come into an account', async () => {
+  await using sandbox = await startSandbox();
+  const own = await makeWallet(sandbox);
+  const archived = await makeWallet(sandbox);
+  await call(sandbox, 'archiveWallet', { path: { wallet_id: archived.id } });
+  const stellar = await makeWallet(sandbox, 'stellar');
+  const foreign = await makeWallet(await asOtherApp(sandbox));
+  for (const [id, message] of [
+    ['z'.repeat(24), `no wallet \`${'z'.repeat(24)}\``],
+    ['\0', 'no wallet `\0`'],
+    [foreign.id, `no wallet \`${foreign.id}\``],
+    [archived.id, `no wallet \`${archived.id}\``],
+    [stellar.id, 'expected a wallet on ethereum or solana, got stellar'],
+  ] as const) {
+    const { status, body } = await refusal(sandbox, 'createAccount', { body: { wallet_ids: [own.id, id] } });
+    expect({ status, body }).toEqual({
+      status: 400,
+      body: {
+        error: `/wallet_ids/1: ${message}`,
+        code: 'invalid_data',
+        data: { issues: [{ in: 'body', pointer: '/wallet_ids/1', message }] },
+      },
+    });
+  }
+  expect((await call(sandbox, 'listAccounts', {})).body).toEqual({ data: [], next_cursor: null });
+});
+
+test.each([
+  ['no wallet at all', { display_name: 'x', wallet_ids: [] }],
+  ['six wallets', { wallets_configuration: Array.from({ length: 6 }, () => ({ chain_type: 'ethereum' })) }],
+  ['a wallet twice', { wallet_ids: ['a', 'a'] }],
+  ['both kinds of wallets', { wallet_ids: ['a'], wallets_configuration: [{ chain_type: 'solana' }] }],
+  ['neither kind of wallets', { display_name: 'x' }],
+  ['an empty name', { display_name: '', wallets_configuration: [{ chain_type: 'solana' }] }],
+  ['a name with U+0000', { display_name: 'a\0b', wallets_configuration: [{ chain_type: 'solana' }] }],
+  [
+    'a name of a megabyte',
+    { display_name: 'x'.repeat(500_000), wallets_configuration: [{ chain_type: 'solana' }] },
+  ],
+  ['a wallet of an extended chain', { wallets_configuration: [{ chain_type: 'stellar' }] }],
+])('%s is refused', async (_, body) => {
+  await using sandbox = await startSandbox();
+  const { status, body: told } = await refusal(sandbox, 'createAccount', { body });
+  expect({ status, code: told.code }).toEqual({ status: 400, code: 'invalid_data' });
+});
+
+test('pages go from the newest to the oldest, and a search finds what names contain', async () => {
+  await using sandbox = await startSandbox();
+  const { id } = await walletNamed(sandbox, 'acme-ethereum');
+  const ids: string[] = [];
+  for (const display_name of ['Payroll ÄRZTE', 'Treasury', '100%_\\']) {
+    sandbox.clock.advance(1);
+    ids.unshift((await call(sandbox, 'createAccount', { body: { display_name, wallet_ids: [id] } })).body.id);
+  }
+  const first = await call(sandbox, 'listAccounts', { query: { limit: 2 } });
+  expect(first.body).toMatchObject({ data: [{ id: ids[0] }, { id: ids[1] }], next_cursor: ids[1] });
+  const second = await call(sandbox, 'listAccounts', { query: { limit: 2, cursor: ids[1]! } });
+  expect(second.body).toMatchObject({ data: [{ id: ids[2] }], next_cursor: null });
+
+  for (const [search, found] of [
+    ['TREAS', [ids[1]]],
+    ['ärzte', [ids[2]]],
+    ['r', [ids[1], ids[2]]],
+    ['%', [ids[0]]],
+    ['_\\', [ids[0]]],
+    ['nobody', []],
+    ['\0', []],
+  ] as const) {
+    const { body } = await call(sandbox, 'listAccounts', { query: { search } });
+    expect(body.data.map((account) => account.id)).toEqual(found);
+  }
+  for (const cursor of [nowhere, 'X', '\0']) {
+    const { status, body } = await refusal(sandbox, 'listAccounts', { query: { cursor } });
+    expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_data' });
+  }
+});
+
+test('an account of another app is not found by any operation', async () => {
+  await using sandbox = await startSandbox();
+  const { id } = await walletNamed(sandbox, 'acme-ethereum');
+  const { body: made } = await call(sandbox, 'createAccount', { body: { wallet_ids: [id] } });
+  const other = await asOtherApp(sandbox);
+  for (const [caller, account_id] of [
+    [other, made.id],
+    [sandbox, nowhere],
+    [sandbox, 'X\0'],
+  ] as const) {
+    const path = { account_id };
+    expect(await refusal(caller, 'getAccount', { path })).toEqual(absent);
+    expect(await refusal(caller, 'getAccountBalance', { path })).toEqual(absent);
+    expect(await refusal(caller, 'updateAccount', { path, body: { display_name: 'x' } })).toEqual(absent);
+  }
+  expect((await call(other, 'listAccounts', {})).body).toEqual({ data: [], next_cursor: null });
+});
