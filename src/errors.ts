@@ -1,3 +1,4 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type ErrorCode, errorCatalogue } from './generated/errors.ts';
 
 export type { ErrorCode };
@@ -9,7 +10,15 @@ interface ApiErrorDetail {
   data?: Record<string, unknown>;
   /** Extra response headers, e.g. `retry-after`. */
   headers?: Record<string, string>;
+  /** What is recorded of the refusal. */
+  afterwards?: Afterwards;
 }
+
+/**
+ * Writes what must outlive a refusal, whose own work is undone. Whoever undoes the work runs it then, in a transaction
+ * of its own; when it fails, the request has failed.
+ */
+export type Afterwards = (em: SqlEntityManager) => Promise<void>;
 
 /**
  * The one error that leaves the domain. `code` chooses status and default text from the contract's
@@ -20,6 +29,7 @@ export class ApiError extends Error {
   readonly status: number;
   readonly data: Record<string, unknown> | undefined;
   readonly headers: Record<string, string> | undefined;
+  readonly afterwards: Afterwards | undefined;
 
   constructor(code: ErrorCode, message?: string, detail: ApiErrorDetail = {}) {
     const entry = errorCatalogue[code];
@@ -29,6 +39,7 @@ export class ApiError extends Error {
     this.status = entry.status;
     this.data = detail.data;
     this.headers = detail.headers;
+    this.afterwards = detail.afterwards;
   }
 
   /** The wire body `{error, code?, data?}`; some codes are internal names that the wire leaves out. */

@@ -85,7 +85,7 @@ async function runIn(
     await unit.rollback();
     if (error instanceof ApiError && error.code !== 'internal_error') {
       options.check(exchange, error.status, error.toBody());
-      if (use !== undefined && isKeptRefusal(error)) await keepRefusal(use, error, options, false);
+      await settleRefusal(isKeptRefusal(error) ? use : undefined, error, options, false);
     }
     throw error;
   }
@@ -106,7 +106,7 @@ async function goOut(
     // Wrapped, so that no collision in it runs the handler again: its work is committed.
     if (!(error instanceof ApiError)) throw new Error('what follows the commit failed', { cause: error });
     options.check(exchange, error.status, error.toBody());
-    if (use !== undefined) await keepRefusal(use, error, options, true);
+    await settleRefusal(use, error, options, true);
     throw error;
   }
 }
@@ -129,15 +129,22 @@ function contextOf(
   };
 }
 
-/** In a transaction of its own: the one of the work is undone, or done already. */
-function keepRefusal(
-  use: KeyUse,
+/**
+ * Keeps the answer under its key and records what the refusal leaves. In a transaction of its own: the one of the
+ * work is undone, or done already.
+ */
+async function settleRefusal(
+  use: KeyUse | undefined,
   error: ApiError,
   { openUnit, idempotency }: RunOptions,
   replaces: boolean,
 ): Promise<void> {
-  const answer = { status: error.status, text: JSON.stringify(error.toBody()) };
-  return inUnitOf(openUnit)((em) => idempotency.keep(em, use, answer, { replaces }));
+  if (use === undefined && error.afterwards === undefined) return;
+  await inUnitOf(openUnit)(async (em) => {
+    const answer = { status: error.status, text: JSON.stringify(error.toBody()) };
+    if (use !== undefined) await idempotency.keep(em, use, answer, { replaces });
+    await error.afterwards?.(em);
+  });
 }
 
 function repeat({ status, text }: KeptAnswer): Answer {

@@ -1,12 +1,16 @@
 import { dropStaleRecords } from '../domain/aggregations/running-totals.ts';
 import { dropExpiredAnswers } from '../domain/idempotency/answer-once.ts';
+import { dropExpiredUses, USES_AT_ONCE } from '../domain/wallet-uses/find-uses.ts';
 import { dropExpiredImports } from '../domain/wallets/begin-import.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 60_000;
 
-/** Drops what no request can need any more: kept answers, begun imports and what has left every window. */
+/**
+ * Drops what nobody can need any more: kept answers, begun imports, what has left every window, and the recorded uses
+ * of wallets after their time.
+ */
 export function sweepExpired({ services, inUnit }: JobContext): Job {
   return {
     name: 'sweep-expired',
@@ -17,8 +21,10 @@ export function sweepExpired({ services, inUnit }: JobContext): Job {
       for (const drop of [dropExpiredAnswers, dropExpiredImports, dropStaleRecords]) {
         dropped += await inUnit((em) => drop(em, nowMs));
       }
+      const uses = await inUnit((em) => dropExpiredUses(em, nowMs));
+      dropped += uses;
       if (dropped > 0) services.log.debug({ dropped }, 'swept what had expired');
-      return false;
+      return uses === USES_AT_ONCE;
     },
   };
 }

@@ -21,6 +21,7 @@ import { DeletedUserEntity } from '../domain/users/deleted-user.entity.ts';
 import { LinkedAccountEntity } from '../domain/users/linked-account.entity.ts';
 import { UserEntity } from '../domain/users/user.entity.ts';
 import { UserSearchTermEntity } from '../domain/users/user-search-term.entity.ts';
+import { WalletUseEntity } from '../domain/wallet-uses/wallet-use.entity.ts';
 import { MasterKeyCheckEntity } from '../domain/wallets/master-key-check.entity.ts';
 import { WalletEntity } from '../domain/wallets/wallet.entity.ts';
 import { WalletImportEntity } from '../domain/wallets/wallet-import.entity.ts';
@@ -56,6 +57,7 @@ export const entities = [
   WalletImportEntity,
   WalletKeyEntity,
   WalletSignerEntity,
+  WalletUseEntity,
 ] as const;
 
 /** The tables as Kysely sees them: `em.getKysely<Tables>()`. Values are the database's own, columns snake_case. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Kysely } from 'kysely';
 import { LRUCache } from 'lru-cache';
-import { ApiError } from '../../errors.ts';
 import type { PolicyAction, PolicyFacts, SetCandidate } from '../../policy/action.ts';
 import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../policy/compile.ts';
 import { collectLookups, evaluatePolicy, type PolicyDecision } from '../../policy/evaluate.ts';
@@ -10,7 +9,7 @@ import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import type { RunningTotals } from '../aggregations/running-totals.ts';
 
-type EnforceContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'diagnostics'>;
+type EnforceContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
 /** A compiled policy with the text it was compiled from: a changed policy is another text. */
 interface Kept {
@@ -24,20 +23,23 @@ const MAX_ASKED = 500;
 const compiled = new LRUCache<string, Kept>({ max: MAX_KEPT_POLICIES });
 
 /**
- * Judges an action under every policy that applies; all must allow it.
+ * Judges an action under every policy that applies; all must allow it. Ends at the first that denies it.
  *
- * @throws ApiError policy_violation when one denies it. With diagnostics on, its `data` is the decision's whole trace.
+ * Result: the decisions in order, each with its whole trace.
  */
-export async function enforcePolicies(
+export async function judgePolicies(
   context: EnforceContext,
   policyIds: readonly string[],
   action: PolicyAction,
-  totals: RunningTotals,
-): Promise<void> {
+  totals: Pick<RunningTotals, 'totalOf'>,
+): Promise<readonly PolicyDecision[]> {
+  const decisions: PolicyDecision[] = [];
   for (const id of policyIds) {
     const decision = await decide(context, await loadPolicy(context, id), action, totals);
-    if (!decision.allowed) throw denial(context, decision);
+    decisions.push(decision);
+    if (!decision.allowed) break;
   }
+  return decisions;
 }
 
 /** Judges an action under one policy, with everything the decision was made from. */
@@ -45,7 +47,7 @@ export async function decide(
   context: EnforceContext,
   policy: CompiledPolicy,
   action: PolicyAction,
-  totals: RunningTotals,
+  totals: Pick<RunningTotals, 'totalOf'>,
 ): Promise<PolicyDecision> {
   const lookups = collectLookups(policy, action, context.nowMs);
   const memberships = new Map<string, ReadonlySet<string> | undefined>();
@@ -60,7 +62,8 @@ export async function decide(
   return evaluatePolicy(policy, action, facts);
 }
 
-async function loadPolicy({ app, em }: EnforceContext, id: string): Promise<CompiledPolicy> {
+/** A policy of the app, compiled. */
+export async function loadPolicy({ app, em }: EnforceContext, id: string): Promise<CompiledPolicy> {
   const row = await em
     .getKysely<Tables>()
     .selectFrom('policies')
@@ -122,8 +125,4 @@ async function valuesHeld(
     for (const { text } of rows) held.add(text);
   }
   return held;
-}
-
-function denial({ diagnostics }: EnforceContext, decision: PolicyDecision): ApiError {
-  return new ApiError('policy_violation', undefined, diagnostics ? { data: { decision } } : {});
 }

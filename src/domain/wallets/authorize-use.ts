@@ -1,36 +1,74 @@
 import { type AdditionalSigner, requireOwner } from '../../authorization/require-owner.ts';
+import { ApiError } from '../../errors.ts';
 import type { WalletAdditionalSigner } from '../../generated/schemas.ts';
 import type { PolicyAction } from '../../policy/action.ts';
+import type { PolicyDecision } from '../../policy/evaluate.ts';
 import type { OperationContext } from '../../services.ts';
-import { openRunningTotals, type RunningTotals } from '../aggregations/running-totals.ts';
-import { enforcePolicies } from '../policies/enforce-policies.ts';
+import { openRunningTotals } from '../aggregations/running-totals.ts';
+import { judgePolicies } from '../policies/enforce-policies.ts';
+import { type JudgedUse, recordUse, type WalletUse } from '../wallet-uses/record-use.ts';
 import { applicablePolicyIds } from './applicable-policies.ts';
 import type { WalletRow } from './wallet-row.ts';
 
+/** A request for the use of a wallet's key. */
+export interface UseRequest extends WalletUse {
+  /** Reads the action from the bytes to be signed; not called for a stranger. */
+  readonly decode: () => PolicyAction | Promise<PolicyAction>;
+  /** Whether an additional signer may agree in the owner's place. */
+  readonly mayBeSigner: boolean;
+}
+
+/** A use that was allowed. */
+export interface AllowedUse {
+  /** Records it, and what it adds to running totals. To be called in the transaction that signs, once it has. */
+  record(): Promise<void>;
+}
+
 /**
  * Asks whether this request may use a wallet's key: whose agreement it carries, then every policy that applies to
- * who agreed. `decode` reads the action from the bytes to be signed and is not called for a stranger.
+ * who agreed.
  *
- * Result: the running totals that the action falls under; record them once it is signed.
- *
- * @param mayBeSigner whether an additional signer may agree in the owner's place.
- * @throws ApiError the codes of `requireOwner`; policy_violation; what `decode` throws.
+ * @throws ApiError the codes of `requireOwner`; what `decode` throws; policy_violation, which is recorded although
+ * the request's work is undone. With diagnostics on, its `data` holds the decision with its whole trace, and the id
+ * under which the trace is kept.
  */
 export async function authorizeUse(
   context: OperationContext,
   wallet: WalletRow,
-  decode: () => PolicyAction | Promise<PolicyAction>,
-  { mayBeSigner }: { mayBeSigner: boolean },
-): Promise<RunningTotals> {
+  { operation, request, decode, mayBeSigner }: UseRequest,
+): Promise<AllowedUse> {
   const signers = mayBeSigner ? signersOf(wallet) : [];
   const signedBy = await requireOwner(context, { ownerId: wallet.owner_id, signers });
   const action = await decode();
   const totals = await openRunningTotals(context, wallet.id, action);
-  await enforcePolicies(context, applicablePolicyIds(wallet, signedBy), action, totals);
-  return totals;
+  const decisions = await judgePolicies(context, applicablePolicyIds(wallet, signedBy), action, totals);
+  const use = {
+    id: context.ids.cuid2(),
+    walletId: wallet.id,
+    operation,
+    request,
+    method: action.method,
+    policyIds: decisions.map(({ policy_id: id }) => id),
+  };
+  const last = decisions.at(-1);
+  if (last?.allowed === false) throw denial(context, { ...use, denial: decisions }, last);
+  return {
+    async record() {
+      await totals.record();
+      await recordUse(context, use);
+    },
+  };
 }
 
-function signersOf(wallet: WalletRow): AdditionalSigner[] {
+function denial(context: OperationContext, use: JudgedUse, decision: PolicyDecision): ApiError {
+  return new ApiError('policy_violation', undefined, {
+    ...(context.diagnostics ? { data: { decision, trace_id: use.id } } : {}),
+    afterwards: (em) => recordUse({ ...context, em }, use),
+  });
+}
+
+/** The wallet's additional signers, as the one who judges signatures asks for them. */
+export function signersOf(wallet: WalletRow): AdditionalSigner[] {
   const signers = JSON.parse(wallet.additional_signers) as WalletAdditionalSigner;
   return signers.map(({ signer_id: signerId, override_policy_ids: overridePolicyIds }) =>
     overridePolicyIds === undefined ? { signerId } : { signerId, overridePolicyIds },

@@ -3,6 +3,7 @@ import { HpkeError, sealHpke } from '../../crypto/hpke.ts';
 import { p256PublicKeyPoint } from '../../crypto/p256.ts';
 import { ApiError, invalidField } from '../../errors.ts';
 import type { ExportWalletRequest, WalletExportResponse } from '../../generated/schemas.ts';
+import type { PolicyAction } from '../../policy/action.ts';
 import type { OperationContext } from '../../services.ts';
 import type { ChainType } from '../../signing/chains.ts';
 import { privateKeyForExport } from '../../signing/private-key-forms.ts';
@@ -35,9 +36,12 @@ export async function exportWallet(
   if (wallet.custody_provider !== null)
     throw new ApiError('not_supported', 'a custodial wallet cannot be exported');
   const isPhrase = request.export_seed_phrase === true;
-  const method = isPhrase ? 'exportSeedPhrase' : 'exportPrivateKey';
-  const action = { method, units: [{ label: 'export' }] };
-  const totals = await authorizeUse(context, wallet, () => action, { mayBeSigner: false });
+  const use = await authorizeUse(context, wallet, {
+    operation: 'exportWallet',
+    request,
+    decode: () => exportAction(request),
+    mayBeSigner: false,
+  });
   const pointer = `${at}/recipient_public_key`;
   const recipient = readPublicKey(request.recipient_public_key, pointer);
   const sealed = await useWalletKey(context, wallet, async (secret) => {
@@ -57,13 +61,19 @@ export async function exportWallet(
       plaintext.fill(0);
     }
   });
-  await totals.record();
+  await use.record();
   await markExported(context, wallet, request, isPhrase);
   return {
     encryption_type: 'HPKE',
     ciphertext: Buffer.from(sealed.ciphertext).toString('base64'),
     encapsulated_key: Buffer.from(sealed.encapsulatedKey).toString('base64'),
   };
+}
+
+/** What an export does, as rules name it. */
+export function exportAction({ export_seed_phrase: isPhrase }: ExportWalletRequest): PolicyAction {
+  const method = isPhrase === true ? 'exportSeedPhrase' : 'exportPrivateKey';
+  return { method, units: [{ label: 'export' }] };
 }
 
 // NOTE: the words pass through a string, which cannot be wiped.

@@ -18,20 +18,24 @@ import { asSigningRefusal } from './wallet-signing-error.ts';
 export async function rawSignWithWallet(
   context: OperationContext,
   walletId: string,
-  { params }: RawSignRequest,
+  request: RawSignRequest,
 ): Promise<RawSignResponse> {
   const wallet = await findWallet(context, walletId);
   if (wallet.custody_provider !== null)
     throw new ApiError('not_supported', 'a custodial wallet has no raw_sign');
   const chainType = wallet.chain_type as ChainType;
-  const input = params as RawSignParams;
+  const input = request.params as RawSignParams;
   try {
-    const decode = () => decodeRawSignAction(chainType, input);
-    const totals = await authorizeUse(context, wallet, decode, { mayBeSigner: true });
+    const use = await authorizeUse(context, wallet, {
+      operation: 'rawSignWallet',
+      request,
+      decode: () => decodeRawSignAction(chainType, input),
+      mayBeSigner: true,
+    });
     const signature = await useWalletKey(context, wallet, ({ privateKey }) =>
       rawSign(chainType, privateKey, input),
     );
-    await totals.record();
+    await use.record();
     return { method: 'raw_sign', data: { signature, encoding: 'hex' } };
   } catch (error) {
     throw asSigningRefusal(error);

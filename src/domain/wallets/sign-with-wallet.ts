@@ -52,11 +52,16 @@ async function answer(
     // CHOICE: 400 and not 501, which clients would try again.
     throw new ApiError('not_supported', `/method: \`${method}\` is not built yet`);
   }
-  const totals = await authorizeUse(context, wallet, () => decodeRpcAction(request), { mayBeSigner: true });
+  const use = await authorizeUse(context, wallet, {
+    operation: 'walletRpc',
+    request,
+    decode: () => decodeRpcAction(request),
+    mayBeSigner: true,
+  });
   const data = await useWalletKey(context, wallet, ({ privateKey }) =>
     // The contract has checked the params against the method's own schema.
     signOffline<OfflineMethod>(method, privateKey, request.params as never),
   );
-  await totals.record();
+  await use.record();
   return { method, data };
 }

@@ -1,0 +1,35 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** One use of a wallet as it was judged: what was asked, what was decided, and in a form that can be judged again. */
+export const WalletUseEntity = defineEntity({
+  name: 'WalletUse',
+  tableName: 'wallet_uses',
+  properties: {
+    /** Grows with every use; the order in which they are read and dropped. */
+    sequence: p.bigint('number').primary().autoincrement().ignoreSchemaChanges('type'),
+    /** Names the trace of a denial. */
+    id: p.text(),
+    appId: p.text(),
+    walletId: p.text(),
+    /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`. */
+    operation: p.text(),
+    /** The method as rules name it. */
+    method: p.text(),
+    requestId: p.text(),
+    judgedAtMs: p.bigint('number'),
+    /** `allowed` or `denied`. */
+    decision: p.text(),
+    /** JSON array of the policies that judged, in order; empty when none applied. */
+    policyIds: p.text(),
+    /** The request's body as JSON; null when it was too large to be kept. */
+    request: p.text().nullable(),
+    /** JSON array of the decisions with their traces. Only of a denial, and null when too large to be kept. */
+    trace: p.text().nullable(),
+  },
+  indexes: [
+    { name: 'wallet_uses_by_wallet', properties: ['walletId', 'sequence'] },
+    // Only denials are looked up one by one, so that what is allowed pays for one index alone.
+    { name: 'wallet_uses_denied_id', properties: ['id'], where: "decision = 'denied'" },
+    { name: 'wallet_uses_denied_request', properties: ['requestId'], where: "decision = 'denied'" },
+  ],
+});
