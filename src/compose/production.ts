@@ -10,6 +10,7 @@ import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/apps/app-directory.ts';
 import { answerOnce } from '../domain/idempotency/answer-once.ts';
 import { createUserTokens } from '../domain/tokens/verify-access-token.ts';
+import { createUseLog } from '../domain/wallet-uses/use-log.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
@@ -42,6 +43,17 @@ export async function startProduction(
   const vault = productionVault(config.masterKeys, entropy);
   const ids = makeIds(entropy);
   const jwks = createHttpJwks(clock);
+  const onConnectionError = (err: Error): void => log.warn({ err }, 'a connection to the database broke');
+  const database = await openDatabase({
+    kind: 'postgres',
+    url: config.databaseUrl,
+    poolSize: config.databasePoolSize,
+    onConnectionError,
+  });
+  // Requests are counted in the same database, on connections of their own: they must not wait for the work.
+  const counters = postgresPool({ connectionString: config.databaseUrl, max: 2 }, onConnectionError);
+  const openUnit = unitsOf(database);
+  const inUnit = inUnitOf(openUnit);
   const services: Services = {
     clock,
     entropy,
@@ -54,20 +66,14 @@ export async function startProduction(
     log,
     prefix: config.prefix,
     diagnostics: false,
+    uses: createUseLog({ inUnit, log }),
   };
-  const onConnectionError = (err: Error): void => log.warn({ err }, 'a connection to the database broke');
-  const database = await openDatabase({
-    kind: 'postgres',
-    url: config.databaseUrl,
-    poolSize: config.databasePoolSize,
-    onConnectionError,
-  });
-  // Requests are counted in the same database, on connections of their own: they must not wait for the work.
-  const counters = postgresPool({ connectionString: config.databaseUrl, max: 2 }, onConnectionError);
-  const openUnit = unitsOf(database);
-  const jobs = startJobs(makeJobs({ services, inUnit: inUnitOf(openUnit) }), log);
+  const jobs = startJobs(makeJobs({ services, inUnit }), log);
   const closeAll = async (): Promise<void> => {
     await jobs.stop();
+    await services.uses
+      .flush()
+      .catch((err: unknown) => log.error({ err }, 'uses of wallets were not recorded'));
     await Promise.all([database.close(), counters.end()]);
   };
   try {

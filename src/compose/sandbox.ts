@@ -19,6 +19,7 @@ import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/apps/app-directory.ts';
 import { answerOnce } from '../domain/idempotency/answer-once.ts';
 import { createUserTokens } from '../domain/tokens/verify-access-token.ts';
+import { createUseLog } from '../domain/wallet-uses/use-log.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
@@ -61,19 +62,22 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const certificate = await certificateFor(config);
   const log = options.log ?? logFor(config);
 
-  const { services, clock, chains, restart, newRequestId } = makeServices(config, memory, log);
+  const { ports, clock, chains, restart, newRequestId } = makeServices(config, memory, log);
   const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
   const database = await openDatabase({ kind: 'sqlite', file });
   const apps = createAppDirectory(database.orm, clock);
   const openUnit = unitsOf(database);
+  const inUnit = inUnitOf(openUnit);
+  const services: Services = { ...ports, uses: createUseLog({ inUnit, log }) };
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });
   const run = createRunOperation({ services, registry, openUnit, idempotency: answerOnce('sqlite'), check });
-  const jobs = startJobs(makeJobs({ services, inUnit: inUnitOf(openUnit) }), log);
+  const jobs = startJobs(makeJobs({ services, inUnit }), log);
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
   const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
   const reset = async (): Promise<void> => {
+    await services.uses.flush();
     await resetDatabase(database);
     await chains.reset();
     clock.reset();
@@ -125,6 +129,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
         stopping.abort();
         await listening.close();
         await jobs.stop();
+        await services.uses.flush();
         await Promise.all([database.close(), chains.close()]);
       },
     };
@@ -140,7 +145,7 @@ function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
   const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
   const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
   const chains = simulatedChains(config, clock);
-  const services: Services = {
+  const ports: Omit<Services, 'uses'> = {
     clock,
     // The seed gives ids, keys and secrets. What no answer shows, such as seals, is random in any case.
     entropy,
@@ -156,7 +161,7 @@ function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
   };
   let newRequestId = requestIdsFrom(requestEntropy);
   return {
-    services,
+    ports,
     clock,
     chains,
     // Ids are drawn many at a time: those left over belong to what was before.

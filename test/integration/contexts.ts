@@ -27,6 +27,7 @@ export const services: Services = {
   chains: noChains,
   prices: noPrices,
   custodians: noCustodians,
+  uses: { add: () => assert.fail('no wallet is used here'), flush: async () => undefined },
   diagnostics: false,
   prefix: 'service',
 };

@@ -7,6 +7,7 @@ import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
 import { createApp } from '../../src/domain/apps/create-app.ts';
 import { answerOnce } from '../../src/domain/idempotency/answer-once.ts';
+import { createUseLog } from '../../src/domain/wallet-uses/use-log.ts';
 import { ApiError } from '../../src/errors.ts';
 import { type OperationId, type Operations, operations } from '../../src/generated/operations.ts';
 import { registry } from '../../src/generated/registry.ts';
@@ -14,7 +15,7 @@ import { responseValidators } from '../../src/generated/response-validators.js';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
-import { unitsOf } from '../../src/http/unit-of-work.ts';
+import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext, Services } from '../../src/services.ts';
 import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
@@ -60,6 +61,7 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
     chains: noChains,
     prices: noPrices,
     custodians: noCustodians,
+    uses: createUseLog({ inUnit: inUnitOf(unitsOf(database)), log: silentLog }),
     diagnostics: true,
     prefix: 'service',
   };

@@ -9,7 +9,6 @@ type UseRow = Selectable<Tables['wallet_uses']>;
 /** A use as it was recorded. */
 export interface RecordedUse {
   readonly sequence: number;
-  readonly id: string;
   readonly appId: string;
   readonly walletId: string;
   readonly operation: string;
@@ -20,13 +19,14 @@ export interface RecordedUse {
   readonly policyIds: readonly string[];
   /** Undefined when it was too large to be kept. */
   readonly request: object | undefined;
+  /** Null of what was allowed. */
+  readonly traceId: string | null;
   /** Undefined of what was allowed, and when it was too large to be kept. */
   readonly trace: readonly PolicyDecision[] | undefined;
 }
 
 const columns = [
   'sequence',
-  'id',
   'app_id',
   'wallet_id',
   'operation',
@@ -36,6 +36,7 @@ const columns = [
   'decision',
   'policy_ids',
   'request',
+  'trace_id',
   'trace',
 ] as const satisfies readonly (keyof UseRow)[];
 
@@ -45,7 +46,7 @@ const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
 export const USES_AT_ONCE = 1000;
 
 /**
- * A denied use, by its own id or by that of its request, of whatever app.
+ * A denied use of whatever app, by the id of its trace or of its request, which ends with its first denial.
  *
  * @throws ApiError not_found
  */
@@ -54,9 +55,8 @@ export async function findDenial(em: SqlEntityManager, id: string): Promise<Reco
     .getKysely<Tables>()
     .selectFrom('wallet_uses')
     .select(columns)
-    .where('decision', '=', 'denied')
-    .where(({ eb, or }) => or([eb('id', '=', id), eb('request_id', '=', id)]))
-    .orderBy('sequence', 'desc')
+    .where('trace_id', 'is not', null)
+    .where(({ eb, or }) => or([eb('trace_id', '=', id), eb('request_id', '=', id)]))
     .executeTakeFirst();
   if (row === undefined) throw notFound('Trace');
   return fromRow(row);
@@ -113,7 +113,6 @@ export async function dropExpiredUses(em: SqlEntityManager, nowMs: number): Prom
 function fromRow(row: UseRow): RecordedUse {
   return {
     sequence: row.sequence,
-    id: row.id,
     appId: row.app_id,
     walletId: row.wallet_id,
     operation: row.operation,
@@ -123,6 +122,7 @@ function fromRow(row: UseRow): RecordedUse {
     decision: row.decision as RecordedUse['decision'],
     policyIds: JSON.parse(row.policy_ids) as string[],
     request: row.request === null ? undefined : (JSON.parse(row.request) as object),
+    traceId: row.trace_id,
     trace: row.trace === null ? undefined : (JSON.parse(row.trace) as PolicyDecision[]),
   };
 }

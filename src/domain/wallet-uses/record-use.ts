@@ -1,8 +1,7 @@
-import type { Selectable } from 'kysely';
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { PolicyDecision } from '../../policy/evaluate.ts';
-import type { OperationContext } from '../../services.ts';
+import type { OperationContext, UseRecord } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
-import { prepareQuery } from '../../storage/prepared-query.ts';
 
 /** A request that asks for the use of a wallet. */
 export interface WalletUse {
@@ -15,60 +14,61 @@ export interface WalletUse {
   readonly request: object;
 }
 
-/** A use and what the policies said of it. */
+/** A use that policies have judged. */
 export interface JudgedUse extends WalletUse {
-  readonly id: string;
   readonly walletId: string;
   readonly method: string;
   readonly policyIds: readonly string[];
-  /** Of a denial: the decisions that led to it, the denying one last. */
-  readonly denial?: readonly PolicyDecision[] | undefined;
 }
-
-/** What recording needs of a context. */
-export type UseContext = Pick<OperationContext, 'app' | 'em' | 'requestId' | 'nowMs'>;
 
 /** CHOICE: larger bodies and traces are not kept, so that nobody fills the table with a few requests. Characters. */
 const MAX_KEPT = 256 * 1024;
 
-type NewUse = Omit<Selectable<Tables['wallet_uses']>, 'sequence'>;
-
-const insertUse = prepareQuery<NewUse>((database, use) =>
-  database.insertInto('wallet_uses').values({
-    id: use.id,
-    app_id: use.app_id,
-    wallet_id: use.wallet_id,
-    operation: use.operation,
-    method: use.method,
-    request_id: use.request_id,
-    judged_at_ms: use.judged_at_ms,
-    decision: use.decision,
-    policy_ids: use.policy_ids,
-    request: use.request,
-    trace: use.trace,
-  }),
-);
+/** A judged use as it is recorded. */
+export function useRecordOf(
+  { app, requestId, nowMs }: Pick<OperationContext, 'app' | 'requestId' | 'nowMs'>,
+  { walletId, operation, method, policyIds, request }: JudgedUse,
+): UseRecord {
+  return {
+    appId: app.id,
+    walletId,
+    operation,
+    method,
+    requestId,
+    judgedAtMs: nowMs,
+    policyIds: policyIds.length === 0 ? '[]' : JSON.stringify(policyIds),
+    request: keptText(request),
+  };
+}
 
 /**
- * Records that a wallet was used, or was not because a policy denied it.
+ * Records that a policy denied the use of a wallet. `decisions` led to it, the denying one last.
  *
  * CHOICE: a denied request has no event, since none of the contract's 67 tells of one: `wallet_action.*.rejected`
  * names a wallet action, `intent.rejected` an intent, and an rpc request is neither.
  */
-export async function recordUse(context: UseContext, use: JudgedUse): Promise<void> {
-  await insertUse(context.em, {
-    id: use.id,
-    app_id: context.app.id,
-    wallet_id: use.walletId,
-    operation: use.operation,
-    method: use.method,
-    request_id: context.requestId,
-    judged_at_ms: context.nowMs,
-    decision: use.denial === undefined ? 'allowed' : 'denied',
-    policy_ids: JSON.stringify(use.policyIds),
-    request: keptText(use.request),
-    trace: use.denial === undefined ? null : keptText(use.denial),
-  });
+export async function recordDenial(
+  em: SqlEntityManager,
+  use: UseRecord,
+  { traceId, decisions }: { traceId: string; decisions: readonly PolicyDecision[] },
+): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .insertInto('wallet_uses')
+    .values({
+      app_id: use.appId,
+      wallet_id: use.walletId,
+      operation: use.operation,
+      method: use.method,
+      request_id: use.requestId,
+      judged_at_ms: use.judgedAtMs,
+      decision: 'denied',
+      policy_ids: use.policyIds,
+      request: use.request,
+      trace_id: traceId,
+      trace: keptText(decisions),
+    })
+    .execute();
 }
 
 function keptText(value: unknown): string | null {

@@ -7,8 +7,6 @@ export const WalletUseEntity = defineEntity({
   properties: {
     /** Grows with every use; the order in which they are read and dropped. */
     sequence: p.bigint('number').primary().autoincrement().ignoreSchemaChanges('type'),
-    /** Names the trace of a denial. */
-    id: p.text(),
     appId: p.text(),
     walletId: p.text(),
     /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`. */
@@ -23,13 +21,15 @@ export const WalletUseEntity = defineEntity({
     policyIds: p.text(),
     /** The request's body as JSON; null when it was too large to be kept. */
     request: p.text().nullable(),
+    /** Names the trace of a denial; null of what was allowed. */
+    traceId: p.text().nullable(),
     /** JSON array of the decisions with their traces. Only of a denial, and null when too large to be kept. */
     trace: p.text().nullable(),
   },
   indexes: [
     { name: 'wallet_uses_by_wallet', properties: ['walletId', 'sequence'] },
     // Only denials are looked up one by one, so that what is allowed pays for one index alone.
-    { name: 'wallet_uses_denied_id', properties: ['id'], where: "decision = 'denied'" },
-    { name: 'wallet_uses_denied_request', properties: ['requestId'], where: "decision = 'denied'" },
+    { name: 'wallet_uses_by_trace', properties: ['traceId'], where: 'trace_id is not null' },
+    { name: 'wallet_uses_denied_request', properties: ['requestId'], where: 'trace_id is not null' },
   ],
 });

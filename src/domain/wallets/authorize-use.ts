@@ -3,10 +3,10 @@ import { ApiError } from '../../errors.ts';
 import type { WalletAdditionalSigner } from '../../generated/schemas.ts';
 import type { PolicyAction } from '../../policy/action.ts';
 import type { PolicyDecision } from '../../policy/evaluate.ts';
-import type { OperationContext } from '../../services.ts';
+import type { OperationContext, UseRecord } from '../../services.ts';
 import { openRunningTotals } from '../aggregations/running-totals.ts';
 import { judgePolicies } from '../policies/enforce-policies.ts';
-import { type JudgedUse, recordUse, type WalletUse } from '../wallet-uses/record-use.ts';
+import { recordDenial, useRecordOf, type WalletUse } from '../wallet-uses/record-use.ts';
 import { applicablePolicyIds } from './applicable-policies.ts';
 import type { WalletRow } from './wallet-row.ts';
 
@@ -42,28 +42,32 @@ export async function authorizeUse(
   const action = await decode();
   const totals = await openRunningTotals(context, wallet.id, action);
   const decisions = await judgePolicies(context, applicablePolicyIds(wallet, signedBy), action, totals);
-  const use = {
-    id: context.ids.cuid2(),
+  const use = useRecordOf(context, {
     walletId: wallet.id,
     operation,
     request,
     method: action.method,
     policyIds: decisions.map(({ policy_id: id }) => id),
-  };
-  const last = decisions.at(-1);
-  if (last?.allowed === false) throw denial(context, { ...use, denial: decisions }, last);
+  });
+  if (decisions.at(-1)?.allowed === false) throw denial(context, use, decisions);
   return {
     async record() {
       await totals.record();
-      await recordUse(context, use);
+      context.afterCommit(async () => context.uses.add(use));
     },
   };
 }
 
-function denial(context: OperationContext, use: JudgedUse, decision: PolicyDecision): ApiError {
+function denial(
+  { ids, diagnostics }: OperationContext,
+  use: UseRecord,
+  decisions: readonly PolicyDecision[],
+): ApiError {
+  const traceId = ids.cuid2();
+  const data = { decision: decisions.at(-1), trace_id: traceId };
   return new ApiError('policy_violation', undefined, {
-    ...(context.diagnostics ? { data: { decision, trace_id: use.id } } : {}),
-    afterwards: (em) => recordUse({ ...context, em }, use),
+    ...(diagnostics ? { data } : {}),
+    afterwards: (em) => recordDenial(em, use, { traceId, decisions }),
   });
 }
 

@@ -102,10 +102,10 @@ create table "wallet_signers" ("wallet_id" text not null, "position" int not nul
 create index "wallet_signers_by_signer" on "wallet_signers" ("signer_id");
 create index "wallet_signers_by_policy" on "wallet_signers" ("override_policy_id") where override_policy_id is not null;
 
-create table "wallet_uses" ("sequence" bigserial primary key, "id" text not null, "app_id" text not null, "wallet_id" text not null, "operation" text not null, "method" text not null, "request_id" text not null, "judged_at_ms" bigint not null, "decision" text not null, "policy_ids" text not null, "request" text null, "trace" text null);
+create table "wallet_uses" ("sequence" bigserial primary key, "app_id" text not null, "wallet_id" text not null, "operation" text not null, "method" text not null, "request_id" text not null, "judged_at_ms" bigint not null, "decision" text not null, "policy_ids" text not null, "request" text null, "trace_id" text null, "trace" text null);
 create index "wallet_uses_by_wallet" on "wallet_uses" ("wallet_id", "sequence");
-create index "wallet_uses_denied_id" on "wallet_uses" ("id") where decision = 'denied';
-create index "wallet_uses_denied_request" on "wallet_uses" ("request_id") where decision = 'denied';
+create index "wallet_uses_by_trace" on "wallet_uses" ("trace_id") where trace_id is not null;
+create index "wallet_uses_denied_request" on "wallet_uses" ("request_id") where trace_id is not null;
 `);
   }
 }

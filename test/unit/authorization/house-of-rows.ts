@@ -11,6 +11,8 @@ import { p256KeyPairFromSeed } from '../../../src/crypto/p256.ts';
 import { createApp } from '../../../src/domain/apps/create-app.ts';
 import type { AppSettings } from '../../../src/domain/apps/find-app.ts';
 import { createUser } from '../../../src/domain/users/create-user.ts';
+import { createUseLog } from '../../../src/domain/wallet-uses/use-log.ts';
+import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import type { OperationContext, Services } from '../../../src/services.ts';
 import { afterCommitOf } from '../../support/after-commit.ts';
 import { type DatabaseKind, openTestDatabase } from '../../support/databases.ts';
@@ -48,6 +50,10 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
     chains: noChains,
     prices: noPrices,
     custodians: noCustodians,
+    uses: createUseLog({
+      inUnit: inUnitOf(unitsOf(database)),
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+    }),
     diagnostics: false,
     prefix: 'service',
   };
