@@ -9,6 +9,7 @@ import { keysCommand } from './keys.ts';
 import { listenCommand } from './listen.ts';
 import { migrateCommand } from './migrate.ts';
 import { mockCommand } from './mock.ts';
+import { policyCommand } from './policy.ts';
 import { sandboxCommand } from './sandbox.ts';
 import { serveCommand } from './serve.ts';
 import { sigCommand } from './sig-explain.ts';
@@ -53,6 +54,7 @@ function makeProgram(): Command {
     migrateCommand(),
     appsCommand(),
     keysCommand(),
+    policyCommand(),
     sigCommand(),
   ];
   for (const command of commands) program.addCommand(command);

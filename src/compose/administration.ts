@@ -102,7 +102,11 @@ function vaultOf(config: DatabaseConfig): KeyVault {
   return sandboxVault(memory.masterKeyHex);
 }
 
-async function withDatabase<T>(config: DatabaseConfig, work: (database: Database) => Promise<T>): Promise<T> {
+/** Opens the database for as long as `work` takes. */
+export async function withDatabase<T>(
+  config: DatabaseConfig,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
   if (config.kind === 'folder' && recallSandbox(config.folder) === undefined) {
     throw new StartError(`no sandbox has kept its data in \`${config.folder}\``);
   }
@@ -118,7 +122,8 @@ async function withDatabase<T>(config: DatabaseConfig, work: (database: Database
   }
 }
 
-async function requireMigrated(database: Database): Promise<void> {
+/** Throws StartError when PostgreSQL is not at this version's schema. */
+export async function requireMigrated(database: Database): Promise<void> {
   if (database.kind === 'sqlite') return;
   const missing = await pendingMigrations(database.orm);
   if (missing.length > 0)

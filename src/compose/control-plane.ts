@@ -1,7 +1,5 @@
-import { BlockList } from 'node:net';
 import type { SandboxConfig } from '../config.ts';
 import type { AppDirectory } from '../domain/apps/app-directory.ts';
-import { ApiError } from '../errors.ts';
 import type { Mount } from '../http/app.ts';
 import { createBrand } from '../http/brand.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -18,6 +16,8 @@ import type { Services } from '../services.ts';
 import type { Database } from '../storage/open-database.ts';
 import { eventContract } from './event-contract.ts';
 import type { EventLog } from './event-log.ts';
+import { requireLocalCaller } from './local-caller.ts';
+import { policyDesk } from './policy-desk.ts';
 
 interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' | 'newRequestId'> {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix'>;
@@ -42,6 +42,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
   // As a request's own unit of work: what follows a commit there follows this one too.
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
   const context: Omit<ControlContext, 'signal'> = {
+    ...policyDesk({ services, database }),
     clock,
     appId,
     events: eventContract(createBrand(options.config.prefix)),
@@ -84,41 +85,4 @@ function goneSignal({ response }: Exchange): AbortSignal {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   return gone.signal;
-}
-
-const nobody = { id: '', name: '' };
-
-/**
- * Lets programs of this machine in, without credentials.
- *
- * CHOICE: for anybody else there is no control plane (404). A page of another site that the tester has open runs on
- * this machine too; it betrays itself by `Origin`, or by a `Host` that is none of ours (DNS rebinding).
- */
-function requireLocalCaller({
-  host,
-  publicUrls,
-}: ControlPlaneOptions['config']): PipelineOptions['authenticate'] {
-  const ownHosts = new Set([
-    'localhost',
-    '127.0.0.1',
-    '[::1]',
-    host,
-    ...publicUrls.map((url) => new URL(url).hostname),
-  ]);
-  return (exchange: Exchange) => {
-    const { host: named = '', origin } = exchange.headers;
-    const isOwnHost = URL.canParse(`http://${named}`) && ownHosts.has(new URL(`http://${named}`).hostname);
-    const isForeignPage = origin !== undefined && origin.replace(/^https?:\/\//, '') !== named;
-    if (!isLoopback(exchange.remoteAddress) || !isOwnHost || isForeignPage) throw new ApiError('not_found');
-    exchange.app = nobody;
-  };
-}
-
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8, 'ipv4');
-loopback.addAddress('::1', 'ipv6');
-
-function isLoopback(address: string): boolean {
-  // A BlockList also takes IPv4 addresses written as IPv6, `::ffff:127.0.0.1`.
-  return loopback.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
 }

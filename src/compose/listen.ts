@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { ListenConfig } from '../config.ts';
-import { type AppOptions, createApp } from '../http/app.ts';
+import { type AppOptions, createApp, type Mount } from '../http/app.ts';
 import type { Observe } from '../http/pipeline.ts';
 import { startServer } from '../http/server.ts';
 import { packageRoot } from '../package-root.ts';
@@ -15,6 +15,8 @@ export interface ListenOptions
   readonly adminHost: string;
   /** PEM; undefined where a proxy ends TLS. */
   readonly tls: { readonly key: string; readonly cert: string } | undefined;
+  /** What the admin port answers beside its own. */
+  readonly adminMounts?: readonly Mount[];
   /** Rejects while requests cannot be served. */
   readonly checkReady: () => Promise<void>;
 }
@@ -48,7 +50,13 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     const admin =
       metrics === undefined || config.adminPort === undefined
         ? undefined
-        : await startAdmin({ ...options, host: options.adminHost, port: config.adminPort, metrics });
+        : await startAdmin({
+            ...options,
+            host: options.adminHost,
+            port: config.adminPort,
+            metrics,
+            mounts: options.adminMounts ?? [],
+          });
     const adminUrl = admin === undefined ? undefined : `http://${hostInUrl(options.adminHost)}:${admin.port}`;
     return {
       baseUrl,

@@ -27,6 +27,7 @@ import { type Database, openDatabase } from '../storage/open-database.ts';
 import { postgresPool } from '../storage/postgres-dialect.ts';
 import { makeJobs } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
+import { adminDesk, policyDesk } from './policy-desk.ts';
 import { productionVault } from './production-vault.ts';
 import { requireMasterKey } from './require-master-key.ts';
 
@@ -88,17 +89,20 @@ export async function startProduction(
       idempotency: answerOnce('postgres'),
       check,
     });
+    const newRequestId = requestIdsFrom(entropy);
+    const desk = policyDesk({ services, database });
     const listening = await listen({
       transport: { plainHttp: false, trustedProxies: config.trustedProxies },
       clock,
       log,
-      newRequestId: requestIdsFrom(entropy),
+      newRequestId,
       config,
       run,
       authenticate: createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
       rateLimit: rateLimitOf(config, counters),
       tls: config.tls,
       adminHost: config.adminHost,
+      adminMounts: [adminDesk({ desk, adminHost: config.adminHost, clock, log, newRequestId })],
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
     });
     log.info({ url: listening.baseUrl, admin: listening.adminUrl }, 'ready');

@@ -37,6 +37,7 @@ import { openEventLog } from './event-log.ts';
 import { makeJobs } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+import { adminDesk, policyDesk } from './policy-desk.ts';
 import { requireMasterKey } from './require-master-key.ts';
 import { sandboxVault } from './sandbox-vault.ts';
 import { ensureSeeds, plantSeeds } from './seeds.ts';
@@ -110,6 +111,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       rateLimit: rateLimitFor(config),
       tls: certificate,
       adminHost: config.host,
+      adminMounts: [adminDesk({ ...http, desk: policyDesk({ services, database }), adminHost: config.host })],
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
       mounts: [control],
     });

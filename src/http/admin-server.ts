@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Log } from '../services.ts';
+import type { Mount } from './app.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface AdminServerOptions {
@@ -10,6 +11,8 @@ export interface AdminServerOptions {
   /** Rejects while requests cannot be served, e.g. because the database is away. */
   readonly checkReady: () => Promise<void>;
   readonly log: Log;
+  /** Paths that another pipeline answers. */
+  readonly mounts?: readonly Mount[];
 }
 
 export interface RunningAdminServer {
@@ -17,9 +20,18 @@ export interface RunningAdminServer {
   close(): Promise<void>;
 }
 
-/** Serves `/healthz`, `/readyz` and `/metrics` to the operator's own machines, in plain HTTP on a port of its own. */
+/** Serves `/healthz`, `/readyz`, `/metrics` and what is mounted, in plain HTTP on a port of its own. */
 export function startAdminServer(options: AdminServerOptions): Promise<RunningAdminServer> {
+  const mounts = options.mounts ?? [];
   const server = createServer((request, response) => {
+    const mount = mounts.find(({ prefix }) => request.url?.startsWith(prefix));
+    if (mount !== undefined) {
+      void mount.handle(request, response).catch((error: unknown) => {
+        options.log.error({ err: error, path: request.url }, 'the admin server failed');
+        response.destroy();
+      });
+      return;
+    }
     void answer(request, options)
       .catch((error: unknown) => {
         options.log.error({ err: error, path: request.url }, 'the admin server failed');

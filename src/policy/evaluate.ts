@@ -33,7 +33,7 @@ export interface UnitTrace {
   readonly deciding_rule_id: string | null;
 }
 
-/** A decision and everything it was made from; `decideFromTrace` gives the same decision again. */
+/** A decision and everything it was made from; `decisionOf` gives the same decision again. */
 export interface PolicyDecision {
   readonly allowed: boolean;
   readonly policy_id: string;
@@ -127,15 +127,19 @@ export function evaluatePolicy(
   };
 }
 
-/** The decision that a trace implies, from its conditions' results alone. */
-export function decideFromTrace(decision: Pick<PolicyDecision, 'units'>): boolean {
-  return (
-    decision.units.length > 0 &&
-    decision.units.every(({ rules }) => {
-      const replayed = rules.map((rule) => ({ ...rule, matched: ruleMatches(rule.action, rule.conditions) }));
-      return outcomeOf(replayed).outcome === 'allowed';
-    })
-  );
+/** A decision without what it was made from. */
+export interface ImpliedDecision {
+  readonly allowed: boolean;
+  readonly units: readonly Pick<UnitTrace, 'unit' | 'outcome' | 'deciding_rule_id'>[];
+}
+
+/** The decision that a trace implies, from its conditions' results alone: nothing that was concluded is believed. */
+export function decisionOf(trace: Pick<PolicyDecision, 'units'>): ImpliedDecision {
+  const units = trace.units.map(({ unit, rules }) => ({
+    unit,
+    ...outcomeOf(rules.map((rule) => ({ ...rule, matched: ruleMatches(rule.action, rule.conditions) }))),
+  }));
+  return { allowed: units.length > 0 && units.every(({ outcome }) => outcome === 'allowed'), units };
 }
 
 /** What evaluation will ask of the outside: read it first, then evaluate with it. */

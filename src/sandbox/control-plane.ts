@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { DeskContext } from '../domain/policies/policy-desk.ts';
 import type { Clock, Entropy, Ids, JwksSource } from '../services.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
@@ -29,6 +30,12 @@ export interface EventContract {
   fault(type: string, payload: unknown): Promise<{ pointer: string; message: string } | undefined>;
 }
 
+/** Answers questions about policies. */
+export interface PolicyDesk {
+  /** Everything that was recorded before is there to be read. */
+  readonly atDesk: <T>(work: (context: DeskContext) => Promise<T>) => Promise<T>;
+}
+
 /** What is given out of nothing. */
 export interface ChainDeposit {
   readonly address: string;
@@ -57,7 +64,7 @@ export interface MovableChains {
 }
 
 /** What a caller of the control plane can reach. */
-export interface ControlContext {
+export interface ControlContext extends PolicyDesk {
   /** The app that the sandbox began with. */
   readonly appId: string;
   readonly events: EventContract;
@@ -91,6 +98,12 @@ export interface ControlInput<Id extends OperationId> {
 export type Handler<Id extends OperationId> = (
   input: ControlInput<Id>,
   context: ControlContext,
+) => Promise<Operations[Id]['response']>;
+
+/** A handler that needs no more of the context than the desk, which production has too. */
+export type DeskHandler<Id extends OperationId> = (
+  input: ControlInput<Id>,
+  desk: PolicyDesk,
 ) => Promise<Operations[Id]['response']>;
 
 type AnyHandler = (

@@ -3,7 +3,7 @@ import { type AbiFunction, toFunctionSelector } from 'viem';
 import { expect, test } from 'vitest';
 import type { ActionUnit } from '../../src/policy/action.ts';
 import { compilePolicy } from '../../src/policy/compile.ts';
-import { decideFromTrace, evaluatePolicy } from '../../src/policy/evaluate.ts';
+import { decisionOf, evaluatePolicy } from '../../src/policy/evaluate.ts';
 import { PolicyFormatError } from '../../src/policy/policy-format-error.ts';
 import type { ConditionInput } from '../../src/policy/source.ts';
 import { isLong, policyOf, rulesAndUnits, seed } from './policy-cases.ts';
@@ -28,7 +28,7 @@ test('evaluation never throws for JSON that no decoder gives', () => {
     fc.property(madUnits, worlds, ({ method, rules, unit, place, instead }, world) => {
       const open = { ...unit, ...spoil(unit, place, instead) };
       const decision = evaluatePolicy(policyOf(rules), { method, units: [open] }, factsOf(world));
-      expect(decideFromTrace(decision)).toBe(decision.allowed);
+      expect(decisionOf(decision).allowed).toBe(decision.allowed);
     }),
     { seed, numRuns },
   );
@@ -106,7 +106,7 @@ test('typed data of strange types is refused or judged, whatever the message', (
         const typedData = { domain: {}, types: own, primaryType: 'A', message: { a: message, b: [message] } };
         const action = { method: 'eth_signTypedData_v4', units: [{ label: 'typed data', typedData }] };
         const decision = evaluatePolicy(policy, action, factsOf({ nowMs: 0, sets: {}, totals: {} }));
-        expect(decideFromTrace(decision)).toBe(decision.allowed);
+        expect(decisionOf(decision).allowed).toBe(decision.allowed);
       }
     }),
     { seed, numRuns: 2 * numRuns },
@@ -169,7 +169,7 @@ test('a strange ABI is refused or judged, whatever the calldata', () => {
           const ethereumCall = { to: undefined, value: 0n, chainId: 1n, data };
           const action = { method: 'eth_signTransaction', units: [{ label: 'call', ethereumCall }] };
           const decision = evaluatePolicy(policy, action, factsOf({ nowMs: 0, sets: {}, totals: {} }));
-          expect(decideFromTrace(decision)).toBe(decision.allowed);
+          expect(decisionOf(decision).allowed).toBe(decision.allowed);
         }
       },
     ),

@@ -32,7 +32,6 @@ interface Entry extends Contribution {
 }
 
 const compiled = new LRUCache<string, { text: string; aggregation: CompiledAggregation }>({ max: 1000 });
-const NO_TOTALS: RunningTotals = { totalOf: () => undefined, record: async () => undefined };
 
 /**
  * Reads the totals that an action of a wallet falls under, and holds their groups until the transaction ends: of two
@@ -43,17 +42,58 @@ export async function openRunningTotals(
   walletId: string,
   action: PolicyAction,
 ): Promise<RunningTotals> {
-  if (!COUNTED_METHODS.has(action.method)) return NO_TOTALS;
-  const rows = await context.em
+  const { totals, entries } = await readTotals(context, walletId, action, (aggregationId, groupKey) =>
+    lockGroup(context, aggregationId, groupKey),
+  );
+  return {
+    totalOf: (aggregationId) => totals.get(aggregationId),
+    record: () => recordEntries(context, entries),
+  };
+}
+
+/** The same totals, read without holding anything and never to be added to. */
+export async function peekRunningTotals(
+  context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
+  walletId: string,
+  action: PolicyAction,
+): Promise<Pick<RunningTotals, 'totalOf'>> {
+  const { totals } = await readTotals(context, walletId, action, async () => undefined);
+  return { totalOf: (aggregationId) => totals.get(aggregationId) };
+}
+
+/** An aggregation as far as counting goes. */
+export interface CountedAggregation {
+  readonly id: string;
+  readonly definition: string;
+  readonly window_seconds: number;
+}
+
+/** The aggregations of an app that an action of this method may fall under. */
+export async function aggregationsFor(
+  { app, em }: Pick<OperationContext, 'app' | 'em'>,
+  method: string,
+): Promise<readonly CountedAggregation[]> {
+  if (!COUNTED_METHODS.has(method)) return [];
+  return em
     .getKysely<Tables>()
     .selectFrom('aggregations')
     .select(['id', 'definition', 'window_seconds'])
-    .where('app_id', '=', context.app.id)
+    .where('app_id', '=', app.id)
     .orderBy('id')
     .execute();
+}
+
+type Hold = (aggregationId: string, groupKey: string) => Promise<void>;
+
+async function readTotals(
+  context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
+  walletId: string,
+  action: PolicyAction,
+  hold: Hold,
+): Promise<{ totals: ReadonlyMap<string, bigint | 'unreadable'>; entries: readonly Entry[] }> {
   const totals = new Map<string, bigint | 'unreadable'>();
   const entries: Entry[] = [];
-  for (const row of rows) {
+  for (const row of await aggregationsFor(context, action.method)) {
     const added = contributionsOf(row, action, context.nowMs).map((contribution) => ({
       aggregationId: row.id,
       // CHOICE: totals are kept per wallet, and within a wallet per value of `group_by`.
@@ -61,16 +101,14 @@ export async function openRunningTotals(
       amount: contribution.amount,
     }));
     entries.push(...added);
-    totals.set(row.id, await totalWith(context, row, added));
+    totals.set(row.id, await totalWith(context, row, added, hold));
   }
-  return {
-    totalOf: (aggregationId) => totals.get(aggregationId),
-    record: () => recordEntries(context, entries),
-  };
+  return { totals, entries };
 }
 
-function contributionsOf(
-  row: { id: string; definition: string },
+/** What an action adds to an aggregation, one entry a group. */
+export function contributionsOf(
+  row: Pick<CountedAggregation, 'id' | 'definition'>,
   action: PolicyAction,
   nowMs: number,
 ): readonly Contribution[] {
@@ -88,6 +126,7 @@ async function totalWith(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
   row: { id: string; window_seconds: number },
   added: readonly Entry[],
+  hold: Hold,
 ): Promise<bigint | 'unreadable'> {
   const byGroup = new Map<string, bigint>();
   for (const { groupKey, amount } of added) {
@@ -95,7 +134,7 @@ async function totalWith(
   }
   let largest = 0n;
   for (const groupKey of [...byGroup.keys()].sort()) {
-    await lockGroup(context, row.id, groupKey);
+    await hold(row.id, groupKey);
     const recorded = await sumRecorded(context, row, groupKey);
     const total = recorded + (byGroup.get(groupKey) ?? 0n);
     if (total > largest) largest = total;

@@ -50,7 +50,10 @@ export const USES_AT_ONCE = 1000;
  *
  * @throws ApiError not_found
  */
-export async function findDenial(em: SqlEntityManager, id: string): Promise<RecordedUse> {
+export async function findDenial(
+  em: SqlEntityManager,
+  id: string,
+): Promise<RecordedUse & { readonly traceId: string }> {
   const row = await em
     .getKysely<Tables>()
     .selectFrom('wallet_uses')
@@ -58,8 +61,8 @@ export async function findDenial(em: SqlEntityManager, id: string): Promise<Reco
     .where('trace_id', 'is not', null)
     .where(({ eb, or }) => or([eb('trace_id', '=', id), eb('request_id', '=', id)]))
     .executeTakeFirst();
-  if (row === undefined) throw notFound('Trace');
-  return fromRow(row);
+  if (row?.trace_id == null) throw notFound('Trace');
+  return { ...fromRow(row), traceId: row.trace_id };
 }
 
 /** The uses of a wallet from an instant on, oldest first; read a page at a time. */

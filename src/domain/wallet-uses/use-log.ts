@@ -94,7 +94,10 @@ const inserts = SIZES.map((size) => ({
 
 function rowOf(flat: FlatRows, row: number) {
   const values = members.map(([column], index) => [column, flat[row * members.length + index]]);
-  return { ...(Object.fromEntries(values) as Record<(typeof members)[number][0], never>), decision: 'allowed' };
+  return {
+    ...(Object.fromEntries(values) as Record<(typeof members)[number][0], never>),
+    decision: 'allowed',
+  };
 }
 
 async function insertUses(em: SqlEntityManager, records: readonly UseRecord[]): Promise<void> {

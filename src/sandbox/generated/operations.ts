@@ -31,6 +31,13 @@ export interface Operations {
     body: schemas.CreateSandboxAppRequest;
     response: schemas.CreatedSandboxApp;
   };
+  /** Explain what policies would decide */
+  explainPolicy: {
+    path: {};
+    query: {};
+    body: schemas.ExplainPolicyRequest;
+    response: schemas.PolicyExplanation;
+  };
   /** Give out an asset */
   fundAddress: {
     path: {};
@@ -44,6 +51,16 @@ export interface Operations {
     query: {};
     body: undefined;
     response: schemas.SandboxClock;
+  };
+  /** Get the trace of a denial */
+  getPolicyTrace: {
+    path: {
+      /** Id of the trace, or of the request. */
+      trace_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.PolicyTrace;
   };
   /** List the apps */
   listApps: {
@@ -88,6 +105,13 @@ export interface Operations {
     query: {};
     body: undefined;
     response: schemas.SandboxEvent;
+  };
+  /** Judge recorded requests by a draft */
+  replayPolicy: {
+    path: {};
+    query: {};
+    body: schemas.ReplayPolicyRequest;
+    response: schemas.PolicyReplay;
   };
   /** Go back to the seeds */
   resetSandbox: {
@@ -173,6 +197,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  explainPolicy: {
+    id: "explainPolicy",
+    method: "POST",
+    path: "/_sandbox/policies/explain",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   fundAddress: {
     id: "fundAddress",
     method: "POST",
@@ -190,6 +227,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     id: "getClock",
     method: "GET",
     path: "/_sandbox/clock",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  getPolicyTrace: {
+    id: "getPolicyTrace",
+    method: "GET",
+    path: "/_sandbox/policies/traces/{trace_id}",
     tag: "sandbox",
     successStatus: 200,
     hasBody: false,
@@ -246,6 +296,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  replayPolicy: {
+    id: "replayPolicy",
+    method: "POST",
+    path: "/_sandbox/policies/replay",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
     signed: false,
     expiry: false,
     idempotent: false,

@@ -2,12 +2,15 @@
 import { configureApp } from '../handlers/configureApp.ts';
 import { configureUser } from '../handlers/configureUser.ts';
 import { createApp } from '../handlers/createApp.ts';
+import { explainPolicy } from '../handlers/explainPolicy.ts';
 import { fundAddress } from '../handlers/fundAddress.ts';
 import { getClock } from '../handlers/getClock.ts';
+import { getPolicyTrace } from '../handlers/getPolicyTrace.ts';
 import { listApps } from '../handlers/listApps.ts';
 import { listEvents } from '../handlers/listEvents.ts';
 import { mineBlocks } from '../handlers/mineBlocks.ts';
 import { replayEvent } from '../handlers/replayEvent.ts';
+import { replayPolicy } from '../handlers/replayPolicy.ts';
 import { resetSandbox } from '../handlers/resetSandbox.ts';
 import { setClock } from '../handlers/setClock.ts';
 import { triggerEvent } from '../handlers/triggerEvent.ts';
@@ -18,12 +21,15 @@ export const registry: { readonly [Id in OperationId]: Handler<Id> } = {
   configureApp,
   configureUser,
   createApp,
+  explainPolicy,
   fundAddress,
   getClock,
+  getPolicyTrace,
   listApps,
   listEvents,
   mineBlocks,
   replayEvent,
+  replayPolicy,
   resetSandbox,
   setClock,
   triggerEvent,

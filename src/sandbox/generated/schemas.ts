@@ -31,11 +31,51 @@ export type CreatedSandboxApp = {
   secret: string;
 };
 
+/** A policy as it is written, without what only a stored one has: `version` and `name` may be left out. It is checked as when it is created. */
+export type DraftPolicy = {
+  chain_type: string;
+  rules: { [key: string]: unknown }[];
+  [key: string]: unknown;
+};
+
 /** What every refusal looks like. */
 export type Error = {
   error: string;
   code?: string | undefined;
   data?: { [key: string]: unknown } | undefined;
+};
+
+export type ExplainPolicyRequest = {
+  app_id?: string | undefined;
+  policy?: DraftPolicy | undefined;
+  /** A stored policy. Excludes `policy`. */
+  policy_id?: string | undefined;
+  wallet_id?: string | undefined;
+  /** An additional signer of the wallet, whose own policies judge where it has some. */
+  signer_id?: string | undefined;
+  operation?: JudgeableOperation | undefined;
+  /** The body of the operation. */
+  request: { [key: string]: unknown };
+};
+
+export type ExplainedPolicy = {
+  /** `draft` for one that is not stored. */
+  policy_id: string;
+  /** As the engine decided. */
+  allowed: boolean;
+  /** The decision made once more, from the results of the conditions alone. */
+  recomputed: {
+    allowed: boolean;
+    units: PolicyUnitDecision[];
+  };
+  units: PolicyUnitTrace[];
+  /** Rules for other methods, which were not asked. */
+  other_rules: {
+    rule_id: string;
+    rule_name: string;
+    method: string;
+    action: string;
+  }[];
 };
 
 export type FundSandboxAddressRequest = {
@@ -56,10 +96,129 @@ export type FundSandboxAddressRequest = {
   symbol?: string | undefined;
 };
 
+/** The operation whose body the request is; `walletRpc` when left out. */
+export type JudgeableOperation = "walletRpc" | "rawSignWallet" | "exportWallet";
+
 export type MineSandboxBlocksRequest = {
   chain?: SandboxChainId | undefined;
   /** How many blocks; one when left out. */
   count?: number | undefined;
+};
+
+export type PolicyConditionTrace = {
+  field_source: string;
+  field: string;
+  operator: string;
+  /** What the condition compares with. */
+  value: string | string[];
+  observed: PolicyObservation;
+  /** Unknown matches a DENY and never an ALLOW. */
+  result: "true" | "false" | "unknown";
+};
+
+export type PolicyDecisionChange = {
+  judged_at_ms: number;
+  request_id: string;
+  operation: string;
+  method: string;
+  was: PolicyDecisionWord;
+  would_be: PolicyDecisionWord;
+  /** The unit that decides. */
+  unit: string | null;
+  outcome: string;
+  /** The draft's rule that decides. */
+  rule_id: string | null;
+  rule_name: string | null;
+};
+
+export type PolicyDecisionWord = "allowed" | "denied";
+
+export type PolicyExplanation = {
+  app_id: string;
+  wallet_id: string | null;
+  operation: string;
+  judged_at_ms: number;
+  decision: PolicyDecisionWord;
+  /** The request as policies see it, decoded from the bytes that would be signed. */
+  action: {
+    method: string;
+    units: { [key: string]: unknown }[];
+  };
+  policies: ExplainedPolicy[];
+};
+
+export type PolicyObservation = {
+  state: "present" | "absent" | "unreadable";
+  /** Of what is present. */
+  values?: string[] | undefined;
+  /** Why it is absent or unreadable. */
+  reason?: string | undefined;
+};
+
+export type PolicyOutcome = "allowed" | "denied_by_rule" | "no_rule_for_method" | "no_rule_matched";
+
+export type PolicyReplay = {
+  app_id: string;
+  wallet_id: string;
+  judged: number;
+  changed: number;
+  newly_allowed: number;
+  newly_denied: number;
+  /** Requests that were too large to be kept, or are of a form that is not judged any more. */
+  skipped: number;
+  changes: PolicyDecisionChange[];
+};
+
+export type PolicyRuleTrace = {
+  rule_id: string;
+  rule_name: string;
+  action: "ALLOW" | "DENY";
+  method: string;
+  conditions: PolicyConditionTrace[];
+  matched: boolean;
+};
+
+export type PolicyTrace = {
+  id: string;
+  app_id: string;
+  wallet_id: string;
+  operation: string;
+  method: string;
+  request_id: string;
+  judged_at_ms: number;
+  decision: "denied";
+  policy_ids: string[];
+  /** The body as given; null when it was too large to be kept. */
+  request: { [key: string]: unknown } | null;
+  /** The policies that judged, the denying one last; null when it was too large to be kept. */
+  policies: {
+    policy_id: string;
+    method: string;
+    allowed: boolean;
+    units: PolicyUnitTrace[];
+  }[] | null;
+};
+
+export type PolicyUnitDecision = {
+  /** The part of the request that needs its own permission. */
+  unit: string;
+  outcome: PolicyOutcome;
+  deciding_rule_id: string | null;
+};
+
+export type PolicyUnitTrace = {
+  unit: string;
+  outcome: PolicyOutcome;
+  deciding_rule_id: string | null;
+  rules: PolicyRuleTrace[];
+};
+
+export type ReplayPolicyRequest = {
+  app_id?: string | undefined;
+  wallet_id: string;
+  draft: DraftPolicy;
+  /** Requests before it are not judged. All that are kept when left out. */
+  since_ms?: number | undefined;
 };
 
 export type SandboxApp = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { compilePolicy } from '../../../src/policy/compile.ts';
 import { conditionSources } from '../../../src/policy/conditions.ts';
-import { decideFromTrace, evaluatePolicy } from '../../../src/policy/evaluate.ts';
+import { decisionOf, evaluatePolicy } from '../../../src/policy/evaluate.ts';
 import type { Observation } from '../../../src/policy/values.ts';
 import { factsOf } from '../../property/policy-requests.ts';
 import { calldataText, caseFiles, readCaseFile } from './case-file.ts';
@@ -23,7 +23,7 @@ describe.each(caseFiles)('%s', (file) => {
     const traced = evaluatePolicy(policy, action, factsOf(world));
 
     expect(traced.allowed ? 'allowed' : 'denied').toBe(decision);
-    expect(decideFromTrace(traced)).toBe(traced.allowed);
+    expect(decisionOf(traced).allowed).toBe(traced.allowed);
     if (by !== undefined) expect(traced.units[0]?.deciding_rule_id).toBe(`rule ${by}`);
     if (sees !== undefined) expect(inWords(traced.units[0]?.rules[0]?.conditions[0]?.observed)).toBe(sees);
     // The cases judge the oracle as well.

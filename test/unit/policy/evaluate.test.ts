@@ -2,7 +2,7 @@ import { encodeFunctionData, parseAbi, toBytes } from 'viem';
 import { describe, expect, test } from 'vitest';
 import type { PolicyAction, PolicyFacts } from '../../../src/policy/action.ts';
 import { compilePolicy } from '../../../src/policy/compile.ts';
-import { collectLookups, decideFromTrace, evaluatePolicy } from '../../../src/policy/evaluate.ts';
+import { collectLookups, decisionOf, evaluatePolicy } from '../../../src/policy/evaluate.ts';
 import { setCandidateKey } from '../../../src/policy/operators.ts';
 
 const alice = '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045';
@@ -103,13 +103,13 @@ test('a unit tells why it is denied', () => {
   expect(outcomeOf({ method: 'personal_sign', units: [message] }, false)).toEqual([['allowed', 'c']]);
 });
 
-describe('decideFromTrace', () => {
+describe('decisionOf', () => {
   const trace = evaluatePolicy(mixed, calls(40n, 30n), { ...facts, inConditionSet: () => true });
 
   test('finds the decision again', () => {
     expect(trace.allowed).toBe(true);
-    expect(decideFromTrace(trace)).toBe(true);
-    expect(decideFromTrace({ units: [] })).toBe(false);
+    expect(decisionOf(trace).allowed).toBe(true);
+    expect(decisionOf({ units: [] }).allowed).toBe(false);
   });
 
   test('looks at the results of conditions and at nothing that was concluded from them', () => {
@@ -118,7 +118,7 @@ describe('decideFromTrace', () => {
       outcome: 'no_rule_matched' as const,
       rules: unit.rules.map((one) => ({ ...one, matched: !one.matched })),
     }));
-    expect(decideFromTrace({ units: told })).toBe(true);
+    expect(decisionOf({ units: told }).allowed).toBe(true);
     const changed = trace.units.map((unit) => ({
       ...unit,
       rules: unit.rules.map((one) => ({
@@ -126,7 +126,7 @@ describe('decideFromTrace', () => {
         conditions: one.conditions.map((condition) => ({ ...condition, result: 'unknown' as const })),
       })),
     }));
-    expect(decideFromTrace({ units: changed })).toBe(false);
+    expect(decisionOf({ units: changed }).allowed).toBe(false);
   });
 });
 

@@ -1,0 +1,47 @@
+import { invalidField } from '../../errors.ts';
+import type { ExportWalletRequest, RawSignRequest, WalletRpcRequest } from '../../generated/schemas.ts';
+import type { PolicyAction } from '../../policy/action.ts';
+import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
+import type { RawSignParams } from '../../signing/raw-sign.ts';
+import { decodeRpcAction } from '../wallets/decode-action.ts';
+import { decodeRawSignAction } from '../wallets/decode-raw-bytes.ts';
+import { exportAction } from '../wallets/export-wallet.ts';
+import { asSigningRefusal } from '../wallets/wallet-signing-error.ts';
+import type { WalletUse } from './record-use.ts';
+
+/** The operations whose requests can be judged without being run. */
+export const judgeableOperations = ['walletRpc', 'rawSignWallet', 'exportWallet'] as const;
+
+/**
+ * What a request for the use of a wallet does, as policies see it; decoded as when it is run.
+ *
+ * @throws ApiError invalid_data, invalid_solana_transaction, not_supported: the codes of the operation for a request
+ * that it would not sign. Pointers are into the request's body.
+ */
+export async function decodeUse(
+  chainType: ChainType,
+  { operation, request }: WalletUse,
+): Promise<PolicyAction> {
+  try {
+    switch (operation) {
+      case 'walletRpc':
+        return await decodeRpc(chainType, request as WalletRpcRequest);
+      case 'rawSignWallet':
+        return decodeRawSignAction(chainType, (request as RawSignRequest).params as RawSignParams);
+      case 'exportWallet':
+        return exportAction(request as ExportWalletRequest);
+    }
+  } catch (error) {
+    throw asSigningRefusal(error);
+  }
+  throw invalidField('/operation', `must be one of ${judgeableOperations.join(', ')}`);
+}
+
+async function decodeRpc(chainType: ChainType, request: WalletRpcRequest): Promise<PolicyAction> {
+  requireRpcMethod(chainType, request.method);
+  const { method } = request;
+  if (method === 'exportPrivateKey' || method === 'exportSeedPhrase') {
+    return exportAction({ ...request.params, export_seed_phrase: method === 'exportSeedPhrase' });
+  }
+  return decodeRpcAction(request);
+}

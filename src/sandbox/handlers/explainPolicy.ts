@@ -1,0 +1,7 @@
+import { type ExplainInput, explainPolicy as explain } from '../../domain/policies/explain-policy.ts';
+import type { DeskHandler } from '../control-plane.ts';
+import type { PolicyExplanation } from '../generated/schemas.ts';
+
+export const explainPolicy: DeskHandler<'explainPolicy'> = ({ body }, { atDesk }) =>
+  // The domain's types are the same, read-only.
+  atDesk(async (context) => (await explain(context, body as ExplainInput)) as PolicyExplanation);

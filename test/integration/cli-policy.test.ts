@@ -1,0 +1,187 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { freshPostgres } from '../support/databases.ts';
+import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
+
+const sign = (message: string) => ({ method: 'personal_sign', params: { message, encoding: 'utf-8' } });
+const noHelp = {
+  chain_type: 'ethereum',
+  rules: [
+    {
+      name: 'No help',
+      method: 'personal_sign',
+      action: 'DENY',
+      conditions: [{ field_source: 'message', field: 'content', operator: 'eq', value: 'help' }],
+    },
+    {
+      name: 'Anything else',
+      method: '*',
+      action: 'ALLOW',
+      conditions: [{ field_source: 'system', field: 'current_unix_timestamp', operator: 'gt', value: '0' }],
+    },
+  ],
+};
+
+function draftIn(folder: string, draft: unknown = noHelp): string {
+  const file = join(folder, 'draft.json');
+  writeFileSync(file, typeof draft === 'string' ? draft : JSON.stringify(draft));
+  return file;
+}
+
+test('a draft is judged through a running sandbox, its admin port and its folder alike', async () => {
+  const data = temporaryFolder();
+  const draft = draftIn(data);
+  const custos = await serveCustos([...['sandbox', '--data', data, '--seed', 'demo', '--admin-port', '0']]);
+  const { body: wallet } = await custos.call<{ id: string }>('POST', '/v1/wallets', {
+    chain_type: 'ethereum',
+  });
+  for (const message of ['hello', 'help']) {
+    const { status } = await custos.call('POST', `/v1/wallets/${wallet.id}/rpc`, sign(message));
+    expect(status).toBe(200);
+  }
+  const replay = ['policy', 'replay', '--draft', draft, '--wallet', wallet.id];
+  const table = await runCustos([...replay, '--ready-file', custos.readyFile]);
+  expect(table).toEqual({ code: 0, stdout: expect.any(String), stderr: '' });
+  const [summary, empty, head, row, ...rest] = table.stdout.split('\n');
+  expect([summary, empty, rest]).toEqual([
+    '2 requests judged again, 1 decision would change: 0 newly allowed, 1 newly denied',
+    '',
+    [''],
+  ]);
+  expect(head!.split(/ {2,}/)).toEqual(['time', 'method', 'decision', 'because of', 'request']);
+  expect(row!.split(/ {2,}/)).toEqual([
+    '2026-01-01T00:00:00.000Z',
+    'personal_sign',
+    'allowed -> denied',
+    'No help',
+    expect.stringMatching(/^[0-9a-f-]{36}$/),
+  ]);
+
+  const asJson = async (...more: string[]) => {
+    const { code, stdout, stderr } = await runCustos([...replay, ...more, '--json']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    return JSON.parse(stdout) as object;
+  };
+  const told = await asJson('--ready-file', custos.readyFile);
+  expect(told).toMatchObject({ wallet_id: wallet.id, judged: 2, changed: 1, newly_denied: 1, skipped: 0 });
+  expect(await asJson('--url', custos.ready.admin_url!)).toEqual(told);
+  expect(await asJson('--ready-file', custos.readyFile, '--since', '2026-01-02')).toMatchObject({
+    judged: 0,
+    changed: 0,
+    changes: [],
+  });
+  const missing = await runCustos([
+    ...['policy', 'replay', '--draft', draft, '--wallet', 'nothing', '--ready-file', custos.readyFile],
+  ]);
+  expect(missing).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('answered 404: Wallet not found'),
+  });
+
+  // A server that is stopped leaves every record behind.
+  await custos.call('POST', `/v1/wallets/${wallet.id}/rpc`, sign('help'));
+  await custos.stop();
+  expect(await asJson('--data', data)).toMatchObject({ judged: 3, changed: 2 });
+  const gone = await runCustos([...replay, '--url', custos.ready.admin_url!]);
+  expect(gone).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be asked') });
+});
+
+test('the production server answers on its admin port, to programs of its machine only', async () => {
+  const url = await freshPostgres();
+  const app = JSON.parse(
+    (await runCustos(['apps', 'create', '--name', 'Acme', '--json'], { env: { DATABASE_URL: url } })).stdout,
+  ) as { id: string; secret: string };
+  const custos = await startCustos(['serve'], {
+    env: {
+      DATABASE_URL: url,
+      CUSTOS_MASTER_KEY: '07'.repeat(32),
+      CUSTOS_HOST: '127.0.0.1',
+      CUSTOS_PORT: '0',
+      CUSTOS_ADMIN_PORT: '0',
+      CUSTOS_TRUST_PROXY: '127.0.0.1',
+      CUSTOS_PUBLIC_URLS: 'https://api.example.com',
+    },
+  });
+  const readyLine = () =>
+    custos
+      .output()
+      .stdout.split('\n')
+      .find((line) => line.includes('"msg":"ready"'));
+  await waitFor(() => readyLine() !== undefined || custos.process.exitCode !== null);
+  const ready = JSON.parse(readyLine() ?? '{}') as { url: string; admin: string };
+  const call = async (path: string, body: object) => {
+    const answer = await fetch(ready.url.replace('https:', 'http:') + path, {
+      method: 'POST',
+      headers: {
+        authorization: `Basic ${Buffer.from(`${app.id}:${app.secret}`).toString('base64')}`,
+        'service-app-id': app.id,
+        'content-type': 'application/json',
+        'x-forwarded-proto': 'https',
+      },
+      body: JSON.stringify(body),
+    });
+    return { status: answer.status, id: answer.headers.get('x-request-id'), body: await answer.json() };
+  };
+  const policy = await call('/v1/policies', { version: '1.0', name: 'No help', ...noHelp });
+  expect(policy.status).toBe(200);
+  const { body: wallet } = await call('/v1/wallets', {
+    chain_type: 'ethereum',
+    policy_ids: [(policy.body as { id: string }).id],
+  });
+  const rpc = `/v1/wallets/${(wallet as { id: string }).id}/rpc`;
+  expect((await call(rpc, sign('hello'))).status).toBe(200);
+  const denial = await call(rpc, sign('help'));
+  // In production the caller is told no more than this; the operator finds the trace by the request's id.
+  expect(denial).toMatchObject({
+    status: 400,
+    body: { error: 'RPC request denied due to policy violation.', code: 'policy_violation' },
+  });
+  expect(denial.body).not.toHaveProperty('data');
+
+  const desk = async (path: string, body?: object, headers: Record<string, string> = {}) => {
+    const answer = await fetch(`${ready.admin}/policies/${path}`, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+  };
+  expect(await desk(`traces/${denial.id}`)).toMatchObject({
+    status: 200,
+    body: { decision: 'denied', request: sign('help'), policies: [{ allowed: false }] },
+  });
+  const asked = { wallet_id: (wallet as { id: string }).id, request: sign('help') };
+  expect(await desk('explain', asked)).toMatchObject({
+    status: 200,
+    body: { decision: 'denied', policies: [{ recomputed: { units: [{ outcome: 'denied_by_rule' }] } }] },
+  });
+  expect(await desk('explain', asked, { origin: 'https://evil.example' })).toMatchObject({ status: 404 });
+  expect(await desk('elsewhere', asked)).toMatchObject({ status: 404 });
+  expect((await fetch(`${ready.admin}/policies/../_sandbox/reset`, { method: 'POST' })).status).toBe(405);
+
+  const draft = draftIn(temporaryFolder(), { chain_type: 'ethereum', rules: noHelp.rules.slice(1) });
+  const replay = ['policy', 'replay', '--draft', draft, '--wallet', asked.wallet_id, '--json'];
+  const throughPort = await runCustos([...replay, '--url', ready.admin]);
+  expect(throughPort).toMatchObject({ code: 0, stderr: '' });
+  expect(JSON.parse(throughPort.stdout)).toMatchObject({ judged: 2, changed: 1, newly_allowed: 1 });
+  await custos.stop();
+  const onDatabase = await runCustos(replay, { env: { DATABASE_URL: url } });
+  expect(onDatabase.stdout).toBe(throughPort.stdout);
+});
+
+test.each([
+  ['no JSON', '{', [], '--draft'],
+  ['no policy', { chain_type: 'ethereum' }, [], 'an object with chain_type and rules'],
+  ['no time', noHelp, ['--since', 'yesterday'], '--since must be a time'],
+  ['no URL', noHelp, ['--url', '127.0.0.1:9464'], '--url must be an http(s) URL'],
+  ['two places', noHelp, ['--url', 'http://127.0.0.1:1', '--data', 'x'], 'exclude each other'],
+  ['no place', noHelp, [], 'DATABASE_URL is missing'],
+] as const)('called wrongly: %s', async (_, draft, flags, told) => {
+  const file = draftIn(temporaryFolder(), draft);
+  const { code, stdout, stderr } = await runCustos([
+    ...['policy', 'replay', '--draft', file, '--wallet', 'any', ...flags],
+  ]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain(told);
+});

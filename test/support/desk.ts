@@ -1,0 +1,32 @@
+import type { Operations } from '../../src/sandbox/generated/operations.ts';
+import type { TestSandbox } from './sandbox.ts';
+
+type Question = 'explainPolicy' | 'replayPolicy' | 'getPolicyTrace';
+
+/** Asks the control plane about policies; throws with what came back when it refuses. */
+export async function askDesk<Id extends Question>(
+  sandbox: Pick<TestSandbox, 'dispatcher' | 'baseUrl'>,
+  id: Id,
+  asked: object | string,
+): Promise<Operations[Id]['response']> {
+  const { status, body } = await deskAnswer(sandbox, id, asked);
+  if (status !== 200) throw new Error(`${id} answered ${status} ${JSON.stringify(body)}`);
+  return body as Operations[Id]['response'];
+}
+
+/** The same, refusals included. */
+export async function deskAnswer(
+  { dispatcher, baseUrl }: Pick<TestSandbox, 'dispatcher' | 'baseUrl'>,
+  id: Question,
+  asked: object | string,
+): Promise<{ status: number; body: unknown }> {
+  const path = { explainPolicy: 'explain', replayPolicy: 'replay', getPolicyTrace: `traces/${asked}` }[id];
+  const answer = await dispatcher.request({
+    origin: baseUrl,
+    path: `/_sandbox/policies/${path}`,
+    method: typeof asked === 'string' ? 'GET' : 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: typeof asked === 'string' ? null : JSON.stringify(asked),
+  });
+  return { status: answer.statusCode, body: await answer.body.json() };
+}
