@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { freshPostgres } from '../support/databases.ts';
-import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
+import { freshPostgres } from '../../support/databases.ts';
+import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 
 const sign = (message: string) => ({ method: 'personal_sign', params: { message, encoding: 'utf-8' } });
 const noHelp = {

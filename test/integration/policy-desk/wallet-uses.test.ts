@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { replayPolicy } from '../../src/domain/policies/replay-policy.ts';
-import { createUseLog } from '../../src/domain/wallet-uses/use-log.ts';
-import { requestValidators } from '../../src/generated/request-validators.js';
-import type { CreateWalletRequest } from '../../src/generated/schemas.ts';
-import { createBodyCheck } from '../../src/http/body-check.ts';
-import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
-import { sweepExpired } from '../../src/jobs/sweep-expired.ts';
-import type { UseRecord } from '../../src/services.ts';
-import type { Tables } from '../../src/storage/entities.ts';
-import { databaseKinds } from '../support/databases.ts';
-import { openOperations, type TestOperations } from '../support/run-operations.ts';
-import { services, startMs } from './contexts.ts';
+import { replayPolicy } from '../../../src/domain/policies/replay-policy.ts';
+import { createUseLog } from '../../../src/domain/wallet-uses/use-log.ts';
+import { requestValidators } from '../../../src/generated/request-validators.js';
+import type { CreateWalletRequest } from '../../../src/generated/schemas.ts';
+import { createBodyCheck } from '../../../src/http/body-check.ts';
+import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
+import { sweepExpired } from '../../../src/jobs/sweep-expired.ts';
+import type { UseRecord } from '../../../src/services.ts';
+import type { Tables } from '../../../src/storage/entities.ts';
+import { databaseKinds } from '../../support/databases.ts';
+import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+import { services, startMs } from '../contexts.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 const rule = (method: string, conditions: object[], action = 'ALLOW') => ({
