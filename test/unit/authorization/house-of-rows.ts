@@ -1,7 +1,7 @@
 import { createPrivateKey, sign } from 'node:crypto';
 import { noChains, noPrices } from '../../../src/adapters/chains-none.ts';
-import { noCustodians } from '../../../src/adapters/custodians-none.ts';
 import { adjustableClock } from '../../../src/adapters/clock.ts';
+import { noCustodians } from '../../../src/adapters/custodians-none.ts';
 import { seededEntropy } from '../../../src/adapters/entropy.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
 import { createHttpJwks } from '../../../src/adapters/jwks-http.ts';

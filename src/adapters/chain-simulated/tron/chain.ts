@@ -44,7 +44,12 @@ export function simulateTron(world: World, caip2: string): Simulated<TronChain> 
       now(() =>
         fundPlainly({
           ...{ world, caip2, ledger: state.ledger, block: blocks.head(), deposit },
-          ...{ faucet: FAUCET_ADDRESS, most: deposit.tokenAddress === null ? MAX_SUN : MAX_TOKENS, usualDecimals: 6, isAddress },
+          ...{
+            faucet: FAUCET_ADDRESS,
+            most: deposit.tokenAddress === null ? MAX_SUN : MAX_TOKENS,
+            usualDecimals: 6,
+            isAddress,
+          },
         }),
       ),
     mine: (count) => state.store.atomically(() => blocks.mine(count)),
