@@ -308,6 +308,33 @@ export interface RequestProof {
   readonly expiryMs: number | undefined;
   /** The user whose access token authenticated the request in place of the app secret. */
   readonly userId: string | undefined;
+  /** The absolute URL of another operation of this server, as the sender of this request knows it. */
+  urlOf(path: string): string;
+  /** Every canonical payload that an honest client could have signed for a request that is proposed, not sent. */
+  payloadsOf(proposed: ProposedRequest): readonly Uint8Array[];
+  /** Whose signatures under an intent are counted in place of the request's own, while the intent is carried out. */
+  readonly agreed?: Agreement;
+}
+
+/** The request that an intent proposes, in the contract's words. */
+export interface ProposedRequest {
+  readonly method: string;
+  /** `/v1/…`, parameters filled in. */
+  readonly path: string;
+  /** The absolute URL as the intent shows it. */
+  readonly url: string;
+  /** Undefined when it has none. */
+  readonly body: unknown;
+  /** Unix ms of the `service-request-expiry` that the intent was made with. */
+  readonly expiryMs: number | undefined;
+}
+
+/** Who signed an intent's request. Whether that suffices is judged by the key quorums as they stand now. */
+export interface Agreement {
+  readonly intentId: string;
+  /** Canonical base64 SubjectPublicKeyInfo. */
+  readonly publicKeys: readonly string[];
+  readonly userIds: readonly string[];
 }
 
 /** Everything an operation may touch: the ports, the app, one unit of work, one instant, one proof. */

@@ -12,6 +12,7 @@ export interface LoadedQuorumUser extends QuorumUser {
 }
 
 export interface LoadedQuorum extends Quorum {
+  readonly displayName: string | null;
   readonly users: readonly LoadedQuorumUser[];
   readonly quorums: readonly LoadedQuorum[];
 }
@@ -21,6 +22,7 @@ type LoadContext = Pick<OperationContext, 'em' | 'app' | 'nowMs'>;
 /** Rows of one quorum before its users and nested quorums are filled in. */
 interface QuorumRows {
   readonly id: string;
+  readonly displayName: string | null;
   readonly threshold: number | null;
   readonly members: { kind: string; member: string }[];
 }
@@ -50,13 +52,14 @@ export async function loadQuorums(
 }
 
 function assemble(
-  { id, threshold, members }: QuorumRows,
+  { id, displayName, threshold, members }: QuorumRows,
   keys: ReadonlyMap<string, UserKeys>,
   children: ReadonlyMap<string, LoadedQuorum>,
 ): LoadedQuorum {
   const ofKind = (kind: string) => members.filter((row) => row.kind === kind).map((row) => row.member);
   return {
     id,
+    displayName,
     threshold,
     publicKeys: ofKind('public_key'),
     users: ofKind('user').map((userId) => ({
@@ -69,7 +72,7 @@ function assemble(
 
 // Nobody can satisfy it, so a nested quorum that is gone keeps its place among the members and never counts.
 function emptyQuorum(id: string): LoadedQuorum {
-  return { id, threshold: null, publicKeys: [], users: [], quorums: [] };
+  return { id, displayName: null, threshold: null, publicKeys: [], users: [], quorums: [] };
 }
 
 function membersOf(quorums: readonly QuorumRows[], kind: string): string[] {
@@ -84,13 +87,19 @@ async function readQuorums(context: LoadContext, ids: readonly string[]): Promis
     .getKysely<Tables>()
     .selectFrom('key_quorums as quorum')
     .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
-    .select(['quorum.id', 'quorum.authorization_threshold as threshold', 'row.kind', 'row.member'])
+    .select([
+      'quorum.id',
+      'quorum.display_name as displayName',
+      'quorum.authorization_threshold as threshold',
+      'row.kind',
+      'row.member',
+    ])
     .where('quorum.id', 'in', [...ids])
     .where('quorum.app_id', '=', context.app.id)
     .orderBy('row.position')
     .execute();
-  for (const { id, threshold, kind, member } of rows) {
-    const quorum = quorums.get(id) ?? { id, threshold, members: [] };
+  for (const { id, displayName, threshold, kind, member } of rows) {
+    const quorum = quorums.get(id) ?? { id, displayName, threshold, members: [] };
     if (kind !== null && member !== null) quorum.members.push({ kind, member });
     quorums.set(id, quorum);
   }

@@ -48,6 +48,27 @@ export function countQuorum(quorum: Quorum, verifiedKeys: ReadonlySet<string>): 
   return { count, threshold, missing, satisfied: missing === 0 };
 }
 
+/**
+ * How many members of `quorum` agree, given who signed at some time before: authorization keys by themselves, users
+ * by their ids, whatever became of the key that a user signed with.
+ */
+export function countAgreement(
+  quorum: Quorum,
+  { publicKeys, userIds }: { readonly publicKeys: readonly string[]; readonly userIds: readonly string[] },
+): QuorumCount {
+  // No public key in base64 holds a colon.
+  const keyOf = (userId: string) => `user:${userId}`;
+  return countQuorum(withUserKeys(quorum, keyOf), new Set([...publicKeys, ...userIds.map(keyOf)]));
+}
+
+function withUserKeys(quorum: Quorum, keyOf: (userId: string) => string): Quorum {
+  return {
+    ...quorum,
+    users: quorum.users.map(({ userId }) => ({ userId, liveKeys: [keyOf(userId)] })),
+    quorums: quorum.quorums.map((child) => withUserKeys(child, keyOf)),
+  };
+}
+
 /** Members of the quorum, each counted once; nested quorums count as one each. */
 export function countMembers(quorum: Pick<Quorum, 'publicKeys' | 'users' | 'quorums'>): number {
   return (

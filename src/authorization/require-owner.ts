@@ -1,9 +1,9 @@
 import { strict as assert } from 'node:assert';
 import { LRUCache } from 'lru-cache';
 import { ApiError, type ErrorCode } from '../errors.ts';
-import type { OperationContext } from '../services.ts';
+import type { Agreement, OperationContext } from '../services.ts';
 import { type LoadedQuorum, loadQuorums } from './load-quorums.ts';
-import { countQuorum, fewestSignatures, quorumKeys } from './quorum.ts';
+import { countAgreement, countQuorum, fewestSignatures, quorumKeys } from './quorum.ts';
 import { type VerifiedSignatures, verifySignatures } from './request-signatures.ts';
 import { diagnoseSignatures, expiredKeys, type Party } from './signature-doctor.ts';
 
@@ -31,7 +31,8 @@ export interface Eligible {
 
 /**
  * Judges the signatures of a request about a resource: the owner is asked first, then each additional signer.
- * Without an owner everyone with the app's credentials may act, and signatures are not looked at.
+ * Without an owner everyone with the app's credentials may act, and signatures are not looked at. While an intent is
+ * carried out, those who signed it are counted instead.
  *
  * Result: who agreed, which decides the policy that applies. Throws `missing_or_empty_authorization_header`,
  * `incorrect_quantity_of_authorization_signatures`, `user_session_keys_expired`, `no_valid_user_session_keys`,
@@ -42,28 +43,39 @@ export async function requireOwner(
   { ownerId, signers = [] }: Eligible,
 ): Promise<SignedBy> {
   if (ownerId === null) return { kind: 'none' };
-  const { signatures } = context.proof;
+  const { signatures, agreed: agreement } = context.proof;
+  if (agreement !== undefined) {
+    const parties = await loadParties(context, { ownerId, signers }, agreement.intentId);
+    const party = findAgreed(parties, agreement);
+    if (party === undefined) throw new ApiError('insufficient_correct_authorization_signatures');
+    return party.signedBy;
+  }
   if (signatures.length === 0 && !context.diagnostics)
     throw new ApiError('missing_or_empty_authorization_header');
 
-  const parties = await loadParties(context, ownerId, signers);
+  const parties = await loadParties(context, { ownerId, signers });
   const verified = verify(context, parties);
   const agreed = parties.find(({ quorum }) => countQuorum(quorum, verified.keys).satisfied);
   if (agreed === undefined) throw refusal(context, parties, verified);
   return agreed.signedBy;
 }
 
-interface EligibleParty extends Party {
+/** A party with what its agreement means. */
+export interface EligibleParty extends Party {
   readonly signedBy: SignedBy;
 }
 
-async function loadParties(
-  context: OperationContext,
-  ownerId: string,
-  signers: readonly AdditionalSigner[],
+/**
+ * Everyone whose agreement suffices, as they stand now: the owner, then the additional signers. With `intentId` the
+ * users' keys that are bound to that intent count too.
+ */
+export async function loadParties(
+  context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
+  { ownerId, signers = [] }: Eligible & { readonly ownerId: string },
+  intentId?: string,
 ): Promise<EligibleParty[]> {
   const ids = [...new Set([ownerId, ...signers.map((signer) => signer.signerId)])];
-  const quorums = await loadQuorums(context, ids);
+  const quorums = await loadQuorums(context, ids, intentId);
   const quorumOf = (id: string): LoadedQuorum => {
     const quorum = quorums.get(id);
     // INVARIANT: a key quorum that owns or signs for something is never deleted.
@@ -80,6 +92,14 @@ async function loadParties(
       }),
     ),
   ];
+}
+
+/** The first party that has agreed to an intent; the owner is asked first. */
+export function findAgreed(
+  parties: readonly EligibleParty[],
+  agreement: Agreement,
+): EligibleParty | undefined {
+  return parties.find(({ quorum }) => countAgreement(quorum, agreement).satisfied);
 }
 
 const nothingVerified: VerifiedSignatures = {

@@ -69,7 +69,14 @@ function inTransaction(
       app: { id: appId, name: acmeApp.name },
       nowMs: services.clock.now(),
       requestId: 'seeds',
-      proof: { signatures: [], canonicalPayloads: () => [], expiryMs: undefined, userId: undefined },
+      proof: {
+        signatures: [],
+        canonicalPayloads: () => [],
+        expiryMs: undefined,
+        userId: undefined,
+        urlOf: () => assert.fail('a seed proposed an intent'),
+        payloadsOf: () => assert.fail('a seed proposed an intent'),
+      },
       // INVARIANT: seeds are rows only; nothing of them goes out into the world.
       afterCommit: () => assert.fail('a seed left something for after the commit'),
       inUnit: (work) => work(em as SqlEntityManager),

@@ -3,7 +3,7 @@ import { readRequestExpiry } from '../authorization/request-expiry.ts';
 import { parseSignatureHeader, TooManySignaturesError } from '../authorization/request-signatures.ts';
 import { NotCanonicalizableError } from '../crypto/canonical-json.ts';
 import { ApiError } from '../errors.ts';
-import type { RequestProof } from '../services.ts';
+import type { ProposedRequest, RequestProof } from '../services.ts';
 import type { Brand } from './brand.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -31,17 +31,56 @@ export function readProof(exchange: Exchange, scheme: 'https' | 'http', options:
       payloads ??= payloadsOf(exchange, scheme, options);
       return payloads;
     },
+    urlOf: (path) => ownUrl(exchange, scheme, options, path),
+    payloadsOf: (proposed) => proposedPayloads(exchange, scheme, options, proposed),
   };
 }
 
+/**
+ * CHOICE: under the host that the request itself was sent to when that is a public one, so that a client which knows
+ * the server by two names finds its own; else under the first public one.
+ */
+function ownUrl(exchange: Exchange, scheme: 'https' | 'http', options: ProofOptions, path: string): string {
+  const publicBaseUrls = options.publicBaseUrls();
+  const [ofRequest, ...others] = urlsOf(exchange, scheme, publicBaseUrls, path);
+  const known = candidateUrls({ publicBaseUrls, origin: undefined, target: path });
+  return ofRequest === undefined || known.includes(ofRequest)
+    ? (ofRequest ?? path)
+    : (others[0] ?? ofRequest);
+}
+
+/** As the direct request would be signed, under every URL of this server, with and without the expiry. */
+function proposedPayloads(
+  exchange: Exchange,
+  scheme: 'https' | 'http',
+  options: ProofOptions,
+  { method, path, url, body, expiryMs }: ProposedRequest,
+): Uint8Array[] {
+  const { brand } = options;
+  const nameOf = (name: string) => brand?.headerName(name) ?? name;
+  const urls = [...new Set([url, ...urlsOf(exchange, scheme, options.publicBaseUrls(), path)])];
+  const appId = { [nameOf('service-app-id')]: exchange.app!.id };
+  const expiry = expiryMs === undefined ? [] : [{ [nameOf('service-request-expiry')]: String(expiryMs) }];
+  const written = brand === undefined ? body : brand.writeBody(body);
+  return [...expiry, {}].flatMap((more) =>
+    signable(() => canonicalPayloads({ method, urls, body: written, headers: { ...appId, ...more } })),
+  );
+}
+
 function payloadsOf(exchange: Exchange, scheme: 'https' | 'http', options: ProofOptions): Uint8Array[] {
-  try {
-    return canonicalPayloads({
+  return signable(() =>
+    canonicalPayloads({
       method: exchange.method,
-      urls: urlsOf(exchange, scheme, options.publicBaseUrls()),
+      urls: urlsOf(exchange, scheme, options.publicBaseUrls(), exchange.target),
       body: bodyAsSent(exchange.rawBody),
       headers: headersAsSent(exchange, options.brand),
-    });
+    }),
+  );
+}
+
+function signable<T>(write: () => T): T {
+  try {
+    return write();
   } catch (error) {
     if (!(error instanceof NotCanonicalizableError)) throw error;
     throw new ApiError('invalid_data', `body: cannot be signed, ${error.message}`, { cause: error });
@@ -57,10 +96,15 @@ function readSignatures(exchange: Exchange): readonly string[] {
   }
 }
 
-function urlsOf(exchange: Exchange, scheme: 'https' | 'http', publicBaseUrls: readonly string[]): string[] {
+function urlsOf(
+  exchange: Exchange,
+  scheme: 'https' | 'http',
+  publicBaseUrls: readonly string[],
+  target: string,
+): string[] {
   const host = exchange.request.headers.host;
   const origin = host === undefined ? undefined : `${scheme}://${host}`;
-  return candidateUrls({ publicBaseUrls, origin, target: exchange.target });
+  return candidateUrls({ publicBaseUrls, origin, target });
 }
 
 // Parsed anew: the client signed its own text in its own words, not what became of it on the way to the handler.

@@ -9,6 +9,9 @@ import { ConditionSetEntity } from '../domain/condition-sets/condition-set.entit
 import { ConditionSetItemEntity } from '../domain/condition-sets/condition-set-item.entity.ts';
 import { OutboxEventEntity } from '../domain/events/outbox-event.entity.ts';
 import { IdempotencyRecordEntity } from '../domain/idempotency/idempotency-record.entity.ts';
+import { IntentEntity } from '../domain/intents/intent.entity.ts';
+import { IntentPartyEntity } from '../domain/intents/intent-party.entity.ts';
+import { IntentSignatureEntity } from '../domain/intents/intent-signature.entity.ts';
 import { KeyQuorumEntity } from '../domain/key-quorums/key-quorum.entity.ts';
 import { KeyQuorumMemberEntity } from '../domain/key-quorums/key-quorum-member.entity.ts';
 import { OrganizationEntity } from '../domain/organizations/organization.entity.ts';
@@ -41,6 +44,9 @@ export const entities = [
   ConditionSetItemEntity,
   DeletedUserEntity,
   IdempotencyRecordEntity,
+  IntentEntity,
+  IntentPartyEntity,
+  IntentSignatureEntity,
   KeyQuorumEntity,
   KeyQuorumMemberEntity,
   LinkedAccountEntity,

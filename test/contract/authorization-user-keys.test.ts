@@ -142,7 +142,18 @@ describe("a user's wallet", () => {
 
   test('a key bound to intents authorizes nothing else', async () => {
     const wallet = await newWallet({ user_id: await newUser('u5') });
-    const bindings = [{ type: 'intent', intentId: 'fmfdj6yqly31huorjqzq38zc' }] as const;
+    const proposed = (
+      await call(sandbox, 'createWalletRpcIntent', { path: { wallet_id: wallet.id }, body: message })
+    ).body;
+    const bindings = [{ type: 'intent', intentId: proposed.intent_id }] as const;
+    const nowhere = [...bindings, { type: 'intent', intentId: 'fmfdj6yqly31huorjqzq38zc' } as const];
+    const refused = await refusal(sandbox, 'authenticateWalletIntents', {
+      body: { user_jwt: await tokenOf('u5'), bindings: nowhere },
+    });
+    expect(refused).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_data', error: '/bindings/1/intentId: no such intent in this app' },
+    });
     const { body } = await call(sandbox, 'authenticateWalletIntents', {
       body: { user_jwt: await tokenOf('u5'), bindings: [...bindings] },
     });

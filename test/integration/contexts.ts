@@ -8,6 +8,7 @@ import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
 import type { OperationContext, Services } from '../../src/services.ts';
 import type { Database } from '../../src/storage/open-database.ts';
+import { unsignedProof } from '../support/unsigned-proof.ts';
 
 export const startMs = Date.UTC(2026, 0, 1);
 
@@ -40,7 +41,7 @@ export function contextOf(em: SqlEntityManager, appId: string, nowMs = startMs):
     app: { id: appId, name: appId },
     nowMs,
     requestId: 'test',
-    proof: { signatures: [], canonicalPayloads: () => [], expiryMs: undefined, userId: undefined },
+    proof: unsignedProof,
     afterCommit: () => assert.fail('nothing is done after this commit'),
     inUnit: (work) => work(em),
   };

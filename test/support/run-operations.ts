@@ -19,6 +19,7 @@ import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext, Services } from '../../src/services.ts';
 import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
+import { unsignedProof } from './unsigned-proof.ts';
 
 /** The operations of one app on a database of its own, without the network in between. */
 export interface TestOperations extends AsyncDisposable {
@@ -77,7 +78,7 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
     idempotency: answerOnce(kind),
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),
   });
-  const proof = { signatures: [], canonicalPayloads: () => [], expiryMs: undefined, userId: undefined };
+  const proof = unsignedProof;
 
   return {
     database,

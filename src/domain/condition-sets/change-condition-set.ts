@@ -4,6 +4,7 @@ import type { CreateConditionSetRequest, UpdateConditionSetRequest } from '../..
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
+import { announceChange } from '../resource-changes/announce-change.ts';
 import { findConditionSetForUpdate, type StoredConditionSet } from './find-condition-set.ts';
 
 /**
@@ -56,6 +57,7 @@ export async function updateConditionSet(
     .set({ name: after.name, owner_id: after.owner_id })
     .where('id', '=', id)
     .execute();
+  await announceChange(context, { resource: 'condition set', id, change: 'changed' });
   return after;
 }
 
@@ -70,4 +72,5 @@ export async function deleteConditionSet(context: OperationContext, id: string):
   const database = context.em.getKysely<Tables>();
   await database.deleteFrom('condition_set_items').where('condition_set_id', '=', id).execute();
   await database.deleteFrom('condition_sets').where('id', '=', id).execute();
+  await announceChange(context, { resource: 'condition set', id, change: 'deleted' });
 }

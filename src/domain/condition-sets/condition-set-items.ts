@@ -4,6 +4,7 @@ import { invalidField, invalidQuery, notFound } from '../../errors.ts';
 import type { ConditionSetItem, ConditionSetItemsRequest } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { announceChange } from '../resource-changes/announce-change.ts';
 import {
   type ConditionSetContext,
   findConditionSet,
@@ -24,8 +25,12 @@ function itemView({ id, condition_set_id, value, created_at_ms }: ItemRow): Cond
   return { id, condition_set_id, value, created_at: created_at_ms };
 }
 
-/** Refuses what a text column cannot hold, and so could not be found again. */
-function requireText(input: ConditionSetItemsRequest): void {
+/**
+ * Refuses what a text column cannot hold, and so could not be found again.
+ *
+ * @throws ApiError invalid_data
+ */
+export function requireText(input: ConditionSetItemsRequest): void {
   for (const [index, { value }] of input.entries()) {
     if (value.includes('\0') || !value.isWellFormed())
       throw invalidField(`/${index}/value`, 'must be text without U+0000 and halves of surrogate pairs');
@@ -60,6 +65,7 @@ async function putItems(
     .where('condition_set_id', '=', setId)
     .where('value', 'in', values)
     .execute();
+  await announceChange(context, { resource: 'condition set', id: setId, change: 'changed' });
   const byValue = new Map(rows.map((row) => [row.value, row]));
   return values.map((value) => itemView(byValue.get(value)!));
 }
@@ -135,6 +141,7 @@ export async function deleteConditionSetItem(
   await requireOwner(context, { ownerId: set.owner_id });
   await findConditionSetItem(context, setId, itemId);
   await context.em.getKysely<Tables>().deleteFrom('condition_set_items').where('id', '=', itemId).execute();
+  await announceChange(context, { resource: 'condition set', id: setId, change: 'changed' });
 }
 
 /**

@@ -37,6 +37,21 @@ export async function findConditionSet(
   return row;
 }
 
+/** The app's condition sets among these ids. */
+export async function listConditionSets(
+  { app, em }: ConditionSetContext,
+  ids: readonly string[],
+): Promise<StoredConditionSet[]> {
+  if (ids.length === 0) return [];
+  return em
+    .getKysely<Tables>()
+    .selectFrom('condition_sets')
+    .select(['id', 'name', 'owner_id', 'created_at_ms'])
+    .where('id', 'in', ids)
+    .where('app_id', '=', app.id)
+    .execute();
+}
+
 /**
  * A condition set that is about to change, held until the transaction ends.
  *

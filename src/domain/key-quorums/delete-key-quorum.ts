@@ -2,6 +2,7 @@ import { requireOwner } from '../../authorization/require-owner.ts';
 import { ApiError } from '../../errors.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { announceChange } from '../resource-changes/announce-change.ts';
 import { findKeyQuorum } from './find-key-quorum.ts';
 import { listKeyQuorumReferences } from './key-quorum-references.ts';
 import { lockKeyQuorum } from './lock-key-quorum.ts';
@@ -25,4 +26,5 @@ export async function deleteKeyQuorum(context: OperationContext, id: string): Pr
   const database = context.em.getKysely<Tables>();
   await database.deleteFrom('key_quorum_members').where('key_quorum_id', '=', id).execute();
   await database.deleteFrom('key_quorums').where('id', '=', id).execute();
+  await announceChange(context, { resource: 'key quorum', id, change: 'deleted' });
 }

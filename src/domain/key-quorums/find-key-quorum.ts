@@ -24,27 +24,38 @@ export interface StoredKeyQuorum {
  * @throws ApiError not_found
  */
 export async function findKeyQuorum(context: KeyQuorumContext, id: string): Promise<StoredKeyQuorum> {
-  const rows = await context.em
+  const [quorum] = await listKeyQuorums(context, [id]);
+  if (quorum === undefined) throw notFound('Key quorum');
+  return quorum;
+}
+
+/** The app's key quorums among these ids. */
+export async function listKeyQuorums(
+  { app, em }: KeyQuorumContext,
+  ids: readonly string[],
+): Promise<StoredKeyQuorum[]> {
+  if (ids.length === 0) return [];
+  const rows = await em
     .getKysely<Tables>()
     .selectFrom('key_quorums as quorum')
     .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
-    .select(['quorum.display_name', 'quorum.authorization_threshold', 'row.kind', 'row.member'])
-    .where('quorum.id', '=', id)
-    .where('quorum.app_id', '=', context.app.id)
+    .select(['quorum.id', 'quorum.display_name', 'quorum.authorization_threshold', 'row.kind', 'row.member'])
+    .where('quorum.id', 'in', ids)
+    .where('quorum.app_id', '=', app.id)
     .orderBy('row.position')
     .execute();
-  const [first] = rows;
-  if (first === undefined) throw notFound('Key quorum');
-  const membersOf = (kind: MemberKind) =>
-    rows.flatMap((row) => (row.kind === kind ? (row.member ?? []) : []));
-  return {
-    id,
-    displayName: first.display_name,
-    threshold: first.authorization_threshold,
-    publicKeys: membersOf('public_key'),
-    userIds: membersOf('user'),
-    keyQuorumIds: membersOf('key_quorum'),
-  };
+  return [...Map.groupBy(rows, (row) => row.id)].map(([id, ofQuorum]) => {
+    const membersOf = (kind: MemberKind) =>
+      ofQuorum.flatMap((row) => (row.kind === kind ? (row.member ?? []) : []));
+    return {
+      id,
+      displayName: ofQuorum[0]!.display_name,
+      threshold: ofQuorum[0]!.authorization_threshold,
+      publicKeys: membersOf('public_key'),
+      userIds: membersOf('user'),
+      keyQuorumIds: membersOf('key_quorum'),
+    };
+  });
 }
 
 /**

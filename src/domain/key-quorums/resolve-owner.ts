@@ -3,7 +3,7 @@ import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { requireUsers } from '../users/find-user.ts';
 import { readPublicKey } from './check-members.ts';
-import { hasRowLocks, type MemberKind, requireKeyQuorums } from './find-key-quorum.ts';
+import { hasRowLocks, type KeyQuorumContext, type MemberKind, requireKeyQuorums } from './find-key-quorum.ts';
 
 /** How a body names the owner of a resource. */
 export interface OwnerFields {
@@ -22,18 +22,37 @@ export interface OwnerFields {
  */
 export async function resolveOwner(
   context: OperationContext,
-  { owner, owner_id: ownerId }: OwnerFields,
+  fields: OwnerFields,
 ): Promise<string | null | undefined> {
+  const owner = await readOwner(context, fields);
+  if (owner === undefined || owner === null || typeof owner === 'string') return owner;
+  return quorumOfOne(context, owner.kind, owner.member);
+}
+
+/**
+ * Checks what `resolveOwner` would, and makes nothing.
+ *
+ * @throws ApiError invalid_data when both are given or what they name is not there.
+ */
+export async function checkOwner(context: KeyQuorumContext, fields: OwnerFields): Promise<void> {
+  await readOwner(context, fields);
+}
+
+/** The owner that is named: a key quorum's id, the one member of a quorum of one, null or undefined as given. */
+async function readOwner(
+  context: KeyQuorumContext,
+  { owner, owner_id: ownerId }: OwnerFields,
+): Promise<string | { kind: MemberKind; member: string } | null | undefined> {
   if (owner !== undefined && ownerId !== undefined) {
     throw invalidField('/owner_id', '`owner` and `owner_id` exclude each other');
   }
   if (typeof ownerId === 'string') await requireKeyQuorums(context, [ownerId], '/owner_id');
   if (owner === undefined || owner === null) return owner === undefined ? ownerId : null;
   if ('public_key' in owner) {
-    return quorumOfOne(context, 'public_key', readPublicKey(owner.public_key, '/owner/public_key'));
+    return { kind: 'public_key', member: readPublicKey(owner.public_key, '/owner/public_key') };
   }
   await requireUsers(context, [owner.user_id], '/owner/user_id');
-  return quorumOfOne(context, 'user', owner.user_id);
+  return { kind: 'user', member: owner.user_id };
 }
 
 // INVARIANT: a unique index over the app and `implicit_for` lets exactly one of several concurrent requests make it.

@@ -3,8 +3,9 @@ import { invalidField } from '../../errors.ts';
 import type { UpdateKeyQuorumRequest } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { announceChange } from '../resource-changes/announce-change.ts';
 import { checkMembers, readPublicKeys } from './check-members.ts';
-import { findKeyQuorum, type StoredKeyQuorum } from './find-key-quorum.ts';
+import { findKeyQuorum, type KeyQuorumContext, type StoredKeyQuorum } from './find-key-quorum.ts';
 import { lockKeyQuorum } from './lock-key-quorum.ts';
 import { storeMembers } from './store-members.ts';
 
@@ -25,15 +26,7 @@ export async function updateKeyQuorum(
   if (Object.values(change).every((value) => value === undefined)) {
     throw invalidField('', 'expected at least one field');
   }
-  const after: StoredKeyQuorum = {
-    id,
-    displayName: change.display_name ?? before.displayName,
-    threshold: change.authorization_threshold ?? before.threshold,
-    publicKeys: change.public_keys === undefined ? before.publicKeys : readPublicKeys(change.public_keys),
-    userIds: change.user_ids ?? before.userIds,
-    keyQuorumIds: change.key_quorum_ids ?? before.keyQuorumIds,
-  };
-  await checkMembers(context, after, id);
+  const after = await checkKeyQuorumChange(context, before, change);
   await context.em
     .getKysely<Tables>()
     .updateTable('key_quorums')
@@ -46,5 +39,28 @@ export async function updateKeyQuorum(
     .where('id', '=', id)
     .execute();
   await storeMembers(context, after);
+  await announceChange(context, { resource: 'key quorum', id, change: 'changed' });
+  return after;
+}
+
+/**
+ * The key quorum as it would be after a change.
+ *
+ * @throws ApiError invalid_data when there can be no such key quorum.
+ */
+export async function checkKeyQuorumChange(
+  context: KeyQuorumContext,
+  before: StoredKeyQuorum,
+  change: UpdateKeyQuorumRequest,
+): Promise<StoredKeyQuorum> {
+  const after: StoredKeyQuorum = {
+    id: before.id,
+    displayName: change.display_name ?? before.displayName,
+    threshold: change.authorization_threshold ?? before.threshold,
+    publicKeys: change.public_keys === undefined ? before.publicKeys : readPublicKeys(change.public_keys),
+    userIds: change.user_ids ?? before.userIds,
+    keyQuorumIds: change.key_quorum_ids ?? before.keyQuorumIds,
+  };
+  await checkMembers(context, after, before.id);
   return after;
 }

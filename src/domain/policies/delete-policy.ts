@@ -2,6 +2,7 @@ import { requireOwner } from '../../authorization/require-owner.ts';
 import { ApiError } from '../../errors.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { announceChange } from '../resource-changes/announce-change.ts';
 import { findPolicyForUpdate } from './find-policy.ts';
 
 /**
@@ -20,6 +21,7 @@ export async function deletePolicy(context: OperationContext, id: string): Promi
     );
   }
   await context.em.getKysely<Tables>().deleteFrom('policies').where('id', '=', id).execute();
+  await announceChange(context, { resource: 'policy', id, change: 'deleted' });
 }
 
 async function isInUse({ em }: Pick<OperationContext, 'em'>, id: string): Promise<boolean> {

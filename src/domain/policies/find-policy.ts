@@ -17,11 +17,13 @@ export interface StoredPolicy {
   readonly createdAtMs: number;
 }
 
+const policyColumns = ['id', 'name', 'chain_type', 'rules', 'revision', 'owner_id', 'created_at_ms'] as const;
+
 function query({ app, em }: PolicyContext, id: string) {
   return em
     .getKysely<Tables>()
     .selectFrom('policies')
-    .select(['id', 'name', 'chain_type', 'rules', 'revision', 'owner_id', 'created_at_ms'])
+    .select(policyColumns)
     .where('id', '=', id)
     .where('app_id', '=', app.id);
 }
@@ -49,6 +51,22 @@ export async function findPolicy(context: PolicyContext, id: string): Promise<St
   const row = await query(context, id).executeTakeFirst();
   if (row === undefined) throw notFound('Policy');
   return fromRow(row);
+}
+
+/** The app's policies among these ids. */
+export async function listPolicies(
+  { app, em }: PolicyContext,
+  ids: readonly string[],
+): Promise<StoredPolicy[]> {
+  if (ids.length === 0) return [];
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('policies')
+    .select(policyColumns)
+    .where('id', 'in', ids)
+    .where('app_id', '=', app.id)
+    .execute();
+  return rows.map(fromRow);
 }
 
 /**

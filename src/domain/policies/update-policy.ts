@@ -4,6 +4,7 @@ import type { PolicyRuleResponse, UpdatePolicyRequest } from '../../generated/sc
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
+import { announceChange } from '../resource-changes/announce-change.ts';
 import { checkRules } from './check-rules.ts';
 import { withIds } from './create-policy.ts';
 import { findPolicyForUpdate, type StoredPolicy } from './find-policy.ts';
@@ -35,9 +36,9 @@ export async function updatePolicy(
   });
 }
 
-/** Stores a changed policy; a compiled form of the one before is not used again. */
+/** Stores a changed policy; a compiled form of the one before is not used again, and what was proposed is dismissed. */
 export async function storePolicy(
-  context: Pick<OperationContext, 'em'>,
+  context: Pick<OperationContext, 'em' | 'nowMs' | 'proof'>,
   before: StoredPolicy,
   change: { name?: string; ownerId?: string | null; rules?: readonly PolicyRuleResponse[] },
 ): Promise<StoredPolicy> {
@@ -53,5 +54,6 @@ export async function storePolicy(
     })
     .where('id', '=', after.id)
     .execute();
+  await announceChange(context, { resource: 'policy', id: after.id, change: 'changed' });
   return after;
 }

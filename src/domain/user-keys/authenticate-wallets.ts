@@ -1,4 +1,4 @@
-import { notFound } from '../../errors.ts';
+import { invalidField, notFound } from '../../errors.ts';
 import type {
   AuthenticateWalletIntentsRequest,
   AuthenticateWalletsRequest,
@@ -6,6 +6,8 @@ import type {
   WalletAuthenticateWithJwtResponse,
 } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
+import type { Tables } from '../../storage/entities.ts';
+import { lookupKey } from '../users/lookup-key.ts';
 import { walletView } from '../wallets/wallet-view.ts';
 import { authenticateUser } from './authenticate-user.ts';
 import { createUserKey } from './create-user-key.ts';
@@ -35,7 +37,7 @@ export async function authenticateWallets(
  * The same for a key that can authorize the named intents and nothing else. A user without wallets gets one too:
  * policies and key quorums have owners as well.
  *
- * @throws ApiError missing_or_invalid_token, invalid_data, failed_to_fetch_jwks_uri_document, not_found
+ * @throws ApiError missing_or_invalid_token, invalid_data also for an intent that is not there, failed_to_fetch_jwks_uri_document, not_found
  */
 export async function authenticateWalletIntents(
   context: OperationContext,
@@ -44,6 +46,7 @@ export async function authenticateWalletIntents(
   const userId = await authenticateUser(context, body.user_jwt);
   const wallets = await listUserWallets(context, userId);
   const intentIds = body.bindings.map((binding) => binding.intentId);
+  await requireIntents(context, intentIds);
   const { privateKey, expiresAtMs } = await createUserKey(context, { userId, intentIds });
   const handedOver = await handOverKey(context, privateKey, recipientOf(body));
   return {
@@ -52,6 +55,19 @@ export async function authenticateWalletIntents(
     expires_at: expiresAtMs,
     wallets: wallets.map(walletView),
   };
+}
+
+async function requireIntents({ app, em }: OperationContext, ids: readonly string[]): Promise<void> {
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('intents')
+    .select('id')
+    .where('app_id', '=', app.id)
+    .where('id', 'in', ids.map(lookupKey))
+    .execute();
+  const known = new Set(rows.map((row) => row.id));
+  const missing = ids.findIndex((id) => !known.has(id));
+  if (missing !== -1) throw invalidField(`/bindings/${missing}/intentId`, 'no such intent in this app');
 }
 
 function recipientOf(body: object): string | undefined {

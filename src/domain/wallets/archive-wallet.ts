@@ -2,6 +2,7 @@ import { ApiError, notFound } from '../../errors.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { recordEvent } from '../events/record-event.ts';
+import { announceChange } from '../resource-changes/announce-change.ts';
 import { findWallet } from './find-wallet.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
@@ -25,6 +26,7 @@ export async function archiveWallet(context: OperationContext, walletId: string)
     .returning(walletColumns)
     .executeTakeFirst();
   if (row === undefined) throw notFound('Wallet');
+  await announceChange(context, { resource: 'wallet', id: row.id, change: 'archived' });
   await recordEvent(context, 'wallet.archived', {
     wallet_id: row.id,
     wallet_address: row.address,

@@ -2,6 +2,7 @@ import { notFound } from '../../errors.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { prepareQuery } from '../../storage/prepared-query.ts';
+import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
@@ -63,4 +64,39 @@ export async function findWalletByAddress(
   const row = await (includeArchived ? query : query.where('archived_at_ms', 'is', null)).executeTakeFirst();
   if (row === undefined) throw notFound('Wallet');
   return row;
+}
+
+/**
+ * A wallet that is about to be changed or used, held until the transaction ends.
+ *
+ * @throws ApiError not_found, as `findWallet`.
+ */
+export async function findWalletForUpdate(context: FindContext, walletId: string): Promise<WalletRow> {
+  const { id } = await findWallet(context, walletId);
+  // SQLite has one writer at a time.
+  if (hasRowLocks(context)) {
+    await context.em
+      .getKysely<Tables>()
+      .selectFrom('wallets')
+      .select('id')
+      .where('id', '=', id)
+      .forUpdate()
+      .execute();
+  }
+  return findWallet(context, id);
+}
+
+/** The app's wallets among these ids, archived ones too. */
+export async function listWalletsOfIds(
+  { app, em }: FindContext,
+  ids: readonly string[],
+): Promise<WalletRow[]> {
+  if (ids.length === 0) return [];
+  return em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select(walletColumns)
+    .where('id', 'in', ids)
+    .where('app_id', '=', app.id)
+    .execute();
 }

@@ -5,7 +5,8 @@ import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { isUniqueViolation } from '../../storage/is-unique-violation.ts';
 import { findApp } from '../apps/find-app.ts';
-import { resolveOwner } from '../key-quorums/resolve-owner.ts';
+import { checkOwner, resolveOwner } from '../key-quorums/resolve-owner.ts';
+import { announceChange } from '../resource-changes/announce-change.ts';
 import { checkWalletFields } from './check-wallet-fields.ts';
 import { findWallet } from './find-wallet.ts';
 import { externalIdTaken } from './insert-wallet.ts';
@@ -37,7 +38,23 @@ export async function updateWallet(
   if (input.additional_signers !== undefined) {
     await replaceSigners(context, wallet.id, input.additional_signers);
   }
+  await announceChange(context, { resource: 'wallet', id: wallet.id, change: 'changed' });
   return row;
+}
+
+/**
+ * Checks what a change of a wallet would be refused for at once; it makes nothing.
+ *
+ * @throws ApiError invalid_data
+ */
+export async function checkWalletChange(
+  context: OperationContext,
+  wallet: WalletRow,
+  input: UpdateWalletRequest,
+): Promise<void> {
+  if (input.external_id !== undefined) await checkLateExternalId(context, wallet);
+  await checkWalletFields(context, input, wallet.chain_type);
+  await checkOwner(context, input);
 }
 
 // CHOICE: write-once at creation, as the specification has it, unless the app's settings allow it later.

@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { proposeIntent } from '../../domain/intents/propose-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const addConditionSetItemsIntent: Handler<'addConditionSetItemsIntent'> = async () => {
-  throw notImplemented('addConditionSetItemsIntent');
-};
+export const addConditionSetItemsIntent: Handler<'addConditionSetItemsIntent'> = (input, context) =>
+  proposeIntent(context, 'addConditionSetItems', input);

@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { authorizeIntent as authorize } from '../../domain/intents/authorize-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const authorizeIntent: Handler<'authorizeIntent'> = async () => {
-  throw notImplemented('authorizeIntent');
-};
+export const authorizeIntent: Handler<'authorizeIntent'> = ({ path, body }, context) =>
+  authorize(context, path.intent_id, body);

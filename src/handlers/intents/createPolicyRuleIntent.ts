@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { proposeIntent } from '../../domain/intents/propose-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const createPolicyRuleIntent: Handler<'createPolicyRuleIntent'> = async () => {
-  throw notImplemented('createPolicyRuleIntent');
-};
+export const createPolicyRuleIntent: Handler<'createPolicyRuleIntent'> = (input, context) =>
+  proposeIntent(context, 'createPolicyRule', input);

@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { proposeIntent } from '../../domain/intents/propose-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const createWalletRpcIntent: Handler<'createWalletRpcIntent'> = async () => {
-  throw notImplemented('createWalletRpcIntent');
-};
+export const createWalletRpcIntent: Handler<'createWalletRpcIntent'> = (input, context) =>
+  proposeIntent(context, 'walletRpc', input);

@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { proposeIntent } from '../../domain/intents/propose-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const deletePolicyRuleIntent: Handler<'deletePolicyRuleIntent'> = async () => {
-  throw notImplemented('deletePolicyRuleIntent');
-};
+export const deletePolicyRuleIntent: Handler<'deletePolicyRuleIntent'> = (input, context) =>
+  proposeIntent(context, 'deletePolicyRule', input);

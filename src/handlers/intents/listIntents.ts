@@ -1,6 +1,18 @@
-import { notImplemented } from '../../errors.ts';
+import { readIntentViews } from '../../domain/intents/intent-view.ts';
+import { listIntents as list } from '../../domain/intents/list-intents.ts';
 import type { Handler } from '../../services.ts';
 
-export const listIntents: Handler<'listIntents'> = async () => {
-  throw notImplemented('listIntents');
+export const listIntents: Handler<'listIntents'> = async ({ query }, context) => {
+  const filter = {
+    status: query.status,
+    intentType: query.intent_type,
+    resourceId: query.resource_id,
+    createdById: query.created_by_id,
+    pendingMemberId: query.pending_member_id,
+    currentUserHasSigned:
+      query.current_user_has_signed === undefined ? undefined : query.current_user_has_signed === 'true',
+  };
+  const page = { order: query.sort_by, cursor: query.cursor, limit: query.limit };
+  const { intents, nextCursor } = await list(context, filter, page);
+  return { data: await readIntentViews(context, intents), next_cursor: nextCursor };
 };

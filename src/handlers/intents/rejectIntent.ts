@@ -1,6 +1,4 @@
-import { notImplemented } from '../../errors.ts';
+import { rejectIntent as reject } from '../../domain/intents/reject-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const rejectIntent: Handler<'rejectIntent'> = async () => {
-  throw notImplemented('rejectIntent');
-};
+export const rejectIntent: Handler<'rejectIntent'> = ({ path }, context) => reject(context, path.intent_id);

@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { proposeIntent } from '../../domain/intents/propose-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const replaceConditionSetItemsIntent: Handler<'replaceConditionSetItemsIntent'> = async () => {
-  throw notImplemented('replaceConditionSetItemsIntent');
-};
+export const replaceConditionSetItemsIntent: Handler<'replaceConditionSetItemsIntent'> = (input, context) =>
+  proposeIntent(context, 'replaceConditionSetItems', input);

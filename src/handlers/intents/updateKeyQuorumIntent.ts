@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { proposeIntent } from '../../domain/intents/propose-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const updateKeyQuorumIntent: Handler<'updateKeyQuorumIntent'> = async () => {
-  throw notImplemented('updateKeyQuorumIntent');
-};
+export const updateKeyQuorumIntent: Handler<'updateKeyQuorumIntent'> = (input, context) =>
+  proposeIntent(context, 'updateKeyQuorum', input);

@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { proposeIntent } from '../../domain/intents/propose-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const updatePolicyIntent: Handler<'updatePolicyIntent'> = async () => {
-  throw notImplemented('updatePolicyIntent');
-};
+export const updatePolicyIntent: Handler<'updatePolicyIntent'> = (input, context) =>
+  proposeIntent(context, 'updatePolicy', input);

@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { proposeIntent } from '../../domain/intents/propose-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const updatePolicyRuleIntent: Handler<'updatePolicyRuleIntent'> = async () => {
-  throw notImplemented('updatePolicyRuleIntent');
-};
+export const updatePolicyRuleIntent: Handler<'updatePolicyRuleIntent'> = (input, context) =>
+  proposeIntent(context, 'updatePolicyRule', input);

@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { proposeIntent } from '../../domain/intents/propose-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const updateWalletIntent: Handler<'updateWalletIntent'> = async () => {
-  throw notImplemented('updateWalletIntent');
-};
+export const updateWalletIntent: Handler<'updateWalletIntent'> = (input, context) =>
+  proposeIntent(context, 'updateWallet', input);

@@ -16,6 +16,7 @@ import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import type { OperationContext, Services } from '../../../src/services.ts';
 import { afterCommitOf } from '../../support/after-commit.ts';
 import { type DatabaseKind, openTestDatabase } from '../../support/databases.ts';
+import { unsignedProof } from '../../support/unsigned-proof.ts';
 
 export const startMs = 1_763_719_200_000;
 export const acme = { id: 'cmh2k3v9e0000l20c9q7ab4yz', name: 'Acme' };
@@ -76,10 +77,9 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
         nowMs: clock.now(),
         requestId: 'r1',
         proof: {
+          ...unsignedProof,
           signatures: request.signatures ?? [],
           canonicalPayloads: () => (request.payloads ?? payloads).map((text) => encoder.encode(text)),
-          expiryMs: undefined,
-          userId: undefined,
         },
       });
       await em.commit();

@@ -1,0 +1,50 @@
+import { ApiError } from '../../errors.ts';
+import type { OperationContext } from '../../services.ts';
+import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
+import { signersOf } from '../wallets/authorize-use.ts';
+import { findWalletForUpdate } from '../wallets/find-wallet.ts';
+import { signWithWallet } from '../wallets/sign-with-wallet.ts';
+import { checkWalletChange, updateWallet } from '../wallets/update-wallet.ts';
+import type { WalletRow } from '../wallets/wallet-row.ts';
+import { asSigningRefusal } from '../wallets/wallet-signing-error.ts';
+import { walletView } from '../wallets/wallet-view.ts';
+import type { Proposal, Subject } from './proposal.ts';
+
+async function hold(
+  context: OperationContext,
+  { wallet_id: walletId }: { wallet_id: string },
+): Promise<Subject<WalletRow>> {
+  const row = await findWalletForUpdate(context, walletId);
+  return { id: row.id, ownerId: row.owner_id, row };
+}
+
+// CHOICE: an external id in the path gives way to the wallet's own, so that nobody signs for a name.
+const ownPath = ({ id }: Subject<WalletRow>): { wallet_id: string } => ({ wallet_id: id });
+
+/** Methods for which the owner alone may agree. */
+const ownersMethods: ReadonlySet<string> = new Set(['exportPrivateKey', 'exportSeedPhrase']);
+
+export const updateWalletProposal: Proposal<'updateWallet', WalletRow> = {
+  intentType: 'WALLET',
+  hold,
+  pathOf: ownPath,
+  check: (context, { row }, { body }) => checkWalletChange(context, row, body),
+  priorState: (_, { row }) => walletView(row),
+  run: async (context, { path, body }) => walletView(await updateWallet(context, path.wallet_id, body)),
+};
+
+export const walletRpcProposal: Proposal<'walletRpc', WalletRow> = {
+  intentType: 'RPC',
+  hold,
+  pathOf: ownPath,
+  signers: ({ row }, { body }) => (ownersMethods.has(body.method) ? [] : signersOf(row)),
+  check(_, { row }, { body }) {
+    if (row.custody_provider !== null) throw new ApiError('not_supported', 'a custodial wallet has no rpc');
+    try {
+      requireRpcMethod(row.chain_type as ChainType, body.method);
+    } catch (error) {
+      throw asSigningRefusal(error);
+    }
+  },
+  run: (context, { path, body }) => signWithWallet(context, path.wallet_id, body),
+};

@@ -1,0 +1,288 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { aliceKey } from '../../../mocks/authorization-keys.ts';
+import type { OperationId } from '../../../src/generated/operations.ts';
+import type { IntentResponse } from '../../../src/generated/schemas.ts';
+import { attempt, call, refusal } from '../../support/call.ts';
+import { intentEvents } from '../../support/intents.ts';
+import { asOtherApp } from '../../support/other-app.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+import { messageRule, unknownId } from '../policies/rules.ts';
+import { message, worldOf } from './world.ts';
+
+let sandbox: TestSandbox;
+let world: ReturnType<typeof worldOf>;
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  world = worldOf(sandbox);
+});
+afterAll(() => sandbox[Symbol.asyncDispose]());
+
+let wallets = 0;
+const HOURS_72_MS = 72 * 60 * 60_000;
+
+/** Every operation that proposes: what it is about, the path of the request, a body, and what is shown besides. */
+const proposing = {
+  updatePolicyIntent: async () => {
+    const policy = await world.policy();
+    return {
+      type: 'POLICY',
+      path: { policy_id: policy.id },
+      method: 'PATCH',
+      underlying: `policies/${policy.id}`,
+      resourceId: policy.id,
+      body: { name: 'Other' },
+      shown: { current_resource_data: policy },
+    };
+  },
+  createPolicyRuleIntent: async () => {
+    const policy = await world.policy();
+    return {
+      type: 'RULE',
+      path: { policy_id: policy.id },
+      method: 'POST',
+      underlying: `policies/${policy.id}/rules`,
+      resourceId: policy.id,
+      // A proposal may be incomplete.
+      body: { name: 'Anything', conditions: [{ field_source: 'message', value: 'x' }] },
+      shown: { policy },
+    };
+  },
+  updatePolicyRuleIntent: async () => {
+    const policy = await world.policy();
+    const [rule] = policy.rules;
+    return {
+      type: 'RULE',
+      path: { policy_id: policy.id, rule_id: rule!.id },
+      method: 'PATCH',
+      underlying: `policies/${policy.id}/rules/${rule!.id}`,
+      resourceId: rule!.id,
+      body: messageRule('other'),
+      shown: { policy, current_resource_data: rule },
+    };
+  },
+  deletePolicyRuleIntent: async () => {
+    const policy = await world.policy();
+    const [rule] = policy.rules;
+    return {
+      type: 'RULE',
+      path: { policy_id: policy.id, rule_id: rule!.id },
+      method: 'DELETE',
+      underlying: `policies/${policy.id}/rules/${rule!.id}`,
+      resourceId: rule!.id,
+      body: undefined,
+      shown: { policy, current_resource_data: rule },
+    };
+  },
+  updateKeyQuorumIntent: async () => {
+    const quorum = await world.quorum();
+    return {
+      type: 'KEY_QUORUM',
+      path: { key_quorum_id: quorum.id },
+      method: 'PATCH',
+      underlying: `key_quorums/${quorum.id}`,
+      resourceId: quorum.id,
+      body: { authorization_threshold: 3 },
+      shown: { current_resource_data: quorum },
+    };
+  },
+  updateWalletIntent: async () => {
+    const wallet = await world.wallet();
+    return {
+      type: 'WALLET',
+      path: { wallet_id: wallet.id },
+      method: 'PATCH',
+      underlying: `wallets/${wallet.id}`,
+      resourceId: wallet.id,
+      body: { display_name: 'Cold' },
+      shown: { current_resource_data: wallet },
+    };
+  },
+  createWalletRpcIntent: async () => {
+    wallets += 1;
+    const wallet = await world.wallet({ external_id: `cold-${wallets}` });
+    return {
+      type: 'RPC',
+      // Under whatever name: the request has the wallet's own id.
+      path: { wallet_id: `ext_wal_cold-${wallets}` },
+      method: 'POST',
+      underlying: `wallets/${wallet.id}/rpc`,
+      resourceId: wallet.id,
+      body: message('hello'),
+      shown: { current_resource_data: wallet },
+    };
+  },
+  addConditionSetItemsIntent: async () => {
+    const set = await world.conditionSet();
+    return {
+      type: 'CONDITION_SET',
+      path: { condition_set_id: set.id },
+      method: 'POST',
+      underlying: `condition_sets/${set.id}/condition_set_items`,
+      resourceId: set.id,
+      body: [{ value: 'a' }],
+      shown: { current_resource_data: set },
+    };
+  },
+  replaceConditionSetItemsIntent: async () => {
+    const set = await world.conditionSet();
+    return {
+      type: 'CONDITION_SET',
+      path: { condition_set_id: set.id },
+      method: 'PUT',
+      underlying: `condition_sets/${set.id}/condition_set_items`,
+      resourceId: set.id,
+      body: [{ value: 'a' }],
+      shown: { current_resource_data: set },
+    };
+  },
+} satisfies Partial<Record<OperationId, () => Promise<object>>>;
+
+const operations = Object.keys(proposing) as (keyof typeof proposing)[];
+
+describe.each(operations)('%s', (operation) => {
+  const send = async (input: { path: object; body: unknown }, options: object = {}) => {
+    const { status, body } = await attempt(sandbox, operation, input, options);
+    expect(status, JSON.stringify(body)).toBe(200);
+    return body as IntentResponse;
+  };
+
+  test('answers the pending intent, tells of it, and changes nothing', async () => {
+    const about = await proposing[operation]();
+    const { type, path, method, underlying, resourceId, body, shown } = about;
+    const expiryMs = sandbox.clock.now() + 5_000;
+    const intent = await send({ path, body }, { expiryMs });
+    const url = `${sandbox.baseUrl}/v1/${underlying}`;
+    expect(intent).toEqual({
+      intent_id: expect.stringMatching(/^[a-z][0-9a-z]{23}$/),
+      intent_type: type,
+      status: 'pending',
+      resource_id: resourceId,
+      created_at: sandbox.clock.now(),
+      created_by_display_name: 'API',
+      custom_expiry: true,
+      expires_at: expiryMs,
+      authorization_details: [
+        { display_name: 'Treasury', threshold: 2, members: expect.toSatisfy((all) => all.length === 3) },
+      ],
+      request_details: { method, url, ...(body === undefined ? {} : { body }) },
+      ...shown,
+    });
+    expect((await call(sandbox, 'getIntent', { path: { intent_id: intent.intent_id } })).body).toEqual(
+      intent,
+    );
+    expect(await intentEvents(sandbox, intent.intent_id)).toEqual([
+      {
+        type: 'intent.created',
+        intent_id: intent.intent_id,
+        intent_type: type,
+        status: 'pending',
+        created_at: intent.created_at,
+        created_by_display_name: 'API',
+        expires_at: expiryMs,
+        authorization_details: intent.authorization_details,
+      },
+    ]);
+    const plain = await send({ path, body });
+    expect([plain.custom_expiry, plain.expires_at]).toEqual([false, sandbox.clock.now() + HOURS_72_MS]);
+    const far = await send({ path, body }, { expiryMs: Number.MAX_SAFE_INTEGER });
+    expect([far.custom_expiry, far.expires_at]).toEqual([true, 253_402_300_799_999]);
+  });
+
+  test('is refused on what is not there and on what is another app’s', async () => {
+    const { path, body } = await proposing[operation]();
+    const other = await asOtherApp(sandbox);
+    for (const [asker, ids] of [
+      [sandbox, Object.fromEntries(Object.keys(path).map((name) => [name, unknownId]))],
+      [other, path],
+    ] as const) {
+      expect((await refusal(asker, operation, { path: ids, body })).status).toBe(404);
+    }
+  });
+});
+
+describe('a proposal is refused at once', () => {
+  const outcome = async (operation: OperationId, path: object, body?: unknown): Promise<string> => {
+    const answer = await refusal(sandbox, operation, { path, body });
+    return `${answer.status} ${answer.body.code} ${answer.body.error}`;
+  };
+
+  test('on a resource without an owner', async () => {
+    const policy = await world.policy(['x'], {});
+    const wallet = await world.wallet({ owner: null });
+    const set = (await call(sandbox, 'createConditionSet', { body: { name: 'Free' } })).body;
+    const refused = '400 invalid_request Resource has no owner to authorize the intent.';
+    const rulePath = { policy_id: policy.id, rule_id: policy.rules[0]!.id };
+    expect(await outcome('updatePolicyIntent', { policy_id: policy.id }, { name: 'x' })).toBe(refused);
+    expect(await outcome('createPolicyRuleIntent', { policy_id: policy.id }, messageRule('x'))).toBe(refused);
+    expect(await outcome('deletePolicyRuleIntent', rulePath)).toBe(refused);
+    expect(await outcome('updateWalletIntent', { wallet_id: wallet.id }, { display_name: 'x' })).toBe(
+      refused,
+    );
+    expect(await outcome('createWalletRpcIntent', { wallet_id: wallet.id }, message('x'))).toBe(refused);
+    expect(await outcome('addConditionSetItemsIntent', { condition_set_id: set.id }, [{ value: 'a' }])).toBe(
+      refused,
+    );
+  });
+
+  test('with a body that the operation itself would refuse', async () => {
+    const policy = await world.policy();
+    const wallet = await world.wallet();
+    const quorum = await world.quorum();
+    const set = await world.conditionSet();
+    const [policyPath, walletPath] = [{ policy_id: policy.id }, { wallet_id: wallet.id }];
+    const nonsense = { ...messageRule('x'), method: 'signTransactionBytes' };
+    const cases: [OperationId, object, unknown, RegExp][] = [
+      ['updatePolicyIntent', policyPath, {}, /^400 invalid_data body: must have at least 1 property$/],
+      ['updatePolicyIntent', policyPath, { owner_id: unknownId }, /^400 invalid_data /],
+      ['updatePolicyIntent', policyPath, { rules: [nonsense] }, /^400 invalid_policy_format \/rules\/0/],
+      ['createPolicyRuleIntent', policyPath, nonsense, /^400 invalid_policy_format \/method/],
+      ['createPolicyRuleIntent', policyPath, { name: 'x' }, /^400 invalid_data \/conditions: is required$/],
+      [
+        'updatePolicyRuleIntent',
+        { ...policyPath, rule_id: policy.rules[0]!.id },
+        nonsense,
+        /^400 invalid_policy_format \/method/,
+      ],
+      ['updatePolicyRuleIntent', { ...policyPath, rule_id: unknownId }, messageRule('x'), /^404 /],
+      [
+        'updateKeyQuorumIntent',
+        { key_quorum_id: quorum.id },
+        { authorization_threshold: 9 },
+        /^400 invalid_data \/authorization_threshold/,
+      ],
+      ['updateWalletIntent', walletPath, { external_id: 'x' }, /^400 invalid_data \/external_id/],
+      ['updateWalletIntent', walletPath, { policy_ids: [unknownId] }, /^400 invalid_data \/policy_ids\/0/],
+      [
+        'updateWalletIntent',
+        walletPath,
+        { owner_id: null, owner: { public_key: aliceKey.publicKey } },
+        /^400 invalid_data \/owner_id/,
+      ],
+      ['createWalletRpcIntent', walletPath, { method: 'eth_unknown' }, /^400 invalid_data /],
+      ['createWalletRpcIntent', walletPath, { method: 'signMessage', params: message('x').params }, /^400 /],
+      [
+        'addConditionSetItemsIntent',
+        { condition_set_id: set.id },
+        [{ value: '\0' }],
+        /^400 invalid_data \/0/,
+      ],
+      [
+        'updateWalletIntent',
+        walletPath,
+        { display_name: '\ud800' },
+        /^400 invalid_data body: cannot be signed/,
+      ],
+    ];
+    for (const [operation, path, body, expected] of cases) {
+      expect(await outcome(operation, path, body), `${operation} ${JSON.stringify(body)}`).toMatch(expected);
+    }
+    const listed = await call(sandbox, 'listIntents', { query: { resource_id: policy.id } });
+    expect(listed.body.data).toEqual([]);
+  });
+
+  test('on a wallet that was archived', async () => {
+    const wallet = await world.wallet();
+    await call(sandbox, 'archiveWallet', { path: { wallet_id: wallet.id } });
+    expect(await outcome('createWalletRpcIntent', { wallet_id: wallet.id }, message('x'))).toMatch(/^404 /);
+  });
+});

@@ -1,0 +1,82 @@
+import type { IntentResponse } from '../../src/generated/schemas.ts';
+import { type CallOptions, call, refusal, signRequest } from './call.ts';
+import type { TestSandbox } from './sandbox.ts';
+
+/** As much of an intent as is signed. */
+export type Proposed = Pick<IntentResponse, 'intent_id' | 'request_details'>;
+
+/** Headers of an intent's request that are signed besides the app id. */
+export interface SignedHeaders {
+  /** Unix ms: the `service-request-expiry` that the intent was made with. */
+  readonly expiryMs?: number | undefined;
+}
+
+/** A member's signature of the proposed request, made as a published client makes that of a request. */
+export function signIntent(
+  { prefix, appId }: Pick<TestSandbox, 'prefix' | 'appId'>,
+  { request_details: { method, url, ...rest } }: Pick<Proposed, 'request_details'>,
+  privateKey: string,
+  { expiryMs }: SignedHeaders = {},
+): string {
+  const headers: Record<string, string> = { [`${prefix}-app-id`]: appId };
+  if (expiryMs !== undefined) headers[`${prefix}-request-expiry`] = String(expiryMs);
+  const body = 'body' in rest ? rest.body : undefined;
+  return signRequest({ baseUrl: '' }, { method, target: url, body }, headers, privateKey);
+}
+
+/** What a member sends: a signature and the time of it, which is now unless told otherwise. */
+export function authorizationOf(
+  sandbox: TestSandbox,
+  intent: Proposed,
+  privateKey: string,
+  { timestamp = sandbox.clock.now(), ...headers }: SignedHeaders & { timestamp?: number } = {},
+) {
+  return {
+    path: { intent_id: intent.intent_id },
+    body: { signature: signIntent(sandbox, intent, privateKey, headers), timestamp },
+  };
+}
+
+/** Signs an intent as the holder of a key does; returns the intent. */
+export async function authorize(
+  sandbox: TestSandbox,
+  intent: Proposed,
+  privateKey: string,
+  headers: SignedHeaders & { timestamp?: number } = {},
+  options: CallOptions = {},
+): Promise<IntentResponse> {
+  const input = authorizationOf(sandbox, intent, privateKey, headers);
+  return (await call(sandbox, 'authorizeIntent', input, options)).body;
+}
+
+/** Signs an intent as somebody who is refused; returns status and code. */
+export async function refusedSignature(
+  sandbox: TestSandbox,
+  intent: Proposed,
+  privateKey: string,
+  headers: SignedHeaders & { timestamp?: number } = {},
+  options: CallOptions = {},
+): Promise<string> {
+  const input = authorizationOf(sandbox, intent, privateKey, headers);
+  const { status, body } = await refusal(sandbox, 'authorizeIntent', input, options);
+  return `${status} ${body.code}`;
+}
+
+/** The intent as it is now. */
+export async function readIntent(sandbox: TestSandbox, intent: Proposed): Promise<IntentResponse> {
+  return (await call(sandbox, 'getIntent', { path: { intent_id: intent.intent_id } })).body;
+}
+
+/** The events about an intent, oldest first, as they are sent. */
+export async function intentEvents(
+  sandbox: TestSandbox,
+  intentId: string,
+): Promise<Record<string, unknown>[]> {
+  const rows = await sandbox.database.orm.em
+    .fork()
+    .execute<{ payload: string }[]>(
+      'select payload from outbox_events where resource_id = ? order by sequence',
+      [intentId],
+    );
+  return rows.map(({ payload }) => JSON.parse(payload) as Record<string, unknown>);
+}
