@@ -1,14 +1,20 @@
 import { EXPIRED_AT_ONCE, expireIntents as expire } from '../domain/intents/expire-intents.ts';
+import { SETTLED_AT_ONCE, settleLeftIntents } from '../domain/intents/settle-intent.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 10_000;
 
-/** Writes down which intents have expired. */
+/** Writes down which intents have expired, and settles those that a crash has left in between. */
 export function expireIntents({ services, inUnit }: JobContext): Job {
   return {
     name: 'expire-intents',
     everyMs: EVERY_MS,
-    run: async () => (await inUnit((em) => expire(em, services.clock.now()))) === EXPIRED_AT_ONCE,
+    async run() {
+      const nowMs = services.clock.now();
+      const expired = await inUnit((em) => expire(em, nowMs));
+      const settled = await inUnit((em) => settleLeftIntents({ ids: services.ids, em, nowMs }));
+      return expired === EXPIRED_AT_ONCE || settled === SETTLED_AT_ONCE;
+    },
   };
 }

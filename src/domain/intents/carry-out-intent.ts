@@ -5,12 +5,12 @@ import { ApiError } from '../../errors.ts';
 import { type OperationId, operations } from '../../generated/operations.ts';
 import type { IntentActionResult } from '../../generated/schemas.ts';
 import type { Agreement, OperationContext } from '../../services.ts';
-import { recordEvent } from '../events/record-event.ts';
+import type { Tables } from '../../storage/entities.ts';
 import type { IntentRow } from './intent-row.ts';
 import { moveIntent } from './intent-state.ts';
-import { intentSummary } from './intent-view.ts';
 import type { Subject } from './proposal.ts';
 import type { AnyInput, AnyProposal } from './proposals.ts';
+import { settleIntent } from './settle-intent.ts';
 
 /** An intent that has been agreed to, held until the transaction ends. */
 export interface AgreedIntent {
@@ -35,7 +35,7 @@ export async function carryOut(context: OperationContext, agreed: AgreedIntent):
   const priorState = await proposal.priorState?.(context, subject, input.path);
   const isMine = await moveIntent(context, intent.id, { from: 'pending', to: 'processing' });
   assert(isMine, `intent ${intent.id} is held and was decided by somebody else`);
-  const later: (() => Promise<void>)[] = [];
+  const later: Work[] = [];
   const outcome = await attempt(context, agreed, later);
   const result: IntentActionResult = {
     ...outcome,
@@ -44,17 +44,18 @@ export async function carryOut(context: OperationContext, agreed: AgreedIntent):
     ...(party.quorum.displayName === null ? {} : { authorized_by_display_name: party.quorum.displayName }),
     ...(priorState === undefined ? {} : { prior_state: priorState }),
   };
-  await settle(context, intent, result);
-  // TODO(#9): what goes out into the world settles the intent after the commit.
-  for (const work of later) context.afterCommit(work);
+  if (later.length === 0) return void (await settleIntent(context, intent, result));
+  await keepResult(context, intent.id, result);
+  context.afterCommit(() => goOut(context, intent, { result, later }));
 }
 
+type Work = () => Promise<void>;
 type Outcome = Pick<IntentActionResult, 'status_code' | 'response_body'>;
 
 async function attempt(
   context: OperationContext,
   { intent, proposal, input, agreement }: AgreedIntent,
-  later: (() => Promise<void>)[],
+  later: Work[],
 ): Promise<Outcome> {
   const proof = {
     ...context.proof,
@@ -74,24 +75,41 @@ async function attempt(
     const { successStatus } = operations[intent.operation_id as OperationId];
     return { status_code: successStatus, response_body: body };
   } catch (error) {
-    // A fault of ours is not the intent's: everything is undone, and the member can sign again.
-    if (!(error instanceof ApiError) || error.status >= 500) throw error;
     later.length = 0;
-    return { status_code: error.status, response_body: error.toBody() };
+    return refusalOf(error);
   }
 }
 
-async function settle(
+/** The result as it will be unless the world refuses; whoever finds the intent after a crash settles it by this. */
+async function keepResult({ em }: OperationContext, id: string, result: IntentActionResult): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('intents')
+    .set({ action_result: JSON.stringify(result) })
+    .where('id', '=', id)
+    .execute();
+}
+
+/**
+ * Does what the verb left for after its commit, such as a broadcast, and settles the intent by how that went. On a
+ * fault of ours it stays `processing`, for `settleLeftIntents`.
+ */
+async function goOut(
   context: OperationContext,
   intent: IntentRow,
-  result: IntentActionResult,
+  { result, later }: { result: IntentActionResult; later: readonly Work[] },
 ): Promise<void> {
-  const status = result.status_code < 400 ? 'executed' : 'failed';
-  const outcome = { action_result: JSON.stringify(result) };
-  const isSettled = await moveIntent(context, intent.id, { from: 'processing', to: status, outcome });
-  assert(isSettled, `intent ${intent.id} was settled by somebody else`);
-  await recordEvent(context, `intent.${status}`, {
-    ...intentSummary({ ...intent, status }),
-    action_result: result,
-  });
+  let outcome: Outcome = result;
+  try {
+    for (const work of later) await work();
+  } catch (error) {
+    outcome = refusalOf(error);
+  }
+  await context.inUnit((em) => settleIntent({ ...context, em }, intent, { ...result, ...outcome }));
+}
+
+/** What an intent comes to by a refusal. A fault of ours is not the intent's and is thrown on. */
+function refusalOf(error: unknown): Outcome {
+  if (!(error instanceof ApiError) || error.status >= 500) throw error;
+  return { status_code: error.status, response_body: error.toBody() };
 }
