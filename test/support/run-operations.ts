@@ -1,3 +1,4 @@
+import { createPrivateKey, sign } from 'node:crypto';
 import { noChains, noPrices } from '../../src/adapters/chains-none.ts';
 import { noCustodians } from '../../src/adapters/custodians-none.ts';
 import { seededEntropy, systemEntropy } from '../../src/adapters/entropy.ts';
@@ -5,6 +6,7 @@ import { makeIds } from '../../src/adapters/ids.ts';
 import { silentLog } from '../../src/adapters/log.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
 import { createApp } from '../../src/domain/apps/create-app.ts';
 import { answerOnce } from '../../src/domain/idempotency/answer-once.ts';
 import { createUseLog } from '../../src/domain/wallet-uses/use-log.ts';
@@ -16,7 +18,7 @@ import type { Exchange } from '../../src/http/exchange.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext, Services } from '../../src/services.ts';
+import type { OperationContext, ProposedRequest, Services } from '../../src/services.ts';
 import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
 import { unsignedProof } from './unsigned-proof.ts';
@@ -36,11 +38,23 @@ export interface RunInput {
   readonly path?: Record<string, string>;
   readonly query?: Record<string, unknown>;
   readonly body?: unknown;
+  /** Private P-256 keys, base64 PKCS#8, that sign the request. */
+  readonly signWith?: readonly string[];
 }
 
 export type RunAnswer<Id extends OperationId> =
   | { readonly status: 200 | 204; readonly body: Operations[Id]['response'] }
   | { readonly status: 400 | 401 | 403 | 404 | 409; readonly body: ReturnType<ApiError['toBody']> };
+
+/** Signatures over a text that stands for the request: how requests are signed is told elsewhere. */
+function signedProof(privateKeys: readonly string[]) {
+  const text = new TextEncoder().encode('the request');
+  const signatures = privateKeys.map((privateKey) => {
+    const key = createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' });
+    return sign('sha256', text, key).toString('base64');
+  });
+  return { signatures, canonicalPayloads: () => [text] };
+}
 
 /** Times are `nowMs` all along, ids and keys come from a seed. */
 const nowMs = Date.UTC(2026, 0, 1);
@@ -84,7 +98,7 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
     database,
     services,
     app,
-    async run(id, { path = {}, query = {}, body }) {
+    async run(id, { path = {}, query = {}, body, signWith = [] }) {
       const exchange = {
         id: 'test',
         method: operations[id].method,
@@ -94,7 +108,12 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
         app,
         query,
         body,
-        proof,
+        proof: {
+          ...proof,
+          ...signedProof(signWith),
+          payloadsOf: ({ method, url, body: proposed }: ProposedRequest) =>
+            canonicalPayloads({ method, urls: [url], body: proposed, headers: { 'service-app-id': app.id } }),
+        },
       } as unknown as Exchange;
       try {
         const { status, text } = await runOperation(exchange);
