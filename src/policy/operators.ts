@@ -47,7 +47,8 @@ export function holds(
   observed: string,
   expected: readonly string[],
 ): boolean {
-  const [first = ''] = expected;
+  // INVARIANT: a condition has at least one value; compile.ts refuses an empty `in`.
+  const first = expected[0]!;
   switch (operator) {
     case 'eq':
       return equal(kind, observed, first);
@@ -92,5 +93,5 @@ export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
 
 /** One text for candidates that ask the same. */
 export function setCandidateKey({ texts, ignoreCase }: SetCandidate): string {
-  return `${ignoreCase ? 'any' : 'exact'}:${JSON.stringify(texts)}`;
+  return JSON.stringify([ignoreCase, texts]);
 }
