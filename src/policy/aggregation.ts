@@ -1,6 +1,5 @@
 import type { ActionUnit, PolicyAction, PolicyFacts } from './action.ts';
-import { type CompiledCondition, compileCondition } from './compile.ts';
-import { conditionSources } from './conditions.ts';
+import { type CompiledCondition, compileCondition, requireField } from './compile.ts';
 import { atPointer, PolicyFormatError } from './policy-format-error.ts';
 import type { ConditionInput, ResolvedField } from './source.ts';
 import { readAs } from './values.ts';
@@ -33,24 +32,10 @@ export interface CompiledAggregation {
 }
 
 function resolve(input: FieldInput, method: string): ResolvedField {
-  const source = Object.hasOwn(conditionSources, input.field_source)
-    ? conditionSources[input.field_source]
-    : undefined;
-  if (source === undefined || input.field_source === 'reference') {
-    throw new PolicyFormatError('/field_source', `unknown field source \`${input.field_source}\``);
+  if (input.field_source === 'reference') {
+    throw new PolicyFormatError('/field_source', 'an aggregation cannot refer to another');
   }
-  if (source.methods !== undefined && !source.methods.includes(method)) {
-    throw new PolicyFormatError(
-      '/field_source',
-      `\`${input.field_source}\` does not fit the method \`${method}\``,
-    );
-  }
-  const condition = { ...input, operator: 'eq', value: '' } as unknown as ConditionInput;
-  const field = source.resolve(condition);
-  if (field === undefined) {
-    throw new PolicyFormatError('/field', `\`${input.field}\` is not a field of \`${input.field_source}\``);
-  }
-  return field;
+  return requireField({ ...input, operator: 'eq', value: '' } as unknown as ConditionInput, method);
 }
 
 function atLeastZero(value: bigint): bigint {

@@ -76,8 +76,8 @@ function requireOperator(condition: ConditionInput, field: ResolvedField): Opera
   return condition.operator;
 }
 
-/** Gives a condition its meaning, or throws PolicyFormatError naming what has none. `method` is the rule's. */
-export function compileCondition(condition: ConditionInput, method: string): CompiledCondition {
+/** The field that a condition speaks of. Throws PolicyFormatError where a rule for `method` has no such field. */
+export function requireField(condition: ConditionInput, method: string): ResolvedField {
   const source = Object.hasOwn(conditionSources, condition.field_source)
     ? conditionSources[condition.field_source]
     : undefined;
@@ -96,6 +96,12 @@ export function compileCondition(condition: ConditionInput, method: string): Com
       `\`${condition.field}\` is not a field of \`${condition.field_source}\``,
     );
   }
+  return field;
+}
+
+/** Gives a condition its meaning, or throws PolicyFormatError naming what has none. `method` is the rule's. */
+export function compileCondition(condition: ConditionInput, method: string): CompiledCondition {
+  const field = requireField(condition, method);
   const operator = requireOperator(condition, field);
   const base = {
     input: condition,

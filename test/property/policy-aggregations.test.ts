@@ -41,9 +41,9 @@ test('what a request adds to a running total, and in which group, is what the or
         }
       }
     }),
-    { seed, numRuns: isLong ? 1_000_000 : 10_000 },
+    { seed, numRuns: isLong ? 1_000_000 : 5_000 },
   );
-  expect(Math.min(...Object.values(seen))).toBeGreaterThan(200);
+  expect(Math.min(...Object.values(seen))).toBeGreaterThan(100);
 });
 
 test('nothing that is signed makes room: one unit more never takes from a total', () => {

@@ -10,6 +10,7 @@ export const callableAbi = parseAbi([
   'function payMany(address[] targets, uint256[][] amounts, Leg[2] legs)',
   'function settle(bool done, int64 delta, bytes proof, Leg leg)',
   'function deposit()',
+  'function withdraw(uint256 amount)',
 ]);
 
 /** Fields of that ABI and how each compares. */
@@ -19,6 +20,7 @@ export const calldataFields: readonly (readonly [field: string, kind: Kind])[] =
   ['transfer.to', 'evm'],
   ['transfer.amount', 'number'],
   ['transfer.note', 'text'],
+  ['withdraw.amount', 'number'],
   ['approve.0', 'evm'],
   ['approve.1', 'number'],
   ['payMany.targets', 'evm'],
@@ -61,6 +63,7 @@ const wellFormed = [
   encode('settle', [true, -1n, '0xdeadbeef', leg(vitalik, 1n, [ones])]),
   encode('settle', [false, 99n, '0x', leg(vitalik, 1n)]),
   encode('deposit', []),
+  encode('withdraw', [100n]),
 ];
 
 const toBytes = (dataHex: string): Uint8Array => Uint8Array.from(Buffer.from(dataHex.slice(2), 'hex'));

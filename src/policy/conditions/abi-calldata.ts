@@ -153,9 +153,8 @@ function decodeCalldata(functions: readonly NamedFunction[], dataBytes: Uint8Arr
     // Arrays instead of objects: a name used twice, or by no parameter, must not hide an argument.
     const unnamed = AbiFunction.from(stripNames(fn.item) as AbiFunction.AbiFunction);
     const args = AbiFunction.decodeData(unnamed, dataHex as Hex.Hex) as readonly unknown[];
-    const list = Array.isArray(args) ? args : [args];
-    const again = AbiFunction.encodeData(unnamed, list as never);
-    return again === dataHex ? { fn, args: list } : unreadable('calldata is not in its canonical encoding');
+    const again = AbiFunction.encodeData(unnamed, args as never);
+    return again === dataHex ? { fn, args } : unreadable('calldata is not in its canonical encoding');
   } catch {
     return unreadable(`calldata does not decode as ${fn.name}`);
   }
@@ -200,7 +199,7 @@ export function resolveCalldataField(
   const [functionName, ...path] = field.split('.');
   const leaves = new Map<Hex.Hex, Leaf>();
   for (const fn of functions) {
-    const leaf = fn.name === functionName && path.length > 0 ? findLeaf(fn.inputs, path) : undefined;
+    const leaf = fn.name === functionName ? findLeaf(fn.inputs, path) : undefined;
     if (leaf) leaves.set(fn.selector, leaf);
   }
   const kinds = new Set([...leaves.values()].map(({ type }) => kindOf(type)));

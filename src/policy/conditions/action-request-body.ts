@@ -1,4 +1,3 @@
-import { EQUALITY } from '../operators.ts';
 import type { ConditionSource } from '../source.ts';
 import { absent, parseDecimal, present, unreadable, type ValueKind } from '../values.ts';
 
@@ -33,9 +32,7 @@ export const actionRequestBody: ConditionSource = {
     const path = field.split('.');
     return {
       kind,
-      ...(kind === 'decimal'
-        ? { operators: ['eq', 'gt', 'gte', 'lt', 'lte'] as const }
-        : { operators: EQUALITY }),
+      ...(kind === 'decimal' && { operators: ['eq', 'gt', 'gte', 'lt', 'lte'] as const }),
       read: ({ requestBody }) => {
         if (requestBody === undefined) return absent('not a wallet action');
         const value = lookUp(requestBody, path);

@@ -22,7 +22,7 @@ function readTypedData(unit: ActionUnit, read: (typedData: TypedData) => Observa
 function asText(kind: ValueKind, value: unknown): string | undefined {
   if (kind === 'number') {
     if (typeof value === 'bigint') return value.toString();
-    if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value);
+    if (Number.isSafeInteger(value)) return String(value);
     return typeof value === 'string' ? value : undefined;
   }
   if (kind === 'boolean') return typeof value === 'boolean' ? String(value) : undefined;
@@ -101,9 +101,10 @@ function walk(types: TypeMap, type: string, value: unknown, path: readonly strin
   }
   const struct = Object.hasOwn(types, type) ? types[type] : undefined;
   if (struct === undefined) return [value];
-  const [head = '', ...rest] = path;
-  const member = struct.find(({ name }) => name === head);
-  if (member === undefined || typeof value !== 'object' || value === null) return [MISSHAPEN];
+  if (typeof value !== 'object' || value === null) return [MISSHAPEN];
+  const [head, ...rest] = path;
+  // INVARIANT: findType walked the same path through the same types.
+  const member = struct.find(({ name }) => name === head)!;
   return walk(types, member.type, (value as Record<string, unknown>)[member.name], rest);
 }
 

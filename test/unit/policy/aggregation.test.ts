@@ -174,7 +174,7 @@ describe('one without a meaning', () => {
     [
       { ...ether, metric: { field_source: 'reference', field: 'aggregation.a' } },
       '/metric/field_source',
-      'unknown field source `reference`',
+      'an aggregation cannot refer to another',
     ],
     [
       { ...ether, metric: { field_source: 'message', field: 'byte_length' } },

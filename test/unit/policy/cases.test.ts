@@ -6,7 +6,7 @@ import type { Observation } from '../../../src/policy/values.ts';
 import { factsOf } from '../../property/policy-requests.ts';
 import { calldataText, caseFiles, readCaseFile } from './case-file.ts';
 import { makeCalldata } from './make-calldata.ts';
-import { oracleAllows } from './oracle.ts';
+import { oracleAllows, oracleTruths } from './oracle.ts';
 
 test('there is a file for every condition source', () => {
   const sources = Object.keys(conditionSources).map((source) => `${source}.yaml`);
@@ -26,7 +26,13 @@ describe.each(caseFiles)('%s', (file) => {
     expect(decisionOf(traced).allowed).toBe(traced.allowed);
     if (by !== undefined) expect(traced.units[0]?.deciding_rule_id).toBe(`rule ${by}`);
     if (sees !== undefined) expect(inWords(traced.units[0]?.rules[0]?.conditions[0]?.observed)).toBe(sees);
-    // The cases judge the oracle as well.
+    // The cases judge the oracle as well, and it every condition of theirs.
+    const results = traced.units.map(({ rules }) =>
+      rules.map(({ conditions }) => conditions.map(({ result }) => result)),
+    );
+    const applying = rules.filter(({ method }) => method === action.method || method === '*');
+    const truths = action.units.map((unit) => applying.map((rule) => oracleTruths(rule, unit, world)));
+    expect(results).toEqual(truths);
     expect(oracleAllows(rules, action, world) ? 'allowed' : 'denied').toBe(decision);
   });
 });

@@ -185,6 +185,29 @@ describe('collectLookups', () => {
     });
   });
 
+  test('names no total for a field that is only called so', () => {
+    const types = {
+      Sum: [{ name: 'aggregation', type: 'Part' }],
+      Part: [{ name: 'total', type: 'uint256' }],
+    };
+    const condition = {
+      ...on('aggregation.total', 'lte', '5', 'ethereum_typed_data_message'),
+      typed_data: { types, primary_type: 'Sum' },
+    };
+    const policy = compile('ethereum', [rule('a', 'ALLOW', [condition], 'eth_signTypedData_v4')]);
+    const action = { method: 'eth_signTypedData_v4', units: [{ label: 'typed data' }] };
+    expect(collectLookups(policy, action, 0)).toEqual({ conditionSets: [], aggregationIds: [] });
+  });
+
+  test('asks for the time in seconds', () => {
+    const condition = on('current_unix_timestamp', 'in_condition_set', friends, 'system');
+    const policy = compile('ethereum', [rule('a', 'ALLOW', [condition])]);
+    expect(collectLookups(policy, calls(1n), 1999)).toEqual({
+      conditionSets: [{ conditionSetId: friends, candidates: [{ texts: ['1', '0x1'], ignoreCase: true }] }],
+      aggregationIds: [],
+    });
+  });
+
   test('spells a value as its kind may be written in a set', () => {
     const abi = parseAbi(['function f(int256 delta, bytes proof, string note, bool done)']);
     const cases: readonly [

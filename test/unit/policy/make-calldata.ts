@@ -12,6 +12,7 @@ const abi = parseAbi([
   'function payMany(address[] targets, uint256[][] amounts, Leg[2] legs)',
   'function settle(bool done, int64 delta, bytes proof, Leg leg)',
   'function deposit()',
+  'function withdraw(uint256 amount)',
 ]);
 
 const alice = '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045';
@@ -57,7 +58,12 @@ const sources: Readonly<Record<string, Source>> = {
   },
   'settle done': { functionName: 'settle', args: [true, -5n, '0xdeadbeef', legs[0]] },
   'settle not done': { functionName: 'settle', args: [false, 5n, '0x', legs[1]] },
+  'pay many, twelve, the last to bob': {
+    functionName: 'payMany',
+    args: [[...Array.from({ length: 11 }, () => alice), bob], [], legs],
+  },
   deposit: { functionName: 'deposit' },
+  'withdraw 100': { functionName: 'withdraw', args: [100n] },
   'deposit with a byte more': { functionName: 'deposit', spoil: oneByteMore },
   'transfer 100 with a byte more': { ...transfer(100n), spoil: oneByteMore },
   'transfer 100 cut off': { ...transfer(100n), spoil: cutOff },

@@ -276,7 +276,9 @@ function kindOfType(type: string): Kind {
 function lookAtCalldata({ abi, field }: Condition, data: Uint8Array | undefined): Seen {
   if (data === undefined || data.length < 4) return 'absent';
   const dataHex = toHex(data);
-  const functions = (abi as readonly AbiFunction[]).filter(({ type }) => type === 'function');
+  const functions = (abi as readonly AbiFunction[])
+    .filter(({ type }) => type === 'function')
+    .map((item) => ({ ...item, inputs: item.inputs ?? [] }));
   const called = functions.find((item) => toFunctionSelector(item) === dataHex.slice(0, 10));
   if (called === undefined) return 'absent';
   const unnamed = [{ ...called, inputs: withoutNames(called.inputs as readonly Parameter[]) }];
