@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { getAccountBalance } from '../../src/domain/accounts/account-balance.ts';
+import { createAccount, updateAccount } from '../../src/domain/accounts/change-accounts.ts';
+import { findAccount, listAccounts } from '../../src/domain/accounts/find-account.ts';
+import { createWallet } from '../../src/domain/wallets/create-wallet.ts';
+import type { Chains, EvmChain } from '../../src/services.ts';
+import { resetDatabase } from '../../src/storage/reset-database.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
+import { contextOf, inTransaction, startMs } from './contexts.ts';
+
+describe.each(databaseKinds)('accounts on %s', (kind) => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await openTestDatabase(kind);
+  });
+  afterAll(() => database.close());
+  beforeEach(() => resetDatabase(database));
+
+  const reading = (appId = 'acme') => contextOf(database.orm.em.fork(), appId);
+  const make = (names: readonly string[]) =>
+    inTransaction(database, (context) =>
+      createAccount(context, {
+        display_name: names.join(' '),
+        wallets_configuration: names.map(() => ({ chain_type: 'ethereum' as const })),
+      }),
+    );
+
+  test('an account is read back with its wallets in their order', async () => {
+    const made = await make(['one', 'two', 'three']);
+    const found = await findAccount(reading(), made.row.id);
+    expect(found.row).toEqual(made.row);
+    expect(found.wallets.map(({ id }) => id)).toEqual(made.wallets.map(({ id }) => id));
+    await expect(findAccount(reading('other'), made.row.id)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  test('requests that add wallets at once never bring more than five together', async () => {
+    const { row } = await make(['one', 'two']);
+    const two = {
+      wallets_configuration: [{ chain_type: 'solana' as const }, { chain_type: 'solana' as const }],
+    };
+    const ends = await Promise.allSettled(
+      Array.from({ length: 4 }, () =>
+        inTransaction(database, (context) => updateAccount(context, row.id, two)),
+      ),
+    );
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    const { wallets } = await findAccount(reading(), row.id);
+    expect(wallets.map(({ chain_type }) => chain_type)).toEqual(['ethereum', 'ethereum', 'solana', 'solana']);
+  });
+
+  test('what is refused leaves nothing behind', async () => {
+    const { row } = await make(['one', 'two', 'three', 'four', 'five']);
+    const one = { display_name: 'x', wallets_configuration: [{ chain_type: 'solana' as const }] };
+    await expect(
+      inTransaction(database, (context) => updateAccount(context, row.id, one)),
+    ).rejects.toMatchObject({ code: 'invalid_data' });
+    expect((await findAccount(reading(), row.id)).row).toEqual(row);
+  });
+
+  test('pages and searches are the same on every database', async () => {
+    for (const [index, name] of ['Ärzte', 'Treasury', 'treasury_2'].entries()) {
+      await inTransaction(
+        database,
+        (context) =>
+          createAccount(context, { display_name: name, wallets_configuration: [{ chain_type: 'ethereum' }] }),
+        { nowMs: startMs + index },
+      );
+    }
+    const names = async (options: Parameters<typeof listAccounts>[1]) =>
+      (await listAccounts(reading(), options)).accounts.map(({ row }) => row.display_name);
+    expect(await names({ search: 'TREASURY' })).toEqual(['treasury_2', 'Treasury']);
+    expect(await names({ search: 'y_' })).toEqual(['treasury_2']);
+    expect(await names({ search: 'ä' })).toEqual(['Ärzte']);
+    expect(await names({ search: '\0' })).toEqual([]);
+    const { accounts, nextCursor } = await listAccounts(reading(), { limit: 2 });
+    expect(accounts.map(({ row }) => row.display_name)).toEqual(['treasury_2', 'Treasury']);
+    expect(await names({ cursor: nextCursor ?? undefined })).toEqual(['Ärzte']);
+  });
+
+  test('a chain that cannot be reached gives no sum at all, and no more chains are asked than a few at once', async () => {
+    const { row } = await make(['one']);
+    let [asked, atOnce, most] = [0, 0, 0];
+    const answer = async (tokenAddresses: readonly unknown[]): Promise<bigint[]> => {
+      asked += 1;
+      atOnce += 1;
+      most = Math.max(most, atOnce);
+      await new Promise(setImmediate);
+      atOnce -= 1;
+      return tokenAddresses.map(() => 1n);
+    };
+    const chainsWithout = (lost: string | undefined): Chains => ({
+      find: (caip2) =>
+        ({
+          kind: 'evm',
+          caip2,
+          balances: (_: string, tokens: readonly unknown[]) =>
+            caip2 === lost ? Promise.reject(new Error('connection refused')) : answer(tokens),
+        }) as unknown as EvmChain,
+    });
+    const ask = (lost?: string) =>
+      getAccountBalance({ ...reading(), chains: chainsWithout(lost) }, row.id, { isTestnet: false });
+    expect((await ask()).assets_by_chain).not.toEqual([]);
+    expect(asked).toBeGreaterThan(10);
+    expect(most).toBe(8);
+    await expect(ask('eip155:8453')).rejects.toMatchObject({ code: 'unavailable', status: 503 });
+  });
+
+  test('an archived wallet stays in its account and cannot come into another', async () => {
+    const wallet = await inTransaction(database, (context) =>
+      createWallet(context, { chain_type: 'ethereum' }),
+    );
+    const { row } = await inTransaction(database, (context) =>
+      createAccount(context, { wallet_ids: [wallet.id] }),
+    );
+    await database.orm.em.fork().execute(`update wallets set archived_at_ms = 1 where id = '${wallet.id}'`);
+    expect((await findAccount(reading(), row.id)).wallets.map(({ id }) => id)).toEqual([wallet.id]);
+    await expect(
+      inTransaction(database, (context) => createAccount(context, { wallet_ids: [wallet.id] })),
+    ).rejects.toMatchObject({ code: 'invalid_data' });
+  });
+});
