@@ -2,6 +2,7 @@ import type { BenchCase } from './bench-case.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { growth } from './cases/growth.ts';
 import { https } from './cases/https.ts';
+import { policy } from './cases/policy.ts';
 import { postgres } from './cases/postgres.ts';
 import { processes } from './cases/processes.ts';
 import { routing } from './cases/routing.ts';
@@ -22,6 +23,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   growth,
   users,
   https,
+  policy,
   'event-loop': eventLoop,
   processes,
 };

@@ -3,7 +3,7 @@ import { conditionSources } from './conditions.ts';
 import { ruleMethodsOf } from './methods.ts';
 import { holds, type Operator, operatorsOf, setCandidate } from './operators.ts';
 import { atPointer, PolicyFormatError } from './policy-format-error.ts';
-import type { ConditionInput, ResolvedField } from './source.ts';
+import type { ConditionInput, ConditionSource, ResolvedField } from './source.ts';
 import { type Observation, readAs, requireValue, type ValueKind } from './values.ts';
 
 const MAX_IN_VALUES = 100;
@@ -24,7 +24,8 @@ export interface CompiledCondition {
   readonly kind: ValueKind;
   /** The id when the operator is `in_condition_set`. */
   readonly conditionSetId: string | undefined;
-  observe(unit: ActionUnit, facts: PolicyFacts): Observation;
+  /** The same function for all conditions of a policy on the same field. */
+  readonly observe: (unit: ActionUnit, facts: PolicyFacts) => Observation;
   /** Judges one observed value; undefined when the condition set is gone. */
   judge(observed: string, facts: PolicyFacts): boolean | undefined;
   candidate(observed: string): SetCandidate;
@@ -78,6 +79,18 @@ function requireOperator(condition: ConditionInput, field: ResolvedField): Opera
 
 /** The field that a condition speaks of. Throws PolicyFormatError where a rule for `method` has no such field. */
 export function requireField(condition: ConditionInput, method: string): ResolvedField {
+  const source = requireSource(condition, method);
+  const field = source.resolve(condition);
+  if (field === undefined) {
+    throw new PolicyFormatError(
+      '/field',
+      `\`${condition.field}\` is not a field of \`${condition.field_source}\``,
+    );
+  }
+  return field;
+}
+
+function requireSource(condition: ConditionInput, method: string): ConditionSource {
   const source = Object.hasOwn(conditionSources, condition.field_source)
     ? conditionSources[condition.field_source]
     : undefined;
@@ -89,24 +102,40 @@ export function requireField(condition: ConditionInput, method: string): Resolve
       `\`${condition.field_source}\` does not fit the method \`${method}\``,
     );
   }
-  const field = source.resolve(condition);
-  if (field === undefined) {
-    throw new PolicyFormatError(
-      '/field',
-      `\`${condition.field}\` is not a field of \`${condition.field_source}\``,
-    );
-  }
-  return field;
+  return source;
+}
+
+type Observe = CompiledCondition['observe'];
+
+/** The fields of a policy that are resolved already, by all that they depend on. */
+type KnownFields = Map<string, { readonly field: ResolvedField; readonly observe: Observe }>;
+
+/** Resolves a field once for all conditions on it: they share `observe`, so that what it saw once need not be read again. */
+function resolveOnce(condition: ConditionInput, method: string, known: KnownFields) {
+  const { field_source, field: name, abi, typed_data } = condition;
+  // The method decides whether the source fits at all, so it belongs to what was resolved.
+  const key = JSON.stringify([method, field_source, name, abi, typed_data]);
+  const before = known.get(key);
+  if (before !== undefined) return before;
+  const field = requireField(condition, method);
+  const observe: Observe = (unit, facts) => readAs(field.kind, field.read(unit, facts));
+  const resolved = { field, observe };
+  known.set(key, resolved);
+  return resolved;
 }
 
 /** Gives a condition its meaning, or throws PolicyFormatError naming what has none. `method` is the rule's. */
-export function compileCondition(condition: ConditionInput, method: string): CompiledCondition {
-  const field = requireField(condition, method);
+export function compileCondition(
+  condition: ConditionInput,
+  method: string,
+  known: KnownFields = new Map(),
+): CompiledCondition {
+  const { field, observe } = resolveOnce(condition, method, known);
   const operator = requireOperator(condition, field);
   const base = {
     input: condition,
     kind: field.kind,
-    observe: (unit: ActionUnit, facts: PolicyFacts) => readAs(field.kind, field.read(unit, facts)),
+    observe,
     candidate: (observed: string) => setCandidate(field.kind, observed),
   };
   if (operator === 'in_condition_set') {
@@ -126,7 +155,11 @@ export function compileCondition(condition: ConditionInput, method: string): Com
 }
 
 /** Compiles one rule for a policy of `chainType`. Throws PolicyFormatError with a pointer into the rule. */
-export function compileRule(rule: RuleInput, chainType: string): CompiledRule {
+export function compileRule(
+  rule: RuleInput,
+  chainType: string,
+  known: KnownFields = new Map(),
+): CompiledRule {
   const methods = ruleMethodsOf(chainType);
   if (!methods.includes(rule.method)) {
     throw new PolicyFormatError(
@@ -140,7 +173,7 @@ export function compileRule(rule: RuleInput, chainType: string): CompiledRule {
     method: rule.method,
     action: rule.action,
     conditions: rule.conditions.map((condition, index) =>
-      atPointer(`/conditions/${index}`, () => compileCondition(condition, rule.method)),
+      atPointer(`/conditions/${index}`, () => compileCondition(condition, rule.method, known)),
     ),
   };
 }
@@ -151,10 +184,11 @@ export function compilePolicy(policy: {
   readonly chain_type: string;
   readonly rules: readonly RuleInput[];
 }): CompiledPolicy {
+  const known: KnownFields = new Map();
   return {
     id: policy.id,
     rules: policy.rules.map((rule, index) =>
-      atPointer(`/rules/${index}`, () => compileRule(rule, policy.chain_type)),
+      atPointer(`/rules/${index}`, () => compileRule(rule, policy.chain_type, known)),
     ),
   };
 }

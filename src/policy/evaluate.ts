@@ -58,13 +58,27 @@ function judgeAll(
   return (action === 'ALLOW' ? holdsFor.every(Boolean) : holdsFor.some(Boolean)) ? 'true' : 'false';
 }
 
+type See = (condition: CompiledCondition) => Observation;
+
+/** Reads each field of a unit once, however many conditions ask for it. */
+function seeOnce(unit: ActionUnit, facts: PolicyFacts): See {
+  const seen = new Map<CompiledCondition['observe'], Observation>();
+  return ({ observe }) => {
+    const before = seen.get(observe);
+    if (before !== undefined) return before;
+    const observed = observe(unit, facts);
+    seen.set(observe, observed);
+    return observed;
+  };
+}
+
 function traceCondition(
   condition: CompiledCondition,
-  unit: ActionUnit,
+  see: See,
   action: 'ALLOW' | 'DENY',
   facts: PolicyFacts,
 ): ConditionTrace {
-  const observed = condition.observe(unit, facts);
+  const observed = see(condition);
   const { field_source, field, operator, value } = condition.input;
   const result: Truth =
     observed.state === 'present'
@@ -92,10 +106,9 @@ function outcomeOf(rules: readonly RuleTrace[]): Pick<UnitTrace, 'outcome' | 'de
 }
 
 function traceUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: PolicyFacts): UnitTrace {
+  const see = seeOnce(unit, facts);
   const traces = rules.map((rule): RuleTrace => {
-    const conditions = rule.conditions.map((condition) =>
-      traceCondition(condition, unit, rule.action, facts),
-    );
+    const conditions = rule.conditions.map((condition) => traceCondition(condition, see, rule.action, facts));
     return {
       rule_id: rule.id,
       rule_name: rule.name,

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { CreatePolicyRequest, PolicyRuleRequest, PolicyRuleResponse } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
@@ -19,6 +20,12 @@ export function withId(
   { name, method, action, conditions }: PolicyRuleRequest,
 ): PolicyRuleResponse {
   return { id, name, method, action, conditions };
+}
+
+/** The columns that hold a policy's rules. */
+export function rulesColumns(rules: readonly PolicyRuleResponse[]): { rules: string; rules_digest: string } {
+  const text = JSON.stringify(rules);
+  return { rules: text, rules_digest: hash('sha256', text, 'base64') };
 }
 
 /**
@@ -49,7 +56,7 @@ export async function createPolicy(
       app_id: context.app.id,
       name: policy.name,
       chain_type: policy.chainType,
-      rules: JSON.stringify(policy.rules),
+      ...rulesColumns(policy.rules),
       revision: policy.revision,
       owner_id: policy.ownerId,
       created_at_ms: policy.createdAtMs,

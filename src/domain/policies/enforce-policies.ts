@@ -7,13 +7,14 @@ import { collectLookups, evaluatePolicy, type PolicyDecision } from '../../polic
 import { setCandidateKey } from '../../policy/operators.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { prepareQuery } from '../../storage/prepared-query.ts';
 import type { RunningTotals } from '../aggregations/running-totals.ts';
 
 type EnforceContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
-/** A compiled policy with the text it was compiled from: a changed policy is another text. */
+/** A compiled policy with the digest of its rules: a changed policy has another, in whatever database it lies. */
 interface Kept {
-  readonly rules: string;
+  readonly digest: string;
   readonly policy: CompiledPolicy;
 }
 
@@ -62,22 +63,32 @@ export async function decide(
   return evaluatePolicy(policy, action, facts);
 }
 
-/** A policy of the app, compiled. */
+const selectDigest = prepareQuery<{ appId: string; id: string }, { digest: string }>(
+  (database, { appId, id }) =>
+    database
+      .selectFrom('policies')
+      .select('rules_digest as digest')
+      .where('id', '=', id)
+      .where('app_id', '=', appId),
+);
+
+/** A policy of the app, compiled. Its rules are read only when they are others than those that are kept compiled. */
 export async function loadPolicy({ app, em }: EnforceContext, id: string): Promise<CompiledPolicy> {
+  const { rows } = await selectDigest(em, { appId: app.id, id });
+  const kept = compiled.get(id);
+  if (kept !== undefined && kept.digest === rows[0]?.digest) return kept.policy;
   const row = await em
     .getKysely<Tables>()
     .selectFrom('policies')
-    .select(['chain_type', 'rules'])
+    .select(['chain_type', 'rules', 'rules_digest'])
     .where('id', '=', id)
     .where('app_id', '=', app.id)
     .executeTakeFirst();
   // INVARIANT: a policy that a wallet or signer is under is never deleted.
   assert(row !== undefined, `policy ${id} is named by a wallet and does not exist`);
-  const kept = compiled.get(id);
-  if (kept?.rules === row.rules) return kept.policy;
   const rules = JSON.parse(row.rules) as RuleInput[];
   const policy = compilePolicy({ id, chain_type: row.chain_type, rules });
-  compiled.set(id, { rules: row.rules, policy });
+  compiled.set(id, { digest: row.rules_digest, policy });
   return policy;
 }
 
@@ -111,9 +122,11 @@ async function valuesHeld(
   column: 'value' | 'value_lower',
   candidates: readonly SetCandidate[],
 ): Promise<ReadonlySet<string>> {
-  const texts = candidates.flatMap((candidate) =>
+  const asked = candidates.flatMap((candidate) =>
     candidate.ignoreCase === (column === 'value_lower') ? candidate.texts : [],
   );
+  // No set holds such a text, and PostgreSQL cannot even be asked for one.
+  const texts = asked.filter((text) => text.isWellFormed() && !text.includes('\0'));
   const held = new Set<string>();
   for (let at = 0; at < texts.length; at += MAX_ASKED) {
     const rows = await database

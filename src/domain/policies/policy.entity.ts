@@ -11,7 +11,9 @@ export const PolicyEntity = defineEntity({
     chainType: p.text(),
     /** JSON array of rules as answered, in order. */
     rules: p.text().default('[]'),
-    /** Grows with each change of the rules; a compiled policy is kept under id and revision. */
+    /** SHA-256 of the rules in base64: a compiled policy is kept for as long as it stays the same. */
+    rulesDigest: p.text(),
+    /** Grows with each change of the rules. */
     revision: p.integer().default(0),
     /** The key quorum that owns the policy. */
     ownerId: p.text().nullable(),

@@ -6,7 +6,7 @@ import type { Tables } from '../../storage/entities.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { announceChange } from '../resource-changes/announce-change.ts';
 import { checkRules } from './check-rules.ts';
-import { withIds } from './create-policy.ts';
+import { rulesColumns, withIds } from './create-policy.ts';
 import { findPolicyForUpdate, type StoredPolicy } from './find-policy.ts';
 
 /**
@@ -49,7 +49,7 @@ export async function storePolicy(
     .set({
       name: after.name,
       owner_id: after.ownerId,
-      rules: JSON.stringify(after.rules),
+      ...rulesColumns(after.rules),
       revision: after.revision,
     })
     .where('id', '=', after.id)

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import * as AbiFunction from 'ox/AbiFunction';
 import * as AbiItem from 'ox/AbiItem';
 import * as Hex from 'ox/Hex';
@@ -21,6 +22,8 @@ interface NamedFunction {
   readonly name: string;
   readonly selector: Hex.Hex;
   readonly item: AbiFunction.AbiFunction;
+  /** Without the parameters' names: arguments are arrays, so that a name used twice, or by none, hides nothing. */
+  readonly unnamed: AbiFunction.AbiFunction;
   readonly inputs: readonly AbiParameter[];
 }
 
@@ -47,7 +50,22 @@ function readFunction(
   assertEncodable(inputs);
   const parts = { type: 'function', name, inputs, outputs: [], stateMutability: 'nonpayable' };
   const item = AbiFunction.from(parts as unknown as AbiFunction.AbiFunction);
-  return { name, selector: requireOwnSelector(before, item), item, inputs };
+  const unnamed = AbiFunction.from(stripNames(item) as AbiFunction.AbiFunction);
+  return { name, selector: requireOwnSelector(before, item), item, unnamed, inputs };
+}
+
+/** As many ABIs as are kept read. The conditions of a policy mostly repeat one. */
+const MAX_KEPT_ABIS = 1000;
+const keptFunctions = new LRUCache<string, readonly NamedFunction[]>({ max: MAX_KEPT_ABIS });
+
+/** The functions of an ABI; the same array for the same text, so that what one condition decodes serves the others. */
+function functionsOf(abi: readonly unknown[]): readonly NamedFunction[] {
+  const text = JSON.stringify(abi);
+  const kept = keptFunctions.get(text);
+  if (kept !== undefined) return kept;
+  const functions = readFunctions(abi);
+  keptFunctions.set(text, functions);
+  return functions;
 }
 
 function readFunctions(abi: readonly unknown[]): readonly NamedFunction[] {
@@ -139,6 +157,24 @@ function kindOf(type: string): ValueKind {
   return type.startsWith('bytes') ? 'hex' : 'text';
 }
 
+/** What was decoded from calldata, by the ABI it was read with. INVARIANT: the bytes of a unit never change. */
+const decodedData = new WeakMap<Uint8Array, Map<readonly NamedFunction[], Decoded>>();
+
+/** Decodes calldata once for all conditions that read it with the same ABI. */
+function decodeOnce(functions: readonly NamedFunction[], dataBytes: Uint8Array): Decoded {
+  let byAbi = decodedData.get(dataBytes);
+  if (byAbi === undefined) {
+    byAbi = new Map();
+    decodedData.set(dataBytes, byAbi);
+  }
+  let decoded = byAbi.get(functions);
+  if (decoded === undefined) {
+    decoded = decodeCalldata(functions, dataBytes);
+    byAbi.set(functions, decoded);
+  }
+  return decoded;
+}
+
 /** Decodes and re-encodes: bytes after the arguments, or any other second spelling of them, are not accepted. */
 function decodeCalldata(functions: readonly NamedFunction[], dataBytes: Uint8Array): Decoded {
   if (dataBytes.length < SELECTOR_BYTES) return absent('calldata shorter than a selector');
@@ -150,10 +186,8 @@ function decodeCalldata(functions: readonly NamedFunction[], dataBytes: Uint8Arr
     return dataBytes.length === SELECTOR_BYTES ? { fn, args: [] } : unreadable('bytes after the calldata');
   }
   try {
-    // Arrays instead of objects: a name used twice, or by no parameter, must not hide an argument.
-    const unnamed = AbiFunction.from(stripNames(fn.item) as AbiFunction.AbiFunction);
-    const args = AbiFunction.decodeData(unnamed, dataHex as Hex.Hex) as readonly unknown[];
-    const again = AbiFunction.encodeData(unnamed, args as never);
+    const args = AbiFunction.decodeData(fn.unnamed, dataHex as Hex.Hex) as readonly unknown[];
+    const again = AbiFunction.encodeData(fn.unnamed, args as never);
     return again === dataHex ? { fn, args } : unreadable('calldata is not in its canonical encoding');
   } catch {
     return unreadable(`calldata does not decode as ${fn.name}`);
@@ -185,13 +219,13 @@ function walk(value: unknown, steps: readonly (number | 'each')[]): readonly unk
 export function resolveCalldataField(
   condition: ConditionInput,
 ): { kind: ValueKind; read(dataBytes: Uint8Array): Observation } | undefined {
-  const functions = readFunctions(condition.abi ?? []);
+  const functions = functionsOf(condition.abi ?? []);
   const { field } = condition;
   if (field === 'function_name' || functions.some(({ name }) => name === field)) {
     return {
       kind: 'text',
       read: (dataBytes) => {
-        const decoded = decodeCalldata(functions, dataBytes);
+        const decoded = decodeOnce(functions, dataBytes);
         return 'fn' in decoded ? present(decoded.fn.name) : decoded;
       },
     };
@@ -213,7 +247,7 @@ export function resolveCalldataField(
   return {
     kind,
     read: (dataBytes) => {
-      const decoded = decodeCalldata(functions, dataBytes);
+      const decoded = decodeOnce(functions, dataBytes);
       if (!('fn' in decoded)) return decoded;
       const leaf = leaves.get(decoded.fn.selector);
       if (leaf === undefined) return absent(`the call is to ${decoded.fn.name}`);

@@ -86,7 +86,7 @@ create index "outbox_events_by_app" on "outbox_events" ("app_id", "sequence");
 create index "outbox_events_by_resource" on "outbox_events" ("resource_id", "sequence");
 alter table "outbox_events" add constraint "outbox_events_id" unique ("id");
 
-create table "policies" ("id" text not null, "app_id" text not null, "name" text not null, "chain_type" text not null, "rules" text not null default '[]', "revision" int not null default 0, "owner_id" text null, "created_at_ms" bigint not null, primary key ("id"));
+create table "policies" ("id" text not null, "app_id" text not null, "name" text not null, "chain_type" text not null, "rules" text not null default '[]', "rules_digest" text not null, "revision" int not null default 0, "owner_id" text null, "created_at_ms" bigint not null, primary key ("id"));
 create index "policies_by_owner" on "policies" ("owner_id") where owner_id is not null;
 
 create table "users" ("id" text not null, "app_id" text not null, "custom_metadata" text null, "has_accepted_terms" int not null default 0, "is_guest" int not null default 0, "mfa_methods" text not null default '[]', "frozen_at_ms" bigint null, "created_at_ms" bigint not null, primary key ("id"));

@@ -1,0 +1,55 @@
+import { parseArgs } from 'node:util';
+import { decodeRpcAction } from '../../src/domain/wallets/decode-action.ts';
+import { compilePolicy, type RuleInput } from '../../src/policy/compile.ts';
+import { collectLookups, evaluatePolicy } from '../../src/policy/evaluate.ts';
+import { largePolicy, transaction } from '../requests-judged.ts';
+
+// What a policy of twenty rules and ten conditions costs without a server around it.
+
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '3' } } });
+const rules = largePolicy.rules.map((rule, index) => ({
+  ...rule,
+  id: `rule${index}`,
+})) as unknown as RuleInput[];
+const text = JSON.stringify(rules);
+const nowMs = Date.UTC(2026, 0, 1);
+const facts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
+const request = { method: 'eth_signTransaction', params: { transaction } };
+const policy = compilePolicy({ id: 'bench', chain_type: 'ethereum', rules });
+const action = () => decodeRpcAction(request as never);
+const decoded = await action();
+
+/** Bytes of its own, so that nothing of it has been decoded yet. */
+function freshAction(): typeof decoded {
+  const units = decoded.units.map((unit) =>
+    unit.ethereumCall === undefined
+      ? unit
+      : { ...unit, ethereumCall: { ...unit.ethereumCall, data: unit.ethereumCall.data.slice() } },
+  );
+  return { ...decoded, units };
+}
+
+const measures: Record<string, { count: number; run: () => unknown }> = {
+  'decode the transaction': { count: 5000, run: action },
+  'look for what to read first': { count: 5000, run: () => collectLookups(policy, freshAction(), nowMs) },
+  'evaluate, with the whole trace': { count: 2000, run: () => evaluatePolicy(policy, freshAction(), facts) },
+  'parse the rules': { count: 500, run: () => JSON.parse(text) },
+  'compile the rules': {
+    count: 100,
+    run: () => compilePolicy({ id: 'bench', chain_type: 'ethereum', rules }),
+  },
+};
+
+if (!evaluatePolicy(policy, decoded, facts).allowed) throw new Error('the policy must allow the transaction');
+const best: Record<string, number> = {};
+for (let round = 0; round <= Number(values.rounds); round += 1) {
+  for (const [name, { count, run }] of Object.entries(measures)) {
+    const before = process.cpuUsage();
+    for (let done = 0; done < count; done += 1) await run();
+    const { user, system } = process.cpuUsage(before);
+    // The first round only warms up.
+    if (round > 0) best[name] = Math.min(best[name] ?? Number.POSITIVE_INFINITY, (user + system) / count);
+  }
+}
+process.send?.({ microseconds: best, ruleBytes: Buffer.byteLength(text) });
+process.disconnect?.();
