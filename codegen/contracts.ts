@@ -22,6 +22,8 @@ export interface Contract {
   readonly commonErrors: {
     readonly always: readonly string[];
     readonly withCredentials: readonly string[];
+    /** Where there are path or query parameters. */
+    readonly withParameters: readonly string[];
     readonly withBody: readonly string[];
   };
   /** Whether `errors.ts` and `brand.ts` are emitted beside the rest. */
@@ -71,6 +73,7 @@ export const contracts: readonly Contract[] = [
         // A deadline is read wherever it is sent.
         'request_expired',
       ],
+      withParameters: ['invalid_data'],
       withBody: ['invalid_data', 'unsupported_media_type', 'payload_too_large'],
     },
     emitsCatalogue: true,
@@ -92,7 +95,7 @@ export const contracts: readonly Contract[] = [
     },
     servers,
     security: [],
-    commonErrors: { always: [], withCredentials: [], withBody: [] },
+    commonErrors: { always: [], withCredentials: [], withParameters: [], withBody: [] },
     emitsCatalogue: false,
   },
 ];

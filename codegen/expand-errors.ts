@@ -4,17 +4,27 @@ import type { Contract } from './contracts.ts';
 import {
   type CatalogueEntry,
   ContractError,
+  type Document,
   type OperationObject,
   operationObjects,
   type Response,
+  resolveParameter,
 } from './document.ts';
 
 /** The codes that one operation can give: its own and those of its kind, without repetition, in a fixed order. */
-function codesOf(operation: OperationObject, contract: Contract, open: boolean): string[] {
+function codesOf(
+  { document, operation }: { document: Document; operation: OperationObject },
+  contract: Contract,
+  open: boolean,
+): string[] {
   const common = contract.commonErrors;
+  const hasParameters = (operation.parameters ?? [])
+    .map((parameter) => resolveParameter(document, parameter))
+    .some((parameter) => parameter.in === 'path' || parameter.in === 'query');
   return [
     ...new Set([
       ...(open ? [] : common.withCredentials),
+      ...(hasParameters ? common.withParameters : []),
       ...(operation.requestBody === undefined ? [] : common.withBody),
       ...(operation['x-errors'] ?? []),
       ...common.always,
@@ -47,7 +57,7 @@ export function expandErrors({ document, catalogue }: Bundle, contract: Contract
     if (kind === 'webhook') continue;
     const open = (operation.security ?? document.security).length === 0;
     const byStatus = new Map<number, [string, CatalogueEntry][]>();
-    for (const code of codesOf(operation, contract, open)) {
+    for (const code of codesOf({ document, operation }, contract, open)) {
       const entry = catalogue[code];
       if (entry === undefined) {
         problems.push(`${pointer}: the catalogue has no code \`${code}\``);

@@ -9,6 +9,7 @@ import type { Answer } from './exchange.ts';
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';
 import type { RateLimitOptions } from './rate-limit.ts';
 import { createReferencePages, type FindPage, type Page } from './reference-pages.ts';
+import { refuseNul } from './refuse-nul.ts';
 import { createTransportGuard } from './transport-guards.ts';
 
 /** Requests under a path that another pipeline answers. */
@@ -19,7 +20,7 @@ export interface Mount {
 }
 
 export interface AppOptions
-  extends Omit<PipelineOptions, 'operations' | 'validators' | 'brand' | 'countRequest'> {
+  extends Omit<PipelineOptions, 'operations' | 'validators' | 'brand' | 'countRequest' | 'checkInput'> {
   /** The clients' own word for `service`. */
   readonly prefix: string;
   readonly rateLimit?: RateLimitOptions | undefined;
@@ -35,6 +36,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
     ...options,
     operations: Object.values(operations),
     validators: requestValidators,
+    checkInput: refuseNul,
     brand,
     countRequest: await rateLimitOf(options.rateLimit),
   });

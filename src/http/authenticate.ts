@@ -124,11 +124,13 @@ function requireAppId(exchange: Exchange): string {
   return appId;
 }
 
-/** RFC 7617: `Basic` and base64 of `id:secret`; the id holds no colon. */
+/** RFC 7617: `Basic` and base64 of `id:secret`; the id holds no colon, and neither may hold control characters. */
 function parseBasic(header: string): { appId: string; secret: string } | undefined {
   const encoded = /^basic +([A-Za-z0-9+/_-]+={0,2}) *$/i.exec(header)?.[1];
   if (encoded === undefined) return undefined;
   const text = Buffer.from(encoded, 'base64').toString('utf8');
+  // U+0000 could not even be looked up.
+  if (text.includes('\0')) return undefined;
   const colon = text.indexOf(':');
   return colon === -1 ? undefined : { appId: text.slice(0, colon), secret: text.slice(colon + 1) };
 }

@@ -28,6 +28,8 @@ export interface ContractOptions {
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly run: RunOperation;
+  /** Throws what is refused of a request that keeps the contract. */
+  readonly checkInput?: ((exchange: Exchange) => void) | undefined;
   /** Puts parameters and bodies of a client of another brand into the contract's words. */
   readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
 }
@@ -87,7 +89,11 @@ export async function createContract(options: ContractOptions): Promise<Contract
       throw new ApiError('not_implemented', `The operation ${operationOf(exchange).id} is not built yet.`);
     },
   });
-  for (const { id } of operations) api.register(id, (_context: Context, exchange: Exchange) => run(exchange));
+  const runChecked = (_context: Context, exchange: Exchange): Promise<Answer> => {
+    options.checkInput?.(exchange);
+    return run(exchange);
+  };
+  for (const { id } of operations) api.register(id, runChecked);
   api.registerSecurityHandler(
     CREDENTIALS,
     (_context: Context, exchange: Exchange) => exchange.app !== undefined,

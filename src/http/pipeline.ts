@@ -22,6 +22,8 @@ export interface PipelineOptions {
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly run: RunOperation;
+  /** Throws what is refused of a request that keeps the contract. */
+  readonly checkInput?: ((exchange: Exchange) => void) | undefined;
   readonly transport: TransportRules;
   readonly authenticate: Authenticate;
   readonly countRequest?: CountRequest | undefined;
@@ -51,6 +53,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     operations: options.operations,
     validators: options.validators,
     brand,
+    checkInput: options.checkInput,
     run: (exchange) => {
       exchange.proof = readProof(exchange, guard.scheme(exchange.request), proofOptions);
       return options.run(exchange);

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -5,6 +6,9 @@ import { freshPostgres } from '../../support/databases.ts';
 import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 
 const sign = (message: string) => ({ method: 'personal_sign', params: { message, encoding: 'utf-8' } });
+const recipient = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  .publicKey.export({ format: 'der', type: 'spki' })
+  .toString('base64');
 const noHelp = {
   chain_type: 'ethereum',
   rules: [
@@ -138,6 +142,25 @@ test('the production server answers on its admin port, to programs of its machin
     body: { error: 'RPC request denied due to policy violation.', code: 'policy_violation' },
   });
   expect(denial.body).not.toHaveProperty('data');
+
+  // What PostgreSQL's texts cannot hold is refused before it gets there.
+  for (const [path, body] of [
+    ['/v1/wallets/x%00/rpc', sign('hello')],
+    ['/v1/key_quorums', { public_keys: [recipient], display_name: 'a\0b' }],
+    [rpc, sign('hel\0lo')],
+  ] as const) {
+    const nul = await call(path, body);
+    expect({ path, status: nul.status, body: nul.body }).toMatchObject({
+      path,
+      status: 400,
+      body: { code: 'invalid_data', error: expect.stringContaining('U+0000') },
+    });
+  }
+  const credentials = `Basic ${Buffer.from(`${app.id}\0:x`).toString('base64')}`;
+  const asNobody = await fetch(`${ready.url.replace('https:', 'http:')}/v1/wallets`, {
+    headers: { authorization: credentials, 'service-app-id': app.id, 'x-forwarded-proto': 'https' },
+  });
+  expect(asNobody.status).toBe(401);
 
   const desk = async (path: string, body?: object, headers: Record<string, string> = {}) => {
     const answer = await fetch(`${ready.admin}/policies/${path}`, {

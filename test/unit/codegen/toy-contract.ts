@@ -20,6 +20,7 @@ export const toyContract: Contract = {
   commonErrors: {
     always: [],
     withCredentials: ['missing_or_invalid_service_app_id'],
+    withParameters: [],
     withBody: ['invalid_data'],
   },
   emitsCatalogue: true,
