@@ -337,6 +337,11 @@ export interface Agreement {
   readonly userIds: readonly string[];
 }
 
+export interface AfterCommitOptions {
+  /** The request is done without it, and it refuses nothing: something is noted, nothing goes out. */
+  readonly isNote?: boolean;
+}
+
 /** Everything an operation may touch: the ports, the app, one unit of work, one instant, one proof. */
 export interface OperationContext extends Services {
   readonly app: AuthenticatedApp;
@@ -351,7 +356,7 @@ export interface OperationContext extends Services {
    * such as a broadcast. The work uses units of its own. An ApiError that it throws becomes the answer, the kept one
    * of an idempotency key included; what was committed stays.
    */
-  afterCommit(work: () => Promise<void>): void;
+  afterCommit(work: () => Promise<void>, options?: AfterCommitOptions): void;
   /** Runs work in a transaction of its own, for what happens after the commit. */
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }

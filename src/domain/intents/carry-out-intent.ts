@@ -57,6 +57,9 @@ async function attempt(
   { intent, proposal, input, agreement }: AgreedIntent,
   later: Work[],
 ): Promise<Outcome> {
+  const notes: Work[] = [];
+  const afterCommit: OperationContext['afterCommit'] = (work, { isNote = false } = {}) =>
+    void (isNote ? notes : later).push(work);
   const proof = {
     ...context.proof,
     signatures: [],
@@ -67,16 +70,17 @@ async function attempt(
   try {
     // A savepoint: a refusal undoes what the verb has done, and nothing else.
     const body = await context.em.transactional((em) =>
-      proposal.run(
-        { ...context, em: em as SqlEntityManager, proof, afterCommit: (work) => void later.push(work) },
-        input,
-      ),
+      proposal.run({ ...context, em: em as SqlEntityManager, proof, afterCommit }, input),
     );
+    for (const note of notes) context.afterCommit(note, { isNote: true });
     const { successStatus } = operations[intent.operation_id as OperationId];
     return { status_code: successStatus, response_body: body };
   } catch (error) {
     later.length = 0;
-    return refusalOf(error);
+    const refusal = refusalOf(error);
+    // What a refusal leaves although its work is undone, such as the trace of a denial.
+    await (error as ApiError).afterwards?.(context.em);
+    return refusal;
   }
 }
 
@@ -104,6 +108,8 @@ async function goOut(
     for (const work of later) await work();
   } catch (error) {
     outcome = refusalOf(error);
+    const { afterwards } = error as ApiError;
+    if (afterwards !== undefined) await context.inUnit(afterwards);
   }
   await context.inUnit((em) => settleIntent({ ...context, em }, intent, { ...result, ...outcome }));
 }

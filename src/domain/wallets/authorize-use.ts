@@ -53,7 +53,7 @@ export async function authorizeUse(
   return {
     async record() {
       await totals.record();
-      context.afterCommit(async () => context.uses.add(use));
+      context.afterCommit(async () => context.uses.add(use), { isNote: true });
     },
   };
 }
