@@ -503,7 +503,7 @@ export type AuthorizationKey = {
 export type AuthorizeIntentRequest = {
   /** The ECDSA P-256 signature over the canonical payload of the proposed request, DER in base64. */
   signature: string;
-  /** When it was signed: Unix time in milliseconds. A user's key must have been good then; more than five minutes in the future is refused. */
+  /** When it was signed: Unix time in milliseconds. A user's key must have been good then and be good still; more than five minutes in the future is refused. */
   timestamp: number;
 };
 

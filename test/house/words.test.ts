@@ -46,3 +46,13 @@ test('comments carry no marks but the agreed ones', () => {
   );
   expect(marks).toEqual([]);
 });
+
+test('an intent’s status is written where its transitions are, and where a change dismisses it', () => {
+  const writers = files
+    .filter(({ code }) => /updateTable\('intents'\)\s*\.set\(\{[^}]*\bstatus:/.test(code))
+    .map(({ path }) => path);
+  expect(writers).toEqual([
+    'src/domain/intents/intent-state.ts',
+    'src/domain/resource-changes/announce-change.ts',
+  ]);
+});

@@ -409,6 +409,14 @@ describe('a signing', () => {
         response_body: { code: 'policy_violation' },
       },
     });
+    // The trace of the denial is kept although the signing was undone.
+    const uses = await sandbox.database.orm.em
+      .fork()
+      .execute<{ decision: string }[]>(
+        "select decision from wallet_uses where wallet_id = ? and decision = 'denied'",
+        [wallet.id],
+      );
+    expect(uses).toHaveLength(1);
     const later = await world.proposeMessage(wallet.id, 'a present');
     await authorize(sandbox, later, alice);
     await call(
