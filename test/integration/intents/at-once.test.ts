@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
-import type { OperationId } from '../../src/generated/operations.ts';
-import type { IntentResponse, Policy, Wallet } from '../../src/generated/schemas.ts';
-import { messagePolicy } from '../contract/policies/rules.ts';
-import { databaseKinds } from '../support/databases.ts';
-import { signIntent } from '../support/intents.ts';
-import { openOperations, type RunInput, type TestOperations } from '../support/run-operations.ts';
+import { aliceKey, bobKey, carolKey } from '../../../mocks/authorization-keys.ts';
+import type { OperationId } from '../../../src/generated/operations.ts';
+import type { IntentResponse, Policy, Wallet } from '../../../src/generated/schemas.ts';
+import { messagePolicy } from '../../contract/policies/rules.ts';
+import { databaseKinds } from '../../support/databases.ts';
+import { signIntent } from '../../support/intents.ts';
+import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';
 
 const [alice, bob, carol] = [aliceKey.privateKey, bobKey.privateKey, carolKey.privateKey];
 const rounds = process.env.TEST_LONG === undefined ? 12 : 300;

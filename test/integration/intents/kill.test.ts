@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { aliceKey } from '../../mocks/authorization-keys.ts';
-import type { IntentResponse, KeyQuorum, Policy } from '../../src/generated/schemas.ts';
-import { messagePolicy, messageRule } from '../contract/policies/rules.ts';
-import { signIntent } from '../support/intents.ts';
-import { type ServingCustos, serveCustos, temporaryFolder } from '../support/run-custos.ts';
+import { aliceKey } from '../../../mocks/authorization-keys.ts';
+import type { IntentResponse, KeyQuorum, Policy } from '../../../src/generated/schemas.ts';
+import { messagePolicy, messageRule } from '../../contract/policies/rules.ts';
+import { signIntent } from '../../support/intents.ts';
+import { type ServingCustos, serveCustos, temporaryFolder } from '../../support/run-custos.ts';
 
 // The process is killed while intents are carried out, again and again, on the same folder.
 const kills = process.env.TEST_LONG === undefined ? 4 : 50;
