@@ -217,3 +217,30 @@ function readText(faults: Faults, name: string, path: string): string | undefine
 function readPublicKey(pem: string): KeyObject {
   return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem);
 }
+
+/** The nodes of one chain, the preferred one first. */
+export interface RpcEndpoints {
+  readonly caip2: string;
+  readonly urls: readonly string[];
+}
+
+/** Entries such as `eip155:1=https://a.example,https://b.example`. URLs may hold keys and are never repeated. */
+export function rpcEndpoints(faults: Faults, name: string, entries: readonly string[]): RpcEndpoints[] {
+  const chains = new Set<string>();
+  return entries.map((entry) => {
+    const [caip2 = '', list = ''] = entry.split(/=(.*)/s);
+    const urls = items(list);
+    if (!/^(eip155:[1-9]\d{0,15}|solana:[-_a-zA-Z0-9]{1,32})$/.test(caip2)) {
+      faults.push(
+        `${name} must begin with the CAIP-2 id of an EVM or Solana chain, e.g. \`eip155:1=https://…\``,
+      );
+    } else if (chains.has(caip2)) {
+      faults.push(`${name} names \`${caip2}\` twice; give several endpoints as \`${caip2}=<url>,<url>\``);
+    }
+    chains.add(caip2);
+    const areUrls = urls.every((url) => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol));
+    if (urls.length === 0 || !areUrls)
+      faults.push(`${name} of \`${caip2}\` must list http(s) URLs after \`=\``);
+    return { caip2, urls };
+  });
+}

@@ -44,6 +44,8 @@ export interface SandboxConfig extends ListenConfig {
   plainHttp: boolean;
   /** How long simulated chains take to confirm a transaction; undefined: until their next block. */
   confirmAfterMs: number | undefined;
+  /** The chains that are asked of real nodes; all others are simulated. */
+  rpc: readonly check.RpcEndpoints[];
   readyFile: string | undefined;
   quiet: boolean;
   json: boolean;
@@ -62,6 +64,7 @@ export interface SandboxFlags {
   jwtKey?: string;
   plainHttp?: boolean;
   confirmAfter?: string;
+  rpc?: string[];
   readyFile?: string;
   quiet?: boolean;
   json?: boolean;
@@ -82,6 +85,8 @@ export interface ServeConfig extends ListenConfig {
   /** Users that an app may make a minute; 0 is no limit of its own. */
   usersPerMinute: number;
   masterKeys: check.MasterKeySettings;
+  /** The chains that can be asked; there are no others. */
+  rpc: readonly check.RpcEndpoints[];
   responseCheck: ResponseCheck;
 }
 
@@ -118,6 +123,7 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
       flags.confirmAfter === undefined
         ? undefined
         : check.count(faults, '--confirm-after', flags.confirmAfter, { least: 0, most: 86_400_000 }),
+    rpc: check.rpcEndpoints(faults, '--rpc', flags.rpc ?? []),
     readyFile: flags.readyFile === undefined ? undefined : resolve(flags.readyFile),
     quiet: flags.quiet ?? false,
     json: flags.json ?? false,
@@ -153,6 +159,7 @@ const serveNames = [
   'CUSTOS_RATE_LIMIT',
   'CUSTOS_USERS_PER_MINUTE',
   'CUSTOS_RESPONSE_CHECK',
+  'CUSTOS_RPC',
   'CUSTOS_LOG_LEVEL',
   'CUSTOS_SEED',
 ];
@@ -163,7 +170,7 @@ const serveNames = [
  * Throws ConfigError that names everything missing and everything wrong at once.
  */
 export function readServeConfig(
-  flags: { seed?: string } = {},
+  flags: { seed?: string; rpc?: string[] } = {},
   env: Environment = process.env,
 ): Readonly<ServeConfig> {
   const faults: string[] = [];
@@ -200,6 +207,11 @@ export function readServeConfig(
     tls: check.tls(faults, env, trustedProxies.length > 0),
     trustedProxies,
     masterKeys: check.masterKeys(faults, env),
+    // The option and the environment together.
+    rpc: check.rpcEndpoints(faults, 'CUSTOS_RPC', [
+      ...(env.CUSTOS_RPC ?? '').split(/\s+/).filter((entry) => entry !== ''),
+      ...(flags.rpc ?? []),
+    ]),
     responseCheck: check.oneOf(faults, 'CUSTOS_RESPONSE_CHECK', env.CUSTOS_RESPONSE_CHECK ?? 'sampled', [
       'off',
       'sampled',

@@ -39,6 +39,7 @@ function text(flags: string, description: string): Option {
   return new Option(flags, description);
 }
 
-function collect(value: string, values: string[] = []): string[] {
+/** Gathers the values of an option that may be given several times. */
+export function collect(value: string, values: string[] = []): string[] {
   return [...values, value];
 }

@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import { readServeConfig } from '../config.ts';
+import { collect } from './listen-options.ts';
 
 const settings = `
 Settings (environment):
@@ -23,6 +24,8 @@ Settings (environment):
   CUSTOS_RATE_LIMIT        requests per second and burst for each app; 0 is no limit        100/200
   CUSTOS_USERS_PER_MINUTE  users that each app may make a minute; 0 is no limit of its own  240
   CUSTOS_RESPONSE_CHECK    check answers against the document: off, sampled, always         sampled
+  CUSTOS_RPC               nodes of EVM and Solana chains, separated by spaces:
+                           eip155:1=https://a.example,https://b.example                     no chain
   CUSTOS_PREFIX            the clients' own word for service                                service
   CUSTOS_LOG_LEVEL         debug, info, warn, error, silent                                 info
 
@@ -35,8 +38,9 @@ export function serveCommand(): Command {
   return new Command('serve')
     .description('run the production server on PostgreSQL, configured by the environment')
     .addOption(new Option('--seed <text>').hideHelp())
+    .option('--rpc <caip2=url[,url]>', 'as CUSTOS_RPC, for one chain; repeatable', collect)
     .addHelpText('after', settings)
-    .action(async (flags: { seed?: string }) => {
+    .action(async (flags: { seed?: string; rpc?: string[] }) => {
       const config = readServeConfig(flags);
       const [{ startProduction }, { stopOnSignal }] = await Promise.all([
         import('../compose/production.ts'),

@@ -1,17 +1,26 @@
+import { connectChains } from '../adapters/chain-rpc/connect.ts';
 import { openSimulatedChains, type SimulatedChains } from '../adapters/chain-simulated/simulated-chains.ts';
 import { chainsOf } from '../adapters/sandbox-folder.ts';
 import type { SandboxConfig } from '../config.ts';
 import { assetsOf } from '../domain/chains/known-assets.ts';
 import { knownChains } from '../domain/chains/known-chains.ts';
-import type { Clock } from '../services.ts';
+import type { Chains, Clock, Log } from '../services.ts';
 
-/** The simulated chains of a sandbox, in its folder where it has one. */
-export function simulatedChains(
-  { dataFolder, confirmAfterMs }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs'>,
-  clock: Clock,
-): SimulatedChains {
+/** A sandbox's chains: real nodes for those that are configured, all others simulated, in the folder where there is one. */
+export function sandboxChains(
+  { dataFolder, confirmAfterMs, rpc }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc'>,
+  { clock, log }: { clock: Clock; log: Log },
+): { readonly chains: Chains /** Without those that are real. */; readonly simulated: SimulatedChains } {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
-  return openSimulatedChains({ file, clock, confirmAfterMs, knownTokens: namedTokens });
+  const simulated = openSimulatedChains({ file, clock, confirmAfterMs, knownTokens: namedTokens });
+  const real = connectChains(rpc, log);
+  return {
+    chains: { find: (caip2) => real.find(caip2) ?? simulated.find(caip2) },
+    simulated: {
+      ...simulated,
+      has: (caip2) => real.find(caip2) === undefined && simulated.has(caip2),
+    },
+  };
 }
 
 /** The tokens that have a name in the contract are there from the start, with their decimals. */

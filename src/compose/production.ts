@@ -1,4 +1,5 @@
-import { noChains, noPrices } from '../adapters/chains-none.ts';
+import { connectChains } from '../adapters/chain-rpc/connect.ts';
+import { noPrices } from '../adapters/chains-none.ts';
 import { systemClock } from '../adapters/clock.ts';
 import { noCustodians } from '../adapters/custodians-none.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
@@ -61,7 +62,7 @@ export async function startProduction(
     ids,
     vault,
     jwks,
-    chains: noChains,
+    chains: connectChains(config.rpc, log),
     prices: noPrices,
     custodians: noCustodians,
     log,

@@ -31,7 +31,7 @@ import { startJobs } from '../jobs/runner.ts';
 import type { Log, Services } from '../services.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { resetDatabase } from '../storage/reset-database.ts';
-import { simulatedChains } from './chains.ts';
+import { sandboxChains } from './chains.ts';
 import { controlPlane } from './control-plane.ts';
 import { openEventLog } from './event-log.ts';
 import { makeJobs } from './jobs.ts';
@@ -146,7 +146,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
 function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
   const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
   const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
-  const chains = simulatedChains(config, clock);
+  const { chains, simulated } = sandboxChains(config, { clock, log });
   const ports: Omit<Services, 'uses'> = {
     clock,
     // The seed gives ids, keys and secrets. What no answer shows, such as seals, is random in any case.
@@ -165,7 +165,7 @@ function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
   return {
     ports,
     clock,
-    chains,
+    chains: simulated,
     // Ids are drawn many at a time: those left over belong to what was before.
     restart: () => {
       restart();

@@ -1,6 +1,7 @@
 import type { BroadcastOutcome, BroadcastRefusal } from '../../services.ts';
 import { SigningInputError } from '../../signing/signing-errors.ts';
-import { ChainUnavailableError, type Sentinel } from './sentinels.ts';
+import { ChainUnavailableError } from '../chain-unavailable-error.ts';
+import type { Sentinel } from './sentinels.ts';
 
 export type Refusal = BroadcastOutcome & { readonly isAccepted: false };
 

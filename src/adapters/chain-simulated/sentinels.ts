@@ -13,11 +13,3 @@ const sentinels: Readonly<Record<string, Sentinel>> = {
 export function sentinelOf(accounts: readonly string[]): Sentinel | undefined {
   return accounts.map((hex) => sentinels[hex.slice(-8)]).find((found) => found !== undefined);
 }
-
-/** A node that cannot be reached, or one that answers nonsense. Nothing is known of what was sent. */
-export class ChainUnavailableError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'ChainUnavailableError';
-  }
-}

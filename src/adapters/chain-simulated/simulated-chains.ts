@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AnyChain, Chains, EvmChain, PlainChain, SolanaChain, TronChain } from '../../services.ts';
+import { forwarded } from '../forwarded.ts';
 import { NATIVE } from './ledger.ts';
 import type { ChainStore } from './store.ts';
 import {
@@ -52,7 +53,7 @@ const reference = /^[-_a-zA-Z0-9]{1,32}$/;
 const plain: Kind = {
   reference,
   load: async () => (await import('./plain/chain.ts')).simulatePlainly,
-  face: (caip2, make) => ({ kind: 'plain', caip2, ...forwarded<PlainChain>(make)(...everyChain) }),
+  face: (caip2, make) => ({ kind: 'plain', caip2, ...forwarded(chainOf<PlainChain>(make))(...everyChain) }),
 };
 
 // CHOICE: chain types without a registered CAIP-2 namespace are their own.
@@ -76,7 +77,7 @@ const kinds: Readonly<Record<string, Kind>> = {
       kind: 'evm',
       caip2,
       chainId: BigInt(caip2.slice('eip155:'.length)),
-      ...forwarded<EvmChain>(make)(...everyChain, 'nonce', 'fees', 'simulate', 'read', 'code'),
+      ...forwarded(chainOf<EvmChain>(make))(...everyChain, 'nonce', 'fees', 'simulate', 'read', 'code'),
     }),
   },
   tron: {
@@ -85,7 +86,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     face: (caip2, make) => ({
       kind: 'tron',
       caip2,
-      ...forwarded<TronChain>(make)(...everyChain, 'referenceBlock', 'simulate'),
+      ...forwarded(chainOf<TronChain>(make))(...everyChain, 'referenceBlock', 'simulate'),
     }),
   },
   solana: {
@@ -94,7 +95,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     face: (caip2, make) => ({
       kind: 'solana',
       caip2,
-      ...forwarded<SolanaChain>(make)(
+      ...forwarded(chainOf<SolanaChain>(make))(
         ...everyChain,
         ...(['latestBlockhash', 'simulate', 'tokenAccounts', 'mint', 'rentExemption'] as const),
       ),
@@ -137,7 +138,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     return entry;
   }
 
-  function chainOf(caip2: string): Promise<Simulated> {
+  function simulatedOf(caip2: string): Promise<Simulated> {
     const entry = get(caip2);
     assert(entry, 'expected a chain that is simulated');
     return entry.make();
@@ -146,16 +147,16 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
   return {
     find: (caip2) => get(caip2)?.chain,
     has: (caip2) => kindOf(caip2) !== undefined,
-    fund: (caip2, deposit) => chainOf(caip2).then((chain) => chain.fund(deposit).catch(faultOf)),
-    decimalsOf: async (caip2, tokenAddress) => (await chainOf(caip2)).decimalsOf(tokenAddress),
+    fund: (caip2, deposit) => simulatedOf(caip2).then((chain) => chain.fund(deposit).catch(faultOf)),
+    decimalsOf: async (caip2, tokenAddress) => (await simulatedOf(caip2)).decimalsOf(tokenAddress),
     async mine(caip2, count) {
       const used = (await open()).all<{ caip2: string }>('select caip2 from chains order by caip2');
       const named = caip2 === undefined ? used.map((row) => row.caip2) : [caip2];
       const heights = new Map<string, bigint>();
-      for (const name of named) heights.set(name, BigInt((await chainOf(name)).mine(count).number));
+      for (const name of named) heights.set(name, BigInt((await simulatedOf(name)).mine(count).number));
       return heights;
     },
-    total: async (caip2, tokenAddress) => (await chainOf(caip2)).ledger.total(assetOf(tokenAddress)),
+    total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
     // A file that was not opened yet may hold chains of an earlier start.
     reset: async () => (await open()).reset(),
     close: async () => (await opened)?.close(),
@@ -169,18 +170,9 @@ function kindOf(caip2: string): Kind | undefined {
   return kind?.reference.test(caip2.slice(colon + 1)) === true ? kind : undefined;
 }
 
-/** Methods that wait for the chain to be made and then call its own. */
-function forwarded<C extends AnyChain>(make: () => Promise<Simulated>) {
-  return <Name extends keyof C & string>(...names: readonly Name[]): Pick<C, Name> => {
-    const methods = names.map((name) => [
-      name,
-      async (...input: unknown[]) => {
-        const chain = (await make()).chain as unknown as Record<string, (...input: unknown[]) => unknown>;
-        return chain[name]!(...input);
-      },
-    ]);
-    return Object.fromEntries(methods) as Pick<C, Name>;
-  };
+// Which kind a namespace makes is known by the table above.
+function chainOf<C extends AnyChain>(make: () => Promise<Simulated>): () => Promise<C> {
+  return async () => (await make()).chain as C;
 }
 
 function faultOf(error: unknown): { fault: InvalidDepositError['field']; message: string } {

@@ -1,0 +1,45 @@
+import type { AnyChain, Chains, EvmChain, Log, SolanaChain } from '../../services.ts';
+import { loadOnce } from '../../signing/load-once.ts';
+import { forwarded } from '../forwarded.ts';
+
+interface Endpoints {
+  readonly caip2: string;
+  readonly urls: readonly string[];
+}
+
+/** The chains that nodes are configured for. What speaks with a kind of node is loaded when one is first asked. */
+export function connectChains(endpoints: readonly Endpoints[], log: Log): Chains {
+  const chains = new Map(endpoints.map(({ caip2, urls }) => [caip2, connect(caip2, urls, log)]));
+  return { find: (caip2) => chains.get(caip2) };
+}
+
+function connect(caip2: string, urls: readonly string[], log: Log): AnyChain {
+  if (caip2.startsWith('eip155:')) {
+    const load = loadOnce(async () => (await import('./evm.ts')).connectEvm(caip2, urls, log));
+    const chainId = BigInt(caip2.slice('eip155:'.length));
+    return {
+      kind: 'evm',
+      caip2,
+      chainId,
+      ...forwarded<EvmChain>(load)(
+        'balances',
+        'broadcast',
+        'statusOf',
+        'nonce',
+        'fees',
+        'simulate',
+        'read',
+        'code',
+      ),
+    };
+  }
+  const load = loadOnce(async () => (await import('./solana.ts')).connectSolana(caip2, urls, log));
+  return {
+    kind: 'solana',
+    caip2,
+    ...forwarded<SolanaChain>(load)(
+      ...(['balances', 'broadcast', 'statusOf', 'latestBlockhash', 'simulate'] as const),
+      ...(['tokenAccounts', 'mint', 'rentExemption'] as const),
+    ),
+  };
+}

@@ -1,0 +1,46 @@
+import * as AbiParameters from 'ox/AbiParameters';
+import type { BroadcastRefusal } from '../../services.ts';
+import type { NodeError } from './endpoint.ts';
+
+// Nodes have no codes for these: they are told by the words that geth coined and the others took over.
+const words: readonly { readonly reason: BroadcastRefusal; readonly text: RegExp }[] = [
+  { reason: 'stale', text: /nonce too low|nonce is too low|old nonce|invalid nonce/i },
+  {
+    reason: 'insufficient_funds',
+    text: /insufficient funds|insufficient balance|doesn't have enough funds|lack of funds/i,
+  },
+  {
+    reason: 'underpriced',
+    text: /underpriced|fee too low|less than (the )?(block )?base fee|gas price (is )?(too low|below)|fee cap less than|tip (too low|above|cap)/i,
+  },
+  { reason: 'reverts', text: /execution reverted|revert|out of gas|invalid opcode|gas required exceeds/i },
+];
+
+/** Whether the node has the transaction already: nothing is lost. */
+export function isKnownAlready({ message }: NodeError): boolean {
+  return /already known|already imported|known transaction|already in (the )?mempool|alreadyknown/i.test(
+    message,
+  );
+}
+
+/** A node's refusal in the words of the port; what has no word there is `invalid`. */
+export function whyRefused(error: NodeError): { reason: BroadcastRefusal; message: string } {
+  const revert = revertReason(error);
+  if (revert !== undefined) return { reason: 'reverts', message: revert };
+  const known = words.find(({ text }) => text.test(error.message));
+  return { reason: known?.reason ?? 'invalid', message: error.message };
+}
+
+/** Why a call reverted, with the contract's own words where it gave some; undefined when it did not revert. */
+export function revertReason({ code, message, data }: NodeError): string | undefined {
+  if (code !== 3 && !/execution reverted|vm execution error.*revert/i.test(message)) return undefined;
+  const hex = typeof data === 'string' ? data : undefined;
+  // Error(string)
+  if (hex?.startsWith('0x08c379a0') !== true) return message;
+  try {
+    const [reason] = AbiParameters.decode(AbiParameters.from('string'), `0x${hex.slice(10)}`);
+    return `execution reverted: ${reason}`;
+  } catch {
+    return message;
+  }
+}

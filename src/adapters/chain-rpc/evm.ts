@@ -1,0 +1,173 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bytesTo0xHex } from '../../crypto/encoding.ts';
+import type { ChainStatus, EvmAuthorization, EvmCall, EvmChain, Log, Simulation } from '../../services.ts';
+import { decodeEthereumTransaction } from '../../signing/ethereum/decode-transaction.ts';
+import { recoverEthereumSender } from '../../signing/ethereum/recover-sender.ts';
+import { encodeTokenCall } from '../../signing/ethereum/token-calls.ts';
+import { dataBytes, quantity, record } from './answers.ts';
+import { NodeError } from './endpoint.ts';
+import { isKnownAlready, revertReason, whyRefused } from './evm-refusals.ts';
+import { makeNodes, type Nodes, WrongChainError } from './nodes.ts';
+
+/** What is added to the base fee where a node does not say what is usual. */
+const USUAL_PRIORITY_FEE = 1_000_000_000n;
+/** So many blocks deep a block counts as final on a chain without the `finalized` tag. */
+const DEEP_BLOCKS = 64n;
+const METHOD_NOT_FOUND = -32601;
+
+/** An EVM chain behind JSON-RPC. */
+export function connectEvm(caip2: string, urls: readonly string[], log: Log): EvmChain {
+  const chainId = BigInt(caip2.slice('eip155:'.length));
+  const nodes = makeNodes({
+    caip2,
+    urls,
+    log,
+    async checkChain(ask) {
+      const found = quantity('eth_chainId', await ask('eth_chainId'));
+      if (found !== chainId) throw new WrongChainError(caip2, `eip155:${found}`);
+    },
+  });
+  return {
+    kind: 'evm',
+    caip2,
+    chainId,
+    balances: (address, tokens) => Promise.all(tokens.map((token) => balanceOf(nodes, address, token))),
+    nonce: async (address) =>
+      quantity('nonce', await nodes.read('eth_getTransactionCount', address, 'pending')),
+    fees: () => feesOf(nodes),
+    simulate: (call) => simulate(nodes, call),
+    read: ({ to, data }) => readContract(nodes, to, data),
+    code: async (address) => dataBytes('eth_getCode', await nodes.read('eth_getCode', address, 'latest')),
+    async broadcast(signedBytes) {
+      const hash = bytesTo0xHex(keccak_256(signedBytes));
+      try {
+        await nodes.send('eth_sendRawTransaction', bytesTo0xHex(signedBytes));
+      } catch (error) {
+        if (!(error instanceof NodeError)) throw error;
+        if (!isKnownAlready(error)) return { isAccepted: false, ...whyRefused(error) };
+      }
+      return { isAccepted: true, hash };
+    },
+    statusOf: (hash, signedBytes) => statusOf(nodes, hash, signedBytes),
+  };
+}
+
+async function balanceOf(nodes: Nodes, address: string, token: string | null): Promise<bigint> {
+  if (token === null)
+    return quantity('eth_getBalance', await nodes.read('eth_getBalance', address, 'latest'));
+  const answer = await readContract(nodes, token, encodeTokenCall({ name: 'balanceOf', owner: address }));
+  // An address without a token answers nothing: it holds 0.
+  return answer.length < 32 ? 0n : BigInt(bytesTo0xHex(answer.subarray(0, 32)));
+}
+
+/** CHOICE: a contract that reverts a question gives no answer, as an address without one. */
+async function readContract(nodes: Nodes, to: string, data: Uint8Array): Promise<Uint8Array> {
+  try {
+    return dataBytes('eth_call', await nodes.read('eth_call', { to, data: bytesTo0xHex(data) }, 'latest'));
+  } catch (error) {
+    if (error instanceof NodeError && revertReason(error) !== undefined) return new Uint8Array();
+    throw error;
+  }
+}
+
+async function feesOf(nodes: Nodes): ReturnType<EvmChain['fees']> {
+  const block = record('block', await nodes.read('eth_getBlockByNumber', 'latest', false));
+  if (block.baseFeePerGas === undefined || block.baseFeePerGas === null) {
+    const gasPrice = quantity('eth_gasPrice', await nodes.read('eth_gasPrice'));
+    return { maxFeePerGas: gasPrice, maxPriorityFeePerGas: undefined };
+  }
+  const baseFee = quantity('baseFeePerGas', block.baseFeePerGas);
+  const maxPriorityFeePerGas = await priorityFee(nodes);
+  // Twice the base fee lasts through six full blocks.
+  return { maxFeePerGas: 2n * baseFee + maxPriorityFeePerGas, maxPriorityFeePerGas };
+}
+
+async function priorityFee(nodes: Nodes): Promise<bigint> {
+  try {
+    return quantity('eth_maxPriorityFeePerGas', await nodes.read('eth_maxPriorityFeePerGas'));
+  } catch (error) {
+    if (error instanceof NodeError && error.code === METHOD_NOT_FOUND) return USUAL_PRIORITY_FEE;
+    throw error;
+  }
+}
+
+async function simulate(nodes: Nodes, call: EvmCall): Promise<Simulation> {
+  const { from, to, value, data, authorizationList, delegatedTo } = call;
+  const transaction = {
+    from,
+    ...(to === undefined ? {} : { to }),
+    value: `0x${value.toString(16)}`,
+    ...(data.length === 0 ? {} : { data: bytesTo0xHex(data) }),
+    ...(authorizationList === undefined ? {} : { authorizationList: authorizationList.map(toRpc) }),
+  };
+  const overrides =
+    delegatedTo === undefined ? [] : [{ [from]: { code: `0xef0100${delegatedTo.slice(2).toLowerCase()}` } }];
+  try {
+    const units = await nodes.read('eth_estimateGas', transaction, 'latest', ...overrides);
+    return { succeeds: true, units: quantity('eth_estimateGas', units) };
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    return { succeeds: false, ...whyRefused(error) };
+  }
+}
+
+function toRpc({ contract, chainId, nonce, signature }: EvmAuthorization) {
+  return {
+    address: contract,
+    chainId: `0x${chainId.toString(16)}`,
+    nonce: `0x${nonce.toString(16)}`,
+    r: short(signature.slice(2, 66)),
+    s: short(signature.slice(66, 130)),
+    yParity: short(signature.slice(130)),
+  };
+}
+
+// Quantities have no leading zeros.
+function short(hex: string): string {
+  return `0x${BigInt(`0x${hex}`).toString(16)}`;
+}
+
+async function statusOf(nodes: Nodes, hash: string, signedBytes: Uint8Array): Promise<ChainStatus> {
+  const included = await inclusionOf(nodes, hash);
+  if (included !== undefined) return included;
+  if ((await nodes.read('eth_getTransactionByHash', hash)) !== null) return { kind: 'pending' };
+  const serialized = bytesTo0xHex(signedBytes);
+  const view = await decodeEthereumTransaction(serialized);
+  const sender = await recoverEthereumSender(serialized, view);
+  const next = quantity('nonce', await nodes.read('eth_getTransactionCount', sender, 'latest'));
+  if (next <= view.nonce) return { kind: 'unknown', isExpired: false };
+  // It may have come into a block between the questions.
+  return (await inclusionOf(nodes, hash)) ?? { kind: 'replaced', byHash: undefined };
+}
+
+async function inclusionOf(nodes: Nodes, hash: string): Promise<ChainStatus | undefined> {
+  const answer = await nodes.read('eth_getTransactionReceipt', hash);
+  if (answer === null) return undefined;
+  const receipt = record('receipt', answer);
+  const blockNumber = quantity('blockNumber', receipt.blockNumber);
+  const block = await nodes.read('eth_getBlockByHash', receipt.blockHash, false);
+  // A reorganization took the block away since.
+  if (block === null) return undefined;
+  const gasPrice = quantity('effectiveGasPrice', receipt.effectiveGasPrice);
+  // Rollups add what they pay to the chain below.
+  const l1Fee = receipt.l1Fee === undefined || receipt.l1Fee === null ? 0n : quantity('l1Fee', receipt.l1Fee);
+  const inclusion = {
+    isFinal: await isFinal(nodes, blockNumber),
+    blockNumber,
+    blockTimestampSeconds: Number(quantity('timestamp', record('block', block).timestamp)),
+    feePaid: quantity('gasUsed', receipt.gasUsed) * gasPrice + l1Fee,
+  };
+  if (quantity('status', receipt.status) === 1n) return { kind: 'included', ...inclusion };
+  return { kind: 'reverted', reason: 'execution reverted', ...inclusion };
+}
+
+async function isFinal(nodes: Nodes, blockNumber: bigint): Promise<boolean> {
+  try {
+    const block = await nodes.read('eth_getBlockByNumber', 'finalized', false);
+    if (block !== null) return quantity('number', record('block', block).number) >= blockNumber;
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+  }
+  const newest = quantity('eth_blockNumber', await nodes.read('eth_blockNumber'));
+  return newest - blockNumber >= DEEP_BLOCKS;
+}

@@ -1,0 +1,73 @@
+import { bytesToBase58 } from '../../crypto/encoding.ts';
+import type { BroadcastRefusal } from '../../services.ts';
+import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
+import type { NodeError } from './endpoint.ts';
+
+const SYSTEM_PROGRAM = '11111111111111111111111111111111';
+const PREFLIGHT_FAILED = -32002;
+/** SystemError::ResultWithNegativeLamports. */
+const NEGATIVE_LAMPORTS = 1;
+
+// Names of TransactionError; the rest of them is `invalid`. Source: solana-transaction-error.
+const reasons: Readonly<Record<string, BroadcastRefusal>> = {
+  AccountNotFound: 'insufficient_funds',
+  BlockhashNotFound: 'stale',
+  InsufficientFundsForFee: 'insufficient_funds',
+  InsufficientFundsForRent: 'reverts',
+  InvalidRentPayingAccount: 'reverts',
+  InstructionError: 'reverts',
+  ProgramAccountNotFound: 'reverts',
+};
+
+/** Whether the transaction came into a block before: nothing is lost. */
+export function isKnownAlready({ data, message }: NodeError): boolean {
+  return (
+    nameOf((data as { err?: unknown } | undefined)?.err) === 'AlreadyProcessed' ||
+    /already been processed/i.test(message)
+  );
+}
+
+/** A node's refusal in the words of the port. */
+export function whyRefused(
+  error: NodeError,
+  wire: Uint8Array,
+): { reason: BroadcastRefusal; message: string } {
+  const { err, logs } = (error.data ?? {}) as { err?: unknown; logs?: unknown };
+  if (error.code === PREFLIGHT_FAILED && err !== undefined) return whyFailed(err, logs, wire);
+  return { reason: 'invalid', message: error.message };
+}
+
+/** A TransactionError in the words of the port, with the programs' own last words where there are logs. */
+export function whyFailed(
+  err: unknown,
+  logs: unknown,
+  wire: Uint8Array,
+): { reason: BroadcastRefusal; message: string } {
+  const name = nameOf(err) ?? 'unknown error';
+  const reason = isShortfall(err, wire) ? 'insufficient_funds' : (reasons[name] ?? 'invalid');
+  const said = Array.isArray(logs)
+    ? logs.findLast((line) => /failed|error|insufficient/i.test(String(line)))
+    : undefined;
+  const detail =
+    name === 'InstructionError'
+      ? JSON.stringify((err as { InstructionError: unknown }).InstructionError)
+      : undefined;
+  return { reason, message: [name, detail, said].filter((part) => part !== undefined).join(': ') };
+}
+
+/** `"Name"` or `{"Name": …}`. */
+function nameOf(err: unknown): string | undefined {
+  if (typeof err === 'string') return err;
+  return typeof err === 'object' && err !== null ? Object.keys(err)[0] : undefined;
+}
+
+/** Whether a transfer of the system program asked for more lamports than there were. */
+function isShortfall(err: unknown, wire: Uint8Array): boolean {
+  const failure = (err as { InstructionError?: unknown } | null)?.InstructionError;
+  if (!Array.isArray(failure)) return false;
+  const [index, cause] = failure as [number, { Custom?: number } | string];
+  if (typeof cause !== 'object' || cause.Custom !== NEGATIVE_LAMPORTS) return false;
+  const { instructions, staticKeys } = decodeSolanaTransaction(wire);
+  const program = staticKeys[instructions[index]?.programIndex ?? -1];
+  return program !== undefined && bytesToBase58(program) === SYSTEM_PROGRAM;
+}

@@ -1,0 +1,154 @@
+import { bytesToBase58, bytesToBase64 } from '../../crypto/encoding.ts';
+import type { ChainStatus, Log, Simulation, SolanaChain } from '../../services.ts';
+import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
+import { integer, list, record, text, unexpected } from './answers.ts';
+import { NodeError } from './endpoint.ts';
+import { makeNodes, type Nodes, WrongChainError } from './nodes.ts';
+import { isKnownAlready, whyFailed, whyRefused } from './solana-refusals.ts';
+
+// What most of the stake has voted for: it is seen soon and hardly ever taken back.
+const COMMITMENT = { commitment: 'confirmed' } as const;
+const BASE64 = { encoding: 'base64', ...COMMITMENT } as const;
+
+/** A Solana chain behind JSON-RPC. */
+export function connectSolana(caip2: string, urls: readonly string[], log: Log): SolanaChain {
+  const reference = caip2.slice('solana:'.length);
+  const nodes = makeNodes({
+    caip2,
+    urls,
+    log,
+    async checkChain(ask) {
+      // CAIP-30: the reference is the first 32 characters of the genesis hash.
+      const found = text('getGenesisHash', await ask('getGenesisHash')).slice(0, 32);
+      if (found !== reference) throw new WrongChainError(caip2, `solana:${found}`);
+    },
+  });
+  return {
+    kind: 'solana',
+    caip2,
+    balances: (address, tokens) => Promise.all(tokens.map((token) => balanceOf(nodes, address, token))),
+    latestBlockhash: () => latestBlockhash(nodes),
+    simulate: (transactionBytes) => simulate(nodes, transactionBytes),
+    tokenAccounts: (owner, mint) => tokenAccounts(nodes, owner, mint),
+    mint: (address) => mintOf(nodes, address),
+    rentExemption: async (sizeBytes) =>
+      integer('rent', await nodes.read('getMinimumBalanceForRentExemption', sizeBytes)),
+    async broadcast(signedBytes) {
+      const hash = bytesToBase58(decodeSolanaTransaction(signedBytes).signatures[0]!);
+      const options = { encoding: 'base64', preflightCommitment: COMMITMENT.commitment };
+      try {
+        await nodes.send('sendTransaction', bytesToBase64(signedBytes), options);
+      } catch (error) {
+        if (!(error instanceof NodeError)) throw error;
+        if (!isKnownAlready(error)) return { isAccepted: false, ...whyRefused(error, signedBytes) };
+      }
+      return { isAccepted: true, hash };
+    },
+    statusOf: (hash, signedBytes) => statusOf(nodes, hash, signedBytes),
+  };
+}
+
+/** The `value` of an answer that comes with its slot. */
+async function contextValue(nodes: Nodes, method: string, ...params: readonly unknown[]): Promise<unknown> {
+  return record(method, await nodes.read(method, ...params)).value;
+}
+
+async function balanceOf(nodes: Nodes, address: string, token: string | null): Promise<bigint> {
+  if (token === null)
+    return integer('getBalance', await contextValue(nodes, 'getBalance', address, COMMITMENT));
+  const accounts = await tokenAccounts(nodes, address, token);
+  return accounts.reduce((sum, { rawAmount }) => sum + rawAmount, 0n);
+}
+
+async function latestBlockhash(nodes: Nodes): ReturnType<SolanaChain['latestBlockhash']> {
+  const method = 'getLatestBlockhash';
+  const value = record(method, await contextValue(nodes, method, COMMITMENT));
+  return {
+    blockhash: text(method, value.blockhash),
+    lastValidBlockHeight: integer(method, value.lastValidBlockHeight),
+  };
+}
+
+async function tokenAccounts(
+  nodes: Nodes,
+  owner: string,
+  mint: string,
+): ReturnType<SolanaChain['tokenAccounts']> {
+  const method = 'getTokenAccountsByOwner';
+  let answer: unknown;
+  try {
+    answer = await contextValue(nodes, method, owner, { mint }, BASE64);
+  } catch (error) {
+    // What is no mint is held by nobody.
+    if (error instanceof NodeError && /could not find mint|not a Token mint/i.test(error.message)) return [];
+    throw error;
+  }
+  return list(method, answer).map((item) => {
+    const { pubkey, account } = record(method, item);
+    // mint 32 || owner 32 || amount u64 || …
+    const data = accountData(method, account);
+    if (data.length < 72) unexpected(method);
+    return { address: text(method, pubkey), rawAmount: data.readBigUInt64LE(64) };
+  });
+}
+
+async function mintOf(nodes: Nodes, address: string): ReturnType<SolanaChain['mint']> {
+  const method = 'getAccountInfo';
+  const account = await contextValue(nodes, method, address, BASE64);
+  if (account === null) return undefined;
+  // authority option 4 + 32 || supply u64 || decimals u8 || is initialized u8 || …
+  const data = accountData(method, account);
+  const isMint = data.length >= 82 && data[45] === 1;
+  if (!isMint) return undefined;
+  return { decimals: data[44]!, tokenProgram: text(method, record(method, account).owner) };
+}
+
+function accountData(method: string, account: unknown): Buffer {
+  const [encoded] = list(method, record(method, account).data);
+  return Buffer.from(text(method, encoded), 'base64');
+}
+
+async function simulate(nodes: Nodes, transactionBytes: Uint8Array): Promise<Simulation> {
+  const method = 'simulateTransaction';
+  try {
+    const options = { ...BASE64, sigVerify: false, replaceRecentBlockhash: false };
+    const value = record(method, await contextValue(nodes, method, bytesToBase64(transactionBytes), options));
+    if (value.err !== null && value.err !== undefined) {
+      return { succeeds: false, ...whyFailed(value.err, value.logs, transactionBytes) };
+    }
+    return { succeeds: true, units: integer(method, value.unitsConsumed ?? 0) };
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    return { succeeds: false, ...whyRefused(error, transactionBytes) };
+  }
+}
+
+async function statusOf(nodes: Nodes, hash: string, signedBytes: Uint8Array): Promise<ChainStatus> {
+  const method = 'getSignatureStatuses';
+  const options = { searchTransactionHistory: true };
+  const [found] = list(method, await contextValue(nodes, method, [hash], options));
+  if (found === null || found === undefined) {
+    const blockhash = bytesToBase58(decodeSolanaTransaction(signedBytes).recentBlockhash);
+    const isValid = await contextValue(nodes, 'isBlockhashValid', blockhash, COMMITMENT);
+    return { kind: 'unknown', isExpired: isValid === false };
+  }
+  const status = record(method, found);
+  if (status.confirmationStatus === 'processed') return { kind: 'pending' };
+  const inclusion = await inclusionOf(nodes, hash, status);
+  if (status.err === null || status.err === undefined) return { kind: 'included', ...inclusion };
+  return { kind: 'reverted', reason: whyFailed(status.err, undefined, signedBytes).message, ...inclusion };
+}
+
+async function inclusionOf(nodes: Nodes, hash: string, status: Record<string, unknown>) {
+  const method = 'getTransaction';
+  const options = { ...COMMITMENT, encoding: 'base64', maxSupportedTransactionVersion: 0 };
+  const answer = record(method, await nodes.read(method, hash, options));
+  const { fee } = record(method, answer.meta);
+  return {
+    // The history of a node says nothing more about old transactions: null confirmations are rooted ones.
+    isFinal: status.confirmationStatus === 'finalized' || status.confirmations === null,
+    blockNumber: integer(method, answer.slot),
+    blockTimestampSeconds: Number(answer.blockTime ?? 0),
+    feePaid: integer(method, fee),
+  };
+}
