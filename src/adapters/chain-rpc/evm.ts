@@ -103,7 +103,14 @@ async function simulate(nodes: Nodes, call: EvmCall): Promise<Simulation> {
   const overrides =
     delegatedTo === undefined ? [] : [{ [from]: { code: `0xef0100${delegatedTo.slice(2).toLowerCase()}` } }];
   try {
-    const units = await nodes.read('eth_estimateGas', transaction, 'latest', ...overrides);
+    const [units, held] = await Promise.all([
+      nodes.read('eth_estimateGas', transaction, 'latest', ...overrides),
+      value === 0n ? 0n : balanceOf(nodes, from, null),
+    ]);
+    // Some nodes do not look at the balance when they estimate a plain transfer.
+    if (held < value) {
+      return { succeeds: false, reason: 'insufficient_funds', message: 'insufficient funds for transfer' };
+    }
     return { succeeds: true, units: quantity('eth_estimateGas', units) };
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
