@@ -1,0 +1,267 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  type Address,
+  address,
+  type EncodedAccount,
+  getBase58Decoder,
+  getBase58Encoder,
+  getTransactionDecoder,
+  lamports,
+  type Transaction,
+} from '@solana/kit';
+import { FailedTransactionMetadata, LiteSVM } from 'litesvm';
+
+/** What the node calls itself; CAIP-2 takes the first 32 characters. */
+export const genesisHash = 'LiteSVMgenesis111111111111111111111111111111';
+
+const tokenPrograms = [
+  'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
+  'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb',
+].map((program) => address(program));
+
+/** A real virtual machine of Solana behind the methods of JSON-RPC that wallets use. A transaction runs when it comes. */
+export interface LiteSvmNode extends AsyncDisposable {
+  readonly url: string;
+  readonly svm: LiteSVM;
+  fund(owner: string, amount: bigint): void;
+  /** Makes a mint of the token program with that many decimals. */
+  makeMint(mint: string, decimals: number): void;
+  /** Gives an owner tokens in the account of this address. */
+  fundToken(account: { address: string; owner: string; mint: string; amount: bigint }): void;
+}
+
+class RpcError extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+interface Ran {
+  readonly slot: bigint;
+  readonly err: unknown;
+  readonly fee: number;
+}
+
+export async function startLiteSvmNode(): Promise<LiteSvmNode> {
+  const svm = new LiteSVM();
+  const ran = new Map<string, Ran>();
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString()) as RpcCall;
+      let answer: object;
+      try {
+        answer = { jsonrpc: '2.0', id, result: answerTo({ svm, ran }, method, params ?? []) };
+      } catch (error) {
+        if (!(error instanceof RpcError)) throw error;
+        answer = {
+          jsonrpc: '2.0',
+          id,
+          error: { code: error.code, message: error.message, data: error.data },
+        };
+      }
+      response.setHeader('content-type', 'application/json');
+      // Digits of 64 bits are written as digits, as validators do.
+      response.end(
+        JSON.stringify(answer, (_, value) => (typeof value === 'bigint' ? rawJson(String(value)) : value)),
+      );
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    svm,
+    fund: (owner, amount) => void svm.airdrop(address(owner), lamports(amount)),
+    makeMint: (mint, decimals) => svm.setAccount(accountOf(svm, mint, mintData(decimals))),
+    fundToken: (account) => svm.setAccount(accountOf(svm, account.address, tokenAccountData(account))),
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+// The compiler does not know it yet.
+const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;
+
+interface RpcCall {
+  readonly id: number;
+  readonly method: string;
+  readonly params?: readonly unknown[];
+}
+
+interface State {
+  readonly svm: LiteSVM;
+  readonly ran: Map<string, Ran>;
+}
+
+function answerTo({ svm, ran }: State, method: string, params: readonly unknown[]): unknown {
+  const [first, second] = params as [never, never];
+  const withContext = (value: unknown) => ({ context: { slot: svm.getClock().slot }, value });
+  switch (method) {
+    case 'getGenesisHash':
+      return genesisHash;
+    case 'getBalance':
+      return withContext(svm.getBalance(first) ?? 0n);
+    case 'getLatestBlockhash':
+      return withContext({ blockhash: svm.latestBlockhash(), lastValidBlockHeight: 150 });
+    case 'isBlockhashValid':
+      return withContext(first === svm.latestBlockhash());
+    case 'getMinimumBalanceForRentExemption':
+      return svm.minimumBalanceForRentExemption(BigInt(first));
+    case 'getAccountInfo': {
+      const account = svm.getAccount(first);
+      return withContext(account.exists ? shown(account) : null);
+    }
+    case 'getTokenAccountsByOwner':
+      return withContext(tokenAccountsOf(svm, first, second));
+    case 'sendTransaction':
+      return send({ svm, ran }, first);
+    case 'simulateTransaction':
+      return withContext(simulate(svm, first));
+    case 'getSignatureStatuses':
+      return withContext((first as string[]).map((hash) => statusOf(ran.get(hash))));
+    case 'getTransaction': {
+      const found = ran.get(first);
+      return found === undefined
+        ? null
+        : { slot: found.slot, blockTime: 1_767_225_600, meta: { fee: found.fee } };
+    }
+    default:
+      throw new RpcError(-32601, 'Method not found');
+  }
+}
+
+function statusOf(found: Ran | undefined) {
+  return found && { slot: found.slot, err: found.err, confirmations: 3, confirmationStatus: 'confirmed' };
+}
+
+// Validators run a transaction before they take it, and take it only when it succeeds.
+function send({ svm, ran }: State, encoded: string): string {
+  const transaction = decode(encoded);
+  const signature = signatureOf(transaction);
+  const tried = svm.simulateTransaction(transaction);
+  if (tried instanceof FailedTransactionMetadata) {
+    const err = errorOf(tried);
+    const name = typeof err === 'string' ? err : 'failed';
+    if (name === 'SignatureFailure') throw new RpcError(-32003, 'Transaction signature verification failure');
+    throw new RpcError(-32002, `Transaction simulation failed: ${name}`, { err, logs: tried.meta().logs() });
+  }
+  svm.sendTransaction(transaction);
+  const fee = 5_000 * Object.keys(transaction.signatures).length;
+  ran.set(signature, { slot: svm.getClock().slot, err: null, fee });
+  return signature;
+}
+
+function simulate(svm: LiteSVM, encoded: string) {
+  const transaction = decode(encoded);
+  // `sigVerify: false`: the machine is asked without signatures.
+  const tried = svm.withSigverify(false).simulateTransaction(transaction);
+  svm.withSigverify(true);
+  const err = tried instanceof FailedTransactionMetadata ? errorOf(tried) : null;
+  const meta = tried.meta();
+  return { err, logs: meta.logs(), unitsConsumed: meta.computeUnitsConsumed() };
+}
+
+function decode(encoded: string): Transaction {
+  try {
+    return getTransactionDecoder().decode(Buffer.from(encoded, 'base64')) as Transaction;
+  } catch (error) {
+    throw new RpcError(-32602, `failed to deserialize: ${(error as Error).message}`);
+  }
+}
+
+function signatureOf({ signatures }: Transaction): string {
+  return getBase58Decoder().decode(Object.values(signatures)[0] ?? new Uint8Array(64));
+}
+
+// In the order of the machine's enumeration.
+const plainErrors = [
+  ...['AccountInUse', 'AccountLoadedTwice', 'AccountNotFound', 'ProgramAccountNotFound'],
+  ...['InsufficientFundsForFee', 'InvalidAccountForFee', 'AlreadyProcessed', 'BlockhashNotFound'],
+  ...['CallChainTooDeep', 'MissingSignatureForFee', 'InvalidAccountIndex', 'SignatureFailure'],
+];
+
+function errorOf(failed: FailedTransactionMetadata): unknown {
+  const err = failed.err() as unknown;
+  if (typeof err === 'number') return plainErrors[err] ?? `Error${err}`;
+  const { index, accountIndex } = err as { index?: number; accountIndex?: number };
+  if (accountIndex !== undefined) return { InsufficientFundsForRent: { account_index: accountIndex } };
+  const cause = (err as { err(): number | { code: number } }).err();
+  return { InstructionError: [index, typeof cause === 'number' ? `Error${cause}` : { Custom: cause.code }] };
+}
+
+function tokenAccountsOf(svm: LiteSVM, owner: string, { mint }: { mint: string }) {
+  if (!svm.getAccount(address(mint)).exists) {
+    throw new RpcError(-32602, 'Invalid param: could not find mint');
+  }
+  const [ownerBytes, mintBytes] = [owner, mint].map((text) => Buffer.from(getBase58Encoder().encode(text)));
+  return tokenPrograms
+    .flatMap((program) => svm.getProgramAccounts(program))
+    .filter(
+      ({ data }) =>
+        data.length >= 165 &&
+        mintBytes!.equals(data.subarray(0, 32)) &&
+        ownerBytes!.equals(data.subarray(32, 64)),
+    )
+    .map((account) => ({ pubkey: account.address, account: shown(account) }));
+}
+
+function shown(account: EncodedAccount) {
+  return {
+    data: [Buffer.from(account.data).toString('base64'), 'base64'],
+    executable: account.executable,
+    lamports: account.lamports,
+    owner: account.programAddress,
+    // Larger than what a double holds, as on mainnet.
+    rentEpoch: 2n ** 64n - 1n,
+    space: account.data.length,
+  };
+}
+
+function accountOf(svm: LiteSVM, at: string, data: Uint8Array): EncodedAccount {
+  return {
+    address: address(at),
+    data,
+    executable: false,
+    lamports: lamports(svm.minimumBalanceForRentExemption(BigInt(data.length))),
+    programAddress: tokenPrograms[0] as Address,
+    space: BigInt(data.length),
+  };
+}
+
+// authority option || authority || supply || decimals || is initialized || freeze authority option || freeze authority
+function mintData(decimals: number): Uint8Array {
+  const data = Buffer.alloc(82);
+  data.writeBigUInt64LE(10n ** 15n, 36);
+  data[44] = decimals;
+  data[45] = 1;
+  return data;
+}
+
+// mint || owner || amount || delegate option || delegate || state || …
+function tokenAccountData({
+  owner,
+  mint,
+  amount,
+}: {
+  owner: string;
+  mint: string;
+  amount: bigint;
+}): Uint8Array {
+  const data = Buffer.alloc(165);
+  data.set(getBase58Encoder().encode(mint), 0);
+  data.set(getBase58Encoder().encode(owner), 32);
+  data.writeBigUInt64LE(amount, 64);
+  data[108] = 1;
+  return data;
+}
