@@ -4,14 +4,14 @@ import type { NodeError } from './endpoint.ts';
 
 // Nodes have no codes for these: they are told by the words that geth coined and the others took over.
 const words: readonly { readonly reason: BroadcastRefusal; readonly text: RegExp }[] = [
-  { reason: 'stale', text: /nonce too low|nonce is too low|old nonce|invalid nonce/i },
+  { reason: 'stale', text: /nonce (is )?too low|old ?nonce/i },
   {
     reason: 'insufficient_funds',
-    text: /insufficient funds|insufficient balance|doesn't have enough funds|lack of funds/i,
+    text: /insufficient funds|insufficient ?balance|insufficient_?funds|exceeds account balance|doesn't have enough funds|lack of funds/i,
   },
   {
     reason: 'underpriced',
-    text: /underpriced|fee too low|less than (the )?(block )?base fee|gas price (is )?(too low|below)|fee cap less than|tip (too low|above|cap)/i,
+    text: /underpriced|fee ?too ?low|less than (the )?(block )?base fee|gas price (is )?(too low|below)|fee cap less than|tip too low/i,
   },
   { reason: 'reverts', text: /execution reverted|revert|out of gas|invalid opcode|gas required exceeds/i },
 ];

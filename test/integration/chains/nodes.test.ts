@@ -1,0 +1,177 @@
+import { hexToBytes, keccak256, toHex } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { describe, expect, test } from 'vitest';
+import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
+import { silentLog } from '../../../src/adapters/log.ts';
+import type { EvmChain, Log } from '../../../src/services.ts';
+import { type Scripted, startScriptedNode } from '../../support/scripted-node.ts';
+
+const address = '0x9858EfFD232B4033E47d90003D41EC34EcaEda94';
+const alice = privateKeyToAccount(keccak256(toHex('alice')));
+const bytes = hexToBytes(
+  await alice.signTransaction({
+    ...{ chainId: 1, type: 'eip1559', nonce: 0, gas: 21_000n, to: address },
+    ...{ maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
+  }),
+);
+/** A port on which nothing listens: the node that had it is gone. */
+async function closedUrl(): Promise<string> {
+  const node = await startScriptedNode(() => ({ status: 500 }));
+  await node[Symbol.asyncDispose]();
+  return node.url;
+}
+
+const down: Scripted = { status: 503 };
+
+/** A node of Ethereum that answers everything else so. */
+function ethereum(other: (method: string) => Scripted) {
+  return startScriptedNode((method) => (method === 'eth_chainId' ? { result: '0x1' } : other(method)));
+}
+
+function connect(urls: readonly string[], log: Log = silentLog): EvmChain {
+  return connectChains([{ caip2: 'eip155:1', urls }], log).find('eip155:1') as EvmChain;
+}
+
+describe('a question to nodes', () => {
+  test('goes to the next one when the first does not answer', async () => {
+    await using second = await ethereum(() => ({ result: '0x2a' }));
+    const chain = connect([await closedUrl(), second.url]);
+    expect(await chain.nonce(address)).toBe(42n);
+  });
+
+  test('is asked again after a failure', async () => {
+    let failures = 2;
+    await using node = await ethereum(() => {
+      failures -= 1;
+      return failures >= 0 ? down : { result: '0x2a' };
+    });
+    expect(await connect([node.url]).nonce(address)).toBe(42n);
+    expect(node.calls).toEqual(['eth_chainId', ...Array(3).fill('eth_getTransactionCount')]);
+  });
+
+  test('that a node refuses is not put to another', async () => {
+    await using first = await ethereum(() => ({ error: { code: -32602, message: 'invalid argument' } }));
+    await using second = await ethereum(() => ({ result: '0x2a' }));
+    await expect(connect([first.url, second.url]).nonce(address)).rejects.toThrow('invalid argument');
+    expect(second.calls).toEqual([]);
+  });
+
+  test('is put to another when a node has had too many', async () => {
+    await using first = await ethereum(() => ({ error: { code: -32005, message: 'limit exceeded' } }));
+    await using second = await ethereum(() => ({ result: '0x2a' }));
+    expect(await connect([first.url, second.url]).nonce(address)).toBe(42n);
+  });
+
+  test('is not put to a node for a while that failed five times in a row', async () => {
+    await using node = await ethereum(() => down);
+    const chain = connect([node.url]);
+    for (const _ of [1, 2, 3]) await expect(chain.nonce(address)).rejects.toThrow();
+    expect(node.calls.filter((method) => method !== 'eth_chainId')).toHaveLength(5);
+    await expect(chain.nonce(address)).rejects.toThrow('left alone');
+  });
+
+  test.each([
+    ['a number that is none', { result: 'many' }],
+    ['nothing', { result: null }],
+    ['no JSON', { status: 200, text: '<html>' }],
+    ['JSON of another kind', { status: 200, text: '[1]' }],
+  ] as const)('answered with %s is not answered', async (_name, answer) => {
+    await using node = await ethereum(() => answer);
+    await expect(connect([node.url]).nonce(address)).rejects.toMatchObject({ name: 'ChainUnavailableError' });
+  });
+});
+
+describe('signed bytes', () => {
+  test('are sent once to each node until one takes them', async () => {
+    await using first = await ethereum(() => down);
+    await using second = await ethereum(() => ({ result: keccak256(bytes) }));
+    const outcome = await connect([first.url, second.url]).broadcast(bytes);
+    expect(outcome).toEqual({ isAccepted: true, hash: keccak256(bytes) });
+    expect(first.calls).toEqual(['eth_chainId', 'eth_sendRawTransaction']);
+    expect(second.calls).toEqual(['eth_chainId', 'eth_sendRawTransaction']);
+  });
+
+  test('of which nothing is known are neither taken nor refused', async () => {
+    await using node = await ethereum(() => down);
+    await expect(connect([node.url]).broadcast(bytes)).rejects.toMatchObject({
+      name: 'ChainUnavailableError',
+    });
+    expect(node.calls).toEqual(['eth_chainId', 'eth_sendRawTransaction']);
+  });
+
+  test.each([
+    // go-ethereum
+    ['already known', true],
+    ['nonce too low: next nonce 5, tx nonce 0', 'stale'],
+    ['insufficient funds for gas * price + value: balance 0, tx cost 21000', 'insufficient_funds'],
+    ['replacement transaction underpriced', 'underpriced'],
+    ['transaction underpriced: gas tip cap 1, minimum needed 1000000', 'underpriced'],
+    ['max fee per gas less than block base fee', 'underpriced'],
+    ['intrinsic gas too low: gas 1, minimum needed 21000', 'invalid'],
+    // Nethermind, Besu, Erigon, Reth
+    ['AlreadyKnown', true],
+    ['Known transaction', true],
+    ['OldNonce', 'stale'],
+    ['Nonce too low', 'stale'],
+    ['INSUFFICIENT_FUNDS: insufficient funds for transfer', 'insufficient_funds'],
+    ['Upfront cost exceeds account balance', 'insufficient_funds'],
+    ['InsufficientFunds, Account balance: 0, cumulative cost: 21000', 'insufficient_funds'],
+    ['FeeTooLow, MaxFeePerGas too low', 'underpriced'],
+    ['Transaction gas price below configured minimum gas price', 'underpriced'],
+    ['already imported', true],
+    ['transaction already imported', true],
+  ])('that a node answers with `%s`', async (message, expected) => {
+    await using node = await ethereum(() => ({ error: { code: -32000, message } }));
+    const outcome = await connect([node.url]).broadcast(bytes);
+    expect(outcome.isAccepted ? true : outcome.reason).toBe(expected);
+  });
+});
+
+describe('a node of another chain', () => {
+  test('is told, and asked for nothing', async () => {
+    await using node = await startScriptedNode(() => ({ result: '0x7a69' }));
+    const chain = connect([node.url]);
+    const complaint = 'expected a node of `eip155:1`, got one of `eip155:31337`';
+    await expect(chain.nonce(address)).rejects.toThrow(complaint);
+    await expect(chain.broadcast(bytes)).rejects.toThrow(complaint);
+    expect(node.calls).toEqual(['eth_chainId']);
+  });
+
+  test('is told on Solana by its genesis', async () => {
+    await using node = await startScriptedNode(() => ({
+      result: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG',
+    }));
+    const caip2 = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
+    const chain = connectChains([{ caip2, urls: [node.url] }], silentLog).find(caip2)!;
+    const complaint = 'got one of `solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1`';
+    await expect(chain.balances('11111111111111111111111111111111', [null])).rejects.toThrow(complaint);
+  });
+});
+
+test('neither the key in the address of a node nor signed bytes come into messages and logs', async () => {
+  const lines: unknown[] = [];
+  const note = (fields: object, message: string) => void lines.push({ fields, message });
+  const log: Log = { debug: note, info: note, warn: note, error: note };
+  await using node = await ethereum(() => down);
+  const chain = connect([node.url, await closedUrl()], log);
+  for (const _ of Array(6)) {
+    const failure = (await chain.broadcast(bytes).catch((error: unknown) => error)) as Error;
+    lines.push(failure.message, (failure.cause as Error | undefined)?.message);
+  }
+  const text = JSON.stringify(lines);
+  expect(text).toContain('left alone');
+  expect(text).not.toContain('secret-key');
+  expect(text).not.toContain(toHex(bytes).slice(2, 40));
+});
+
+test('lamports beyond 2^53 stay exact', async () => {
+  const caip2 = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
+  const body = (result: string) => ({ status: 200, text: `{"jsonrpc":"2.0","id":1,"result":${result}}` });
+  await using node = await startScriptedNode((method) =>
+    method === 'getGenesisHash'
+      ? { result: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG' }
+      : body('{"context":{"slot":1},"value":18446744073709551615}'),
+  );
+  const chain = connectChains([{ caip2, urls: [node.url] }], silentLog).find(caip2)!;
+  expect(await chain.balances('11111111111111111111111111111111', [null])).toEqual([2n ** 64n - 1n]);
+});

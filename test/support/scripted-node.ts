@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What a scripted node does with a call: answers, refuses in JSON-RPC's way, or fails as a server. */
+export type Scripted =
+  | { readonly result: unknown }
+  | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } }
+  | { readonly status: number; readonly text?: string };
+
+export interface ScriptedNode extends AsyncDisposable {
+  /** With a path such as providers put their customers' keys into. */
+  readonly url: string;
+  /** The methods that were called, in order. */
+  readonly calls: readonly string[];
+}
+
+/** A node that answers as it is told. */
+export async function startScriptedNode(
+  answer: (method: string, params: readonly unknown[]) => Scripted,
+): Promise<ScriptedNode> {
+  const calls: string[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { method, params } = JSON.parse(Buffer.concat(chunks).toString()) as {
+        method: string;
+        params: readonly unknown[];
+      };
+      calls.push(method);
+      const scripted = answer(method, params);
+      if ('status' in scripted) {
+        response.statusCode = scripted.status;
+        response.end(scripted.text ?? 'down');
+      } else {
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, ...scripted }));
+      }
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/secret-key-of-a-customer`,
+    calls,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
