@@ -50,7 +50,8 @@ export function adjustableClock(options: AdjustableClockOptions = {}): Adjustabl
     frozenAtMs = undefined;
     offsetMs = 0;
     if (options.startMs !== undefined) set(options.startMs);
-    if (options.frozen === true) freeze();
+    // Not `freeze()`: the machine may have gone on by a millisecond since `set`.
+    if (options.frozen === true) frozenAtMs = options.startMs ?? machine.now();
   };
 
   reset();

@@ -68,6 +68,7 @@ test('a whole environment makes a frozen config', () => {
     trustedProxies: [],
     masterKeys: { local: [new Uint8Array(masterKey)], transit: undefined },
     responseCheck: 'sampled',
+    rpc: [],
   });
   expect(Object.isFrozen(config)).toBe(true);
 });

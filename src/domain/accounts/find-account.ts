@@ -78,8 +78,6 @@ export async function listAccounts(
     query = query.where(sql<boolean>`(created_at_ms, id) < (${last.created_at_ms}, ${last.id})`);
   }
   if (search !== undefined) {
-    // PostgreSQL's text holds every character but this one, so no name does.
-    if (search.includes('\0')) return { accounts: [], nextCursor: null };
     const pattern = `%${search.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
     query = query.where(sql<boolean>`search_name like ${pattern} escape '\\'`);
   }

@@ -32,8 +32,9 @@ function itemView({ id, condition_set_id, value, created_at_ms }: ItemRow): Cond
  */
 export function requireText(input: ConditionSetItemsRequest): void {
   for (const [index, { value }] of input.entries()) {
-    if (value.includes('\0') || !value.isWellFormed())
-      throw invalidField(`/${index}/value`, 'must be text without U+0000 and halves of surrogate pairs');
+    if (!value.isWellFormed()) {
+      throw invalidField(`/${index}/value`, 'must be text without halves of surrogate pairs');
+    }
   }
 }
 

@@ -28,7 +28,6 @@ export async function createCustodialWallet(
     );
   }
   const { provider_user_id: userId } = input;
-  if (userId.includes('\0')) throw invalidField('/provider_user_id', 'must not contain U+0000');
   const { chain, chainType } = chainOf(input);
   await checkWalletFields(context, input, chainType);
   const ownerId = (await resolveOwner(context, input)) ?? null;

@@ -76,5 +76,4 @@ function checkName(name: string): void {
   if (name.length > MAX_NAME_CHARACTERS) {
     throw invalidField('/display_name', `must have at most ${MAX_NAME_CHARACTERS} characters`);
   }
-  if (name.includes('\0')) throw invalidField('/display_name', 'must not contain U+0000');
 }

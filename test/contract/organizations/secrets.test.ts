@@ -69,7 +69,7 @@ test('a secret of another organization is not found', async () => {
   await using sandbox = await startSandbox();
   const [path, other] = [await makeOrganization(sandbox), await makeOrganization(sandbox)];
   const { body } = await call(sandbox, 'createOrganizationSecret', { path: other });
-  for (const secret_id of [body.id, 'x', '\0', '7c1e4a90-2b6d-4f38-9a57-d0e3c8b1f264']) {
+  for (const secret_id of [body.id, 'x', '7c1e4a90-2b6d-4f38-9a57-d0e3c8b1f264']) {
     expect(await refusal(sandbox, 'revokeOrganizationSecret', { path, body: { secret_id } })).toEqual(absent);
     expect(
       await refusal(sandbox, 'updateOrganizationSecretSigningKey', {

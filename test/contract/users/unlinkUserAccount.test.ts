@@ -57,7 +57,7 @@ test('what the user does not have is not found', async () => {
     { type: 'email', handle: 'dave@example.com' },
     { type: 'phone', handle: email.address },
     { type: 'custom:acme', handle: 'x' },
-    { type: 'custom_auth', handle: '\0' },
+    { type: 'custom_auth', handle: '\ud800' },
   ];
   for (const body of bodies) {
     expect(await refusal(sandbox, 'unlinkUserAccount', { path: { user_id: id }, body })).toEqual({

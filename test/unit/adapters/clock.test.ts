@@ -25,6 +25,15 @@ test('a running clock goes with the machine, a frozen one stands still', () => {
   expect([clock.now(), clock.isFrozen]).toEqual([1_006, false]);
 });
 
+test('a clock made frozen stands where it began, however long the machine takes', () => {
+  let nowMs = 1_000;
+  const clock = adjustableClock({ startMs: 50, frozen: true, machine: { now: () => nowMs++ } });
+  expect(clock.now()).toBe(50);
+  clock.advance(5);
+  clock.reset();
+  expect([clock.now(), clock.isFrozen]).toEqual([50, true]);
+});
+
 test('a clock that is set runs on from there', () => {
   const machine = machineAt(1_000);
   const clock = adjustableClock({ machine });
