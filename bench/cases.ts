@@ -11,6 +11,7 @@ import { startUp } from './cases/start-up.ts';
 import { stateless } from './cases/stateless.ts';
 import { stored } from './cases/stored.ts';
 import { users } from './cases/users.ts';
+import { webhooks } from './cases/webhooks.ts';
 
 /** Every case by its name on the command line, in the order in which they run. */
 export const cases: Readonly<Record<string, BenchCase>> = {
@@ -26,4 +27,5 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   policy,
   'event-loop': eventLoop,
   processes,
+  webhooks,
 };

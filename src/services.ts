@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationId, Operations } from './generated/operations.ts';
+import type { WebhookSender } from './services-webhooks.ts';
 
 /** The one source of time. Sandbox clocks can be frozen and moved; nothing else reads the machine's clock. */
 export interface Clock {
@@ -286,6 +287,7 @@ export interface Services {
   readonly prices: Prices;
   readonly custodians: Custodians;
   readonly uses: UseLog;
+  readonly webhooks: WebhookSender;
   /** Refusals of authorization signatures carry `data` that explains them. */
   readonly diagnostics: boolean;
   /** The word that stands for `service` on the wire. Tokens are signed with it inside, so they need it in time. */

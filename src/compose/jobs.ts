@@ -1,9 +1,43 @@
+import { hasAnnouncedDelivery } from '../domain/events/record-event.ts';
+import { createBrand } from '../http/brand.ts';
+import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
+import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
-import type { JobContext } from '../jobs/job-context.ts';
-import type { Job } from '../jobs/runner.ts';
+import { type JobRunner, startJobs } from '../jobs/runner.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
+import type { Services } from '../services.ts';
 
 /** What the server does beside answering requests, the same in every composition. */
-export function makeJobs(context: JobContext): Job[] {
-  return [sweepExpired(context), expireIntents(context)];
+export interface BesideRequests {
+  readonly jobs: JobRunner;
+  /** Units of work whose commit has what they left to deliver delivered at once. */
+  readonly openUnit: OpenUnit;
+}
+
+/**
+ * Starts what is done beside the requests.
+ *
+ * @param units units of work on the database.
+ * @param owner names this process among those that share the database.
+ */
+export function startBesideRequests(services: Services, units: OpenUnit, owner: string): BesideRequests {
+  const openUnit: OpenUnit = async (write) => {
+    const unit = await units(write);
+    return {
+      ...unit,
+      async commit() {
+        await unit.commit();
+        if (hasAnnouncedDelivery(unit.em)) jobs.wake(DELIVER_EVENTS);
+      },
+    };
+  };
+  const context = { services, inUnit: inUnitOf(openUnit) };
+  const brand = createBrand(services.prefix);
+  const writePayload = (payload: string): string =>
+    brand === undefined ? payload : JSON.stringify(brand.writeBody(JSON.parse(payload)));
+  const jobs = startJobs(
+    [deliverEvents({ ...context, owner, writePayload }), sweepExpired(context), expireIntents(context)],
+    services.log,
+  );
+  return { jobs, openUnit };
 }

@@ -6,6 +6,7 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
+import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import type { ServeConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/apps/app-directory.ts';
@@ -20,13 +21,12 @@ import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
-import { startJobs } from '../jobs/runner.ts';
 import type { Log, Services } from '../services.ts';
 import { StartError } from '../start-error.ts';
 import { pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { postgresPool } from '../storage/postgres-dialect.ts';
-import { makeJobs } from './jobs.ts';
+import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
 import { adminDesk, policyDesk } from './policy-desk.ts';
 import { productionVault } from './production-vault.ts';
@@ -54,8 +54,7 @@ export async function startProduction(
   });
   // Requests are counted in the same database, on connections of their own: they must not wait for the work.
   const counters = postgresPool({ connectionString: config.databaseUrl, max: 2 }, onConnectionError);
-  const openUnit = unitsOf(database);
-  const inUnit = inUnitOf(openUnit);
+  const units = unitsOf(database);
   const services: Services = {
     clock,
     entropy,
@@ -65,18 +64,19 @@ export async function startProduction(
     chains: connectChains(config.rpc, log),
     prices: noPrices,
     custodians: noCustodians,
+    webhooks: createWebhookSender({ guard: publicHttpsOnly }),
     log,
     prefix: config.prefix,
     diagnostics: false,
-    uses: createUseLog({ inUnit, log }),
+    uses: createUseLog({ inUnit: inUnitOf(units), log }),
   };
-  const jobs = startJobs(makeJobs({ services, inUnit }), log);
+  const { jobs, openUnit } = startBesideRequests(services, units, ids.uuid());
   const closeAll = async (): Promise<void> => {
     await jobs.stop();
     await services.uses
       .flush()
       .catch((err: unknown) => log.error({ err }, 'uses of wallets were not recorded'));
-    await Promise.all([database.close(), counters.end()]);
+    await Promise.all([services.webhooks.close(), database.close(), counters.end()]);
   };
   try {
     await requireMigrated(database);

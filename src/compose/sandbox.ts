@@ -14,6 +14,7 @@ import {
   rememberSandbox,
   type SandboxMemory,
 } from '../adapters/sandbox-folder.ts';
+import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/apps/app-directory.ts';
@@ -27,14 +28,13 @@ import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
-import { startJobs } from '../jobs/runner.ts';
 import type { Log, Services } from '../services.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { resetDatabase } from '../storage/reset-database.ts';
 import { sandboxChains } from './chains.ts';
 import { controlPlane } from './control-plane.ts';
 import { openEventLog } from './event-log.ts';
-import { makeJobs } from './jobs.ts';
+import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { adminDesk, policyDesk } from './policy-desk.ts';
@@ -67,19 +67,19 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
   const database = await openDatabase({ kind: 'sqlite', file });
   const apps = createAppDirectory(database.orm, clock);
-  const openUnit = unitsOf(database);
-  const inUnit = inUnitOf(openUnit);
-  const services: Services = { ...ports, uses: createUseLog({ inUnit, log }) };
+  const units = unitsOf(database);
+  const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
+  const { jobs, openUnit } = startBesideRequests(services, units, 'sandbox');
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });
   const run = createRunOperation({ services, registry, openUnit, idempotency: answerOnce('sqlite'), check });
-  const jobs = startJobs(makeJobs({ services, inUnit }), log);
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
   const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
   const reset = async (): Promise<void> => {
     await services.uses.flush();
     await resetDatabase(database);
+    jobs.forget();
     await chains.reset();
     clock.reset();
     restart();
@@ -132,7 +132,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
         await listening.close();
         await jobs.stop();
         await services.uses.flush();
-        await Promise.all([database.close(), chains.close()]);
+        await Promise.all([services.webhooks.close(), database.close(), chains.close()]);
       },
     };
   } catch (error) {
@@ -157,6 +157,7 @@ function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
     chains,
     prices: fixedPrices,
     custodians: simulatedCustodians,
+    webhooks: createWebhookSender({ guard: anyAddress }),
     log,
     prefix: config.prefix,
     diagnostics: true,

@@ -15,6 +15,9 @@ export const brandedValues: Readonly<Record<string, readonly string[]>> = {
     "missing_or_invalid_service_app_id",
     "missing_or_invalid_service_client_id",
   ],
+  "event_type": [
+    "service.test",
+  ],
   "method": [
     "service_generated_recovery_key",
     "service_passcode_derived_recovery_key",
@@ -25,6 +28,7 @@ export const brandedValues: Readonly<Record<string, readonly string[]>> = {
   ],
   "type": [
     "service",
+    "service.test",
   ],
   "wallet_client": [
     "service",

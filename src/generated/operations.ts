@@ -308,6 +308,13 @@ export interface Operations {
     body: schemas.CreateWalletsWithRecoveryRequest;
     response: schemas.CreateWalletsWithRecoveryResponse;
   };
+  /** Create a webhook endpoint */
+  createWebhookEndpoint: {
+    path: {};
+    query: {};
+    body: schemas.CreateWebhookEndpointRequest;
+    response: schemas.WebhookEndpointWithSecret;
+  };
   /** Delete an aggregation */
   deleteAggregation: {
     path: {
@@ -447,6 +454,16 @@ export interface Operations {
     query: {};
     body: undefined;
     response: schemas.WalletAutomationSuccessResponse;
+  };
+  /** Delete a webhook endpoint */
+  deleteWebhookEndpoint: {
+    path: {
+      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      endpoint_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SuccessResponse;
   };
   /** Deposit into a vault */
   depositEthereumEarn: {
@@ -968,6 +985,16 @@ export interface Operations {
     body: undefined;
     response: schemas.WalletTransactionListResponse;
   };
+  /** Get a webhook endpoint */
+  getWebhookEndpoint: {
+    path: {
+      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      endpoint_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.WebhookEndpoint;
+  };
   /** Begin the import of a wallet */
   initWalletImport: {
     path: {};
@@ -1294,6 +1321,35 @@ export interface Operations {
     body: undefined;
     response: schemas.WalletListResponse;
   };
+  /** List the deliveries to a webhook endpoint */
+  listWebhookDeliveries: {
+    path: {
+      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      endpoint_id: string;
+    };
+    query: {
+      /** Only deliveries that stand so. */
+      status?: schemas.WebhookDeliveryStatus | undefined;
+      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      cursor?: string | undefined;
+      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.WebhookDeliveriesListResponse;
+  };
+  /** List webhook endpoints */
+  listWebhookEndpoints: {
+    path: {};
+    query: {
+      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      cursor?: string | undefined;
+      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.WebhookEndpointsListResponse;
+  };
   /** Make wallets for a user */
   pregenerateUserWallets: {
     path: {
@@ -1378,6 +1434,18 @@ export interface Operations {
     body: schemas.ConditionSetItemsRequest;
     response: schemas.ConditionSetIntentResponse;
   };
+  /** Send an event again */
+  replayWebhookDelivery: {
+    path: {
+      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      endpoint_id: string;
+      /** The delivery, as the list of deliveries has it. */
+      delivery_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.WebhookDelivery;
+  };
   /** Revoke a grant */
   revokeOauthGrant: {
     path: {
@@ -1397,6 +1465,16 @@ export interface Operations {
     query: {};
     body: schemas.RevokeOrganizationSecretRequest;
     response: schemas.SuccessResponse;
+  };
+  /** Rotate the secret of a webhook endpoint */
+  rotateWebhookSecret: {
+    path: {
+      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      endpoint_id: string;
+    };
+    query: {};
+    body: schemas.RotateWebhookSecretRequest;
+    response: schemas.WebhookEndpointWithSecret;
   };
   /** Search for a user */
   searchUsers: {
@@ -1441,6 +1519,16 @@ export interface Operations {
     query: {};
     body: schemas.SubmitWalletImportRequest;
     response: schemas.Wallet;
+  };
+  /** Send a test event to a webhook endpoint */
+  testWebhookEndpoint: {
+    path: {
+      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      endpoint_id: string;
+    };
+    query: {};
+    body: schemas.TestWebhookEndpointRequest;
+    response: schemas.WebhookDelivery;
   };
   /** Transfer an asset out of a wallet */
   transferFromWallet: {
@@ -1605,6 +1693,16 @@ export interface Operations {
     query: {};
     body: schemas.UpdateWalletRequest;
     response: schemas.WalletIntentResponse;
+  };
+  /** Change a webhook endpoint */
+  updateWebhookEndpoint: {
+    path: {
+      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      endpoint_id: string;
+    };
+    query: {};
+    body: schemas.UpdateWebhookEndpointRequest;
+    response: schemas.WebhookEndpoint;
   };
   /** Approve or deny a device */
   verifyOauthDevice: {
@@ -2125,6 +2223,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "app",
   },
+  createWebhookEndpoint: {
+    id: "createWebhookEndpoint",
+    method: "POST",
+    path: "/v1/webhooks",
+    tag: "webhooks",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
+  },
   deleteAggregation: {
     id: "deleteAggregation",
     method: "DELETE",
@@ -2291,6 +2402,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: false,
     signed: true,
     expiry: true,
+    idempotent: false,
+    security: "app",
+  },
+  deleteWebhookEndpoint: {
+    id: "deleteWebhookEndpoint",
+    method: "DELETE",
+    path: "/v1/webhooks/{endpoint_id}",
+    tag: "webhooks",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
     idempotent: false,
     security: "app",
   },
@@ -2957,6 +3081,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "app",
   },
+  getWebhookEndpoint: {
+    id: "getWebhookEndpoint",
+    method: "GET",
+    path: "/v1/webhooks/{endpoint_id}",
+    tag: "webhooks",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
+  },
   initWalletImport: {
     id: "initWalletImport",
     method: "POST",
@@ -3282,6 +3419,32 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "app",
   },
+  listWebhookDeliveries: {
+    id: "listWebhookDeliveries",
+    method: "GET",
+    path: "/v1/webhooks/{endpoint_id}/deliveries",
+    tag: "webhooks",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
+  },
+  listWebhookEndpoints: {
+    id: "listWebhookEndpoints",
+    method: "GET",
+    path: "/v1/webhooks",
+    tag: "webhooks",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
+  },
   pregenerateUserWallets: {
     id: "pregenerateUserWallets",
     method: "POST",
@@ -3399,6 +3562,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "app",
   },
+  replayWebhookDelivery: {
+    id: "replayWebhookDelivery",
+    method: "POST",
+    path: "/v1/webhooks/{endpoint_id}/deliveries/{delivery_id}/replay",
+    tag: "webhooks",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
+  },
   revokeOauthGrant: {
     id: "revokeOauthGrant",
     method: "DELETE",
@@ -3417,6 +3593,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "DELETE",
     path: "/v1/organizations/{organization_id}/secrets",
     tag: "organizations",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
+  },
+  rotateWebhookSecret: {
+    id: "rotateWebhookSecret",
+    method: "POST",
+    path: "/v1/webhooks/{endpoint_id}/rotate_secret",
+    tag: "webhooks",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
@@ -3482,6 +3671,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "POST",
     path: "/v1/wallets/import/submit",
     tag: "wallets",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "app",
+  },
+  testWebhookEndpoint: {
+    id: "testWebhookEndpoint",
+    method: "POST",
+    path: "/v1/webhooks/{endpoint_id}/test",
+    tag: "webhooks",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
@@ -3695,6 +3897,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     bodyRequired: true,
     signed: false,
     expiry: true,
+    idempotent: false,
+    security: "app",
+  },
+  updateWebhookEndpoint: {
+    id: "updateWebhookEndpoint",
+    method: "PATCH",
+    path: "/v1/webhooks/{endpoint_id}",
+    tag: "webhooks",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
     idempotent: false,
     security: "app",
   },

@@ -35,6 +35,7 @@ import { createWalletRpcIntent } from '../handlers/intents/createWalletRpcIntent
 import { createWalletTransferIntent } from '../handlers/intents/createWalletTransferIntent.ts';
 import { createWalletsBatch } from '../handlers/wallets/createWalletsBatch.ts';
 import { createWalletsWithRecovery } from '../handlers/wallets/createWalletsWithRecovery.ts';
+import { createWebhookEndpoint } from '../handlers/webhooks/createWebhookEndpoint.ts';
 import { deleteAggregation } from '../handlers/aggregations/deleteAggregation.ts';
 import { deleteAllowlistEntry } from '../handlers/apps/deleteAllowlistEntry.ts';
 import { deleteConditionSet } from '../handlers/condition_sets/deleteConditionSet.ts';
@@ -48,6 +49,7 @@ import { deletePolicyRuleIntent } from '../handlers/intents/deletePolicyRuleInte
 import { deleteUser } from '../handlers/users/deleteUser.ts';
 import { deleteUserExternalFiatAccount } from '../handlers/external_fiat_accounts/deleteUserExternalFiatAccount.ts';
 import { deleteWalletAutomation } from '../handlers/wallet_automations/deleteWalletAutomation.ts';
+import { deleteWebhookEndpoint } from '../handlers/webhooks/deleteWebhookEndpoint.ts';
 import { depositEthereumEarn } from '../handlers/earn/depositEthereumEarn.ts';
 import { detachWalletAutomations } from '../handlers/wallets/detachWalletAutomations.ts';
 import { exchangeOauthToken } from '../handlers/oauth/exchangeOauthToken.ts';
@@ -99,6 +101,7 @@ import { getWalletAutomation } from '../handlers/wallet_automations/getWalletAut
 import { getWalletBalance } from '../handlers/wallets/getWalletBalance.ts';
 import { getWalletByAddress } from '../handlers/wallets/getWalletByAddress.ts';
 import { getWalletTransactions } from '../handlers/wallets/getWalletTransactions.ts';
+import { getWebhookEndpoint } from '../handlers/webhooks/getWebhookEndpoint.ts';
 import { initWalletImport } from '../handlers/wallets/initWalletImport.ts';
 import { initiateOrganizationKybLinks } from '../handlers/kyb/initiateOrganizationKybLinks.ts';
 import { initiateOrganizationKybTos } from '../handlers/kyb/initiateOrganizationKybTos.ts';
@@ -124,6 +127,8 @@ import { listWalletActions } from '../handlers/wallet_actions/listWalletActions.
 import { listWalletAutomationExecutions } from '../handlers/wallet_automations/listWalletAutomationExecutions.ts';
 import { listWalletAutomations } from '../handlers/wallet_automations/listWalletAutomations.ts';
 import { listWallets } from '../handlers/wallets/listWallets.ts';
+import { listWebhookDeliveries } from '../handlers/webhooks/listWebhookDeliveries.ts';
+import { listWebhookEndpoints } from '../handlers/webhooks/listWebhookEndpoints.ts';
 import { pregenerateUserWallets } from '../handlers/users/pregenerateUserWallets.ts';
 import { quoteCryptoDeposit } from '../handlers/deposit_accounts/quoteCryptoDeposit.ts';
 import { quoteWalletSwap } from '../handlers/swaps/quoteWalletSwap.ts';
@@ -133,13 +138,16 @@ import { reindexWalletAutomation } from '../handlers/wallet_automations/reindexW
 import { rejectIntent } from '../handlers/intents/rejectIntent.ts';
 import { replaceConditionSetItems } from '../handlers/condition_sets/replaceConditionSetItems.ts';
 import { replaceConditionSetItemsIntent } from '../handlers/intents/replaceConditionSetItemsIntent.ts';
+import { replayWebhookDelivery } from '../handlers/webhooks/replayWebhookDelivery.ts';
 import { revokeOauthGrant } from '../handlers/oauth/revokeOauthGrant.ts';
 import { revokeOrganizationSecret } from '../handlers/organizations/revokeOrganizationSecret.ts';
+import { rotateWebhookSecret } from '../handlers/webhooks/rotateWebhookSecret.ts';
 import { searchUsers } from '../handlers/users/searchUsers.ts';
 import { setUserCustomMetadata } from '../handlers/users/setUserCustomMetadata.ts';
 import { submitOrganizationKyb } from '../handlers/kyb/submitOrganizationKyb.ts';
 import { submitUserKyc } from '../handlers/kyc/submitUserKyc.ts';
 import { submitWalletImport } from '../handlers/wallets/submitWalletImport.ts';
+import { testWebhookEndpoint } from '../handlers/webhooks/testWebhookEndpoint.ts';
 import { transferFromWallet } from '../handlers/wallets/transferFromWallet.ts';
 import { unlinkUserAccount } from '../handlers/users/unlinkUserAccount.ts';
 import { updateAccount } from '../handlers/accounts/updateAccount.ts';
@@ -156,6 +164,7 @@ import { updateUserCustomMetadata } from '../handlers/users/updateUserCustomMeta
 import { updateWallet } from '../handlers/wallets/updateWallet.ts';
 import { updateWalletAutomation } from '../handlers/wallet_automations/updateWalletAutomation.ts';
 import { updateWalletIntent } from '../handlers/intents/updateWalletIntent.ts';
+import { updateWebhookEndpoint } from '../handlers/webhooks/updateWebhookEndpoint.ts';
 import { verifyOauthDevice } from '../handlers/oauth/verifyOauthDevice.ts';
 import { walletRpc } from '../handlers/wallets/walletRpc.ts';
 import { withdrawEthereumEarn } from '../handlers/earn/withdrawEthereumEarn.ts';
@@ -199,6 +208,7 @@ export const registry: { readonly [Id in OperationId]: Handler<Id> } = {
   createWalletTransferIntent,
   createWalletsBatch,
   createWalletsWithRecovery,
+  createWebhookEndpoint,
   deleteAggregation,
   deleteAllowlistEntry,
   deleteConditionSet,
@@ -212,6 +222,7 @@ export const registry: { readonly [Id in OperationId]: Handler<Id> } = {
   deleteUser,
   deleteUserExternalFiatAccount,
   deleteWalletAutomation,
+  deleteWebhookEndpoint,
   depositEthereumEarn,
   detachWalletAutomations,
   exchangeOauthToken,
@@ -263,6 +274,7 @@ export const registry: { readonly [Id in OperationId]: Handler<Id> } = {
   getWalletBalance,
   getWalletByAddress,
   getWalletTransactions,
+  getWebhookEndpoint,
   initWalletImport,
   initiateOrganizationKybLinks,
   initiateOrganizationKybTos,
@@ -288,6 +300,8 @@ export const registry: { readonly [Id in OperationId]: Handler<Id> } = {
   listWalletAutomationExecutions,
   listWalletAutomations,
   listWallets,
+  listWebhookDeliveries,
+  listWebhookEndpoints,
   pregenerateUserWallets,
   quoteCryptoDeposit,
   quoteWalletSwap,
@@ -297,13 +311,16 @@ export const registry: { readonly [Id in OperationId]: Handler<Id> } = {
   rejectIntent,
   replaceConditionSetItems,
   replaceConditionSetItemsIntent,
+  replayWebhookDelivery,
   revokeOauthGrant,
   revokeOrganizationSecret,
+  rotateWebhookSecret,
   searchUsers,
   setUserCustomMetadata,
   submitOrganizationKyb,
   submitUserKyc,
   submitWalletImport,
+  testWebhookEndpoint,
   transferFromWallet,
   unlinkUserAccount,
   updateAccount,
@@ -320,6 +337,7 @@ export const registry: { readonly [Id in OperationId]: Handler<Id> } = {
   updateWallet,
   updateWalletAutomation,
   updateWalletIntent,
+  updateWebhookEndpoint,
   verifyOauthDevice,
   walletRpc,
   withdrawEthereumEarn,

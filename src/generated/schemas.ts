@@ -1133,6 +1133,13 @@ export type CreateWalletsWithRecoveryResponse = {
   wallets: Wallet[];
 };
 
+/** Where events are to go, and which. */
+export type CreateWebhookEndpointRequest = {
+  url: WebhookUrl;
+  description?: WebhookEndpointDescription | undefined;
+  event_types?: WebhookEventTypes | undefined;
+};
+
 /** A wallet that another app shares. */
 export type CrossAppEmbeddedWallet = {
   /** The address of the wallet. */
@@ -4916,6 +4923,12 @@ export type RevokeOrganizationSecretRequest = {
   secret_id: string;
 };
 
+/** How long earlier secrets go on to count. */
+export type RotateWebhookSecretRequest = {
+  /** Seconds for which earlier secrets go on to sign, 0 to 604,800 (a week). Without it, 86,400 (a day). */
+  overlap_seconds?: number | undefined;
+};
+
 /** How a proposed signing went. */
 export type RpcIntentActionResult = {
   /** The HTTP status that the request would have got. */
@@ -5147,6 +5160,13 @@ export type ServiceFee = {
   /** Address that is paid, when known. */
   recipient?: string | undefined;
   type: "service";
+};
+
+/** A test of an endpoint. */
+export type ServiceTestWebhookPayload = {
+  type: "service.test";
+  /** The text that the test was asked to carry. */
+  payload: string;
 };
 
 /** Which kind of signature to make. */
@@ -6188,6 +6208,12 @@ export type TestAccountsResponse = {
   data: TestAccount[];
 };
 
+/** What the test event is to say. */
+export type TestWebhookEndpointRequest = {
+  /** The text that the event carries. */
+  payload?: string | undefined;
+};
+
 /** A token output on Spark. */
 export type TokenOutput = {
   id?: string | undefined;
@@ -6964,6 +6990,16 @@ export type UpdateWalletRequest = {
   owner_id?: OwnerIdInput | undefined;
   /** Replaces the policy; an empty list removes it. */
   policy_ids?: PolicyInput | undefined;
+};
+
+/** What to change; at least one field. */
+export type UpdateWebhookEndpointRequest = {
+  url?: WebhookUrl | undefined;
+  /** A note for people, or null for none. */
+  description?: WebhookEndpointDescription | null | undefined;
+  event_types?: WebhookEventTypes | undefined;
+  /** `disabled` stops all sending; `enabled` begins it again. */
+  status?: "enabled" | "disabled" | undefined;
 };
 
 /** The app was charged for gas. */
@@ -8846,6 +8882,105 @@ export type WalletTransactionListResponse = {
   /** Newest first. */
   transactions: WalletTransaction[];
 };
+
+/** One attempt to deliver an event. */
+export type WebhookAttempt = {
+  /** When it began, in Unix milliseconds. */
+  attempted_at: number;
+  /** How long it took, in milliseconds. */
+  duration_ms: number;
+  /** The HTTP status that the endpoint answered; null when none came. */
+  response_status: number | null;
+  /** Why no status came; null when one came. `address_not_allowed` means that the host's address is not a public one. */
+  error: "timeout" | "connection_failed" | "address_not_allowed" | null;
+};
+
+/** A page of deliveries. */
+export type WebhookDeliveriesListResponse = {
+  /** Deliveries, newest event first. */
+  data: WebhookDelivery[];
+  /** Where the next page begins; null on the last one. */
+  next_cursor: string | null;
+};
+
+/** One event on its way to one endpoint. */
+export type WebhookDelivery = {
+  /** The delivery's own id. */
+  id: string;
+  /** The endpoint that it goes to. */
+  endpoint_id: string;
+  /** The event's id, sent as `webhook-id` on every attempt. */
+  event_id: string;
+  /** The event's type. */
+  event_type: "service.test" | (string & {});
+  status: WebhookDeliveryStatus;
+  /** How many attempts there were, replays included. */
+  attempt_count: number;
+  /** The last attempts, oldest first, 20 at most. */
+  attempts: WebhookAttempt[];
+  /** When it is attempted next, in Unix milliseconds, unless an earlier event of the same resource still waits; null when it is delivered or given up. */
+  next_attempt_at: number | null;
+  /** When the event was given to this endpoint, in Unix milliseconds. */
+  created_at: number;
+};
+
+/** `pending` is attempted now or later; `delivered` was answered with 2xx; `failed` was given up after the last attempt. */
+export type WebhookDeliveryStatus = "pending" | "delivered" | "failed";
+
+/** An address that the app's events are sent to. */
+export type WebhookEndpoint = {
+  /** The endpoint's id. */
+  id: string;
+  url: WebhookUrl;
+  /** A note for people; null for none. */
+  description: string | null;
+  event_types: WebhookEventTypes;
+  /** Whether anything is sent to it. */
+  status: "enabled" | "disabled";
+  /** Why it is disabled; null while it is enabled. `requested` by the app; `failing` after five days of only failures. */
+  disabled_reason: "requested" | "failing" | null;
+  /** When it was made, in Unix milliseconds. */
+  created_at: number;
+  /** When it was last changed, in Unix milliseconds. */
+  updated_at: number;
+};
+
+/** A note for people. */
+export type WebhookEndpointDescription = string;
+
+/** An endpoint and, this once, its newest secret. */
+export type WebhookEndpointWithSecret = {
+  /** The endpoint's id. */
+  id: string;
+  url: WebhookUrl;
+  /** A note for people; null for none. */
+  description: string | null;
+  event_types: WebhookEventTypes;
+  /** Whether anything is sent to it. */
+  status: "enabled" | "disabled";
+  /** Why it is disabled; null while it is enabled. */
+  disabled_reason: "requested" | "failing" | null;
+  /** When it was made, in Unix milliseconds. */
+  created_at: number;
+  /** When it was last changed, in Unix milliseconds. */
+  updated_at: number;
+  /** `whsec_` and the base64 of 32 bytes, the key of the signatures. */
+  secret: string;
+};
+
+/** A page of endpoints. */
+export type WebhookEndpointsListResponse = {
+  /** Endpoints, newest first. */
+  data: WebhookEndpoint[];
+  /** Where the next page begins; null on the last one. */
+  next_cursor: string | null;
+};
+
+/** The types of event that are sent, or `*` for every type. Without it, every type. A type that the service does not know is refused. */
+export type WebhookEventTypes = string[];
+
+/** An absolute HTTPS URL without credentials and fragment. */
+export type WebhookUrl = string;
 
 /** Sign an XRP Ledger transaction. Nothing is broadcast. */
 export type XrplSignTransactionRpcInput = {

@@ -8,8 +8,16 @@ export interface Job {
   /**
    * Does one bounded batch, in transactions of its own. Several processes may run the same job at once: it claims
    * what it works on. True when there is more to do at once.
+   *
+   * @param again has the job run once more, now or when what it left under way leaves something to do.
    */
-  run(): Promise<boolean>;
+  run(again: () => void): Promise<boolean>;
+  /** For a job that leaves work under way when a batch ends: waits for it, and tells whether there was any. */
+  finish?(): Promise<boolean>;
+  /** For such a job: finishes what is under way and begins nothing more. */
+  stop?(): Promise<void>;
+  /** For such a job: drops what it read of the database, which was emptied. */
+  forget?(): void;
 }
 
 export interface JobRunner {
@@ -17,6 +25,8 @@ export interface JobRunner {
   wake(name: string): void;
   /** Runs every job until none finds more to do: after the clock was moved, what is due has happened. */
   settle(): Promise<void>;
+  /** Has every job drop what it read of the database, which was emptied. */
+  forget(): void;
   /** Finishes the batches that have begun and begins no other. */
   stop(): Promise<void>;
 }
@@ -33,6 +43,9 @@ export function startJobs(jobs: readonly Job[], log: Log): JobRunner {
         for (const loop of loops.values()) worked = (await loop.drain()) || worked;
       }
     },
+    forget() {
+      for (const job of jobs) job.forget?.();
+    },
     async stop() {
       await Promise.all([...loops.values()].map((loop) => loop.stop()));
     },
@@ -42,6 +55,8 @@ export function startJobs(jobs: readonly Job[], log: Log): JobRunner {
 function startLoop(job: Job, log: Log) {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
+  // Woken while a batch runs: the batch may have looked before there was anything.
+  let isWoken = false;
   // Every batch waits for the one before: a job never runs beside itself in one process.
   let last: Promise<unknown> = Promise.resolve();
 
@@ -49,7 +64,7 @@ function startLoop(job: Job, log: Log) {
     const next = last.then(async () => {
       if (isStopped) return false;
       try {
-        return await job.run();
+        return await job.run(wake);
       } catch (err) {
         log.error({ err, job: job.name }, 'a job failed; it is tried again');
         return false;
@@ -63,21 +78,29 @@ function startLoop(job: Job, log: Log) {
     if (!isStopped) timer = setTimeout(turn, delayMs).unref();
   };
   const turn = (): void => {
-    void batch().then((hasMore) => rest(hasMore ? 0 : job.everyMs));
+    isWoken = false;
+    void batch().then((hasMore) => rest(hasMore || isWoken ? 0 : job.everyMs));
   };
+  function wake(): void {
+    isWoken = true;
+    rest(0);
+  }
 
   rest(job.everyMs);
   return {
-    wake: () => rest(0),
+    wake,
     async drain() {
-      let worked = false;
-      while (await batch()) worked = true;
-      return worked;
+      for (let worked = false; ; worked = true) {
+        const hasMore = await batch();
+        const wasUnderWay = (await job.finish?.()) ?? false;
+        if (!hasMore && !wasUnderWay) return worked;
+      }
     },
     async stop() {
       isStopped = true;
       clearTimeout(timer);
       await last;
+      await job.stop?.();
     },
   };
 }

@@ -2,6 +2,7 @@ import { dropStaleRecords } from '../domain/aggregations/running-totals.ts';
 import { dropExpiredAnswers } from '../domain/idempotency/answer-once.ts';
 import { dropExpiredUses, USES_AT_ONCE } from '../domain/wallet-uses/find-uses.ts';
 import { dropExpiredImports } from '../domain/wallets/begin-import.ts';
+import { dropOldDeliveries } from '../domain/webhooks/webhook-deliveries.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -18,7 +19,7 @@ export function sweepExpired({ services, inUnit }: JobContext): Job {
     async run() {
       const nowMs = services.clock.now();
       let dropped = 0;
-      for (const drop of [dropExpiredAnswers, dropExpiredImports, dropStaleRecords]) {
+      for (const drop of [dropExpiredAnswers, dropExpiredImports, dropStaleRecords, dropOldDeliveries]) {
         dropped += await inUnit((em) => drop(em, nowMs));
       }
       const uses = await inUnit((em) => dropExpiredUses(em, nowMs));

@@ -30,6 +30,9 @@ import { WalletEntity } from '../domain/wallets/wallet.entity.ts';
 import { WalletImportEntity } from '../domain/wallets/wallet-import.entity.ts';
 import { WalletKeyEntity } from '../domain/wallets/wallet-key.entity.ts';
 import { WalletSignerEntity } from '../domain/wallets/wallet-signer.entity.ts';
+import { WebhookDeliveryEntity } from '../domain/webhooks/webhook-delivery.entity.ts';
+import { WebhookEndpointEntity } from '../domain/webhooks/webhook-endpoint.entity.ts';
+import { WebhookSecretEntity } from '../domain/webhooks/webhook-secret.entity.ts';
 
 /** Every table. A new entity is listed here, then `node src/storage/write-schema.ts` is run. */
 export const entities = [
@@ -64,6 +67,9 @@ export const entities = [
   WalletKeyEntity,
   WalletSignerEntity,
   WalletUseEntity,
+  WebhookDeliveryEntity,
+  WebhookEndpointEntity,
+  WebhookSecretEntity,
 ] as const;
 
 /** The tables as Kysely sees them: `em.getKysely<Tables>()`. Values are the database's own, columns snake_case. */

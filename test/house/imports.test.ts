@@ -27,7 +27,7 @@ const doors: Record<string, string[]> = {
   config: ['config'],
   'package-root': [],
   'start-error': [],
-  services: ['type generated'],
+  services: ['type generated', 'type services'],
   errors: ['generated'],
   http: ['errors', 'generated', 'type services', 'authorization', 'pure'],
   generated: ['handlers', 'type services'],
@@ -61,6 +61,7 @@ const packageRooms: Record<string, string[]> = {
   'rate-limiter-flexible': ['http'],
   commander: ['cli'],
   pino: ['adapters'],
+  undici: ['adapters'],
   '@peculiar/x509': ['adapters'],
   // Simulated chains keep a file of their own, apart from the server's database.
   'better-sqlite3': ['adapters', 'storage'],
@@ -73,7 +74,7 @@ function roomOf(path: string): string {
   if (path.startsWith('mocks/')) return 'mocks';
   const [, first = '', ...rest] = path.split('/');
   const name = basename(path);
-  if (rest.length === 0) return first.startsWith('config') ? 'config' : first.replace(/\.ts$/, '');
+  if (rest.length === 0) return first.replace(/\.ts$/, '').replace(/^(config|services)-.*/, '$1');
   if (pureFolders.includes(first)) return 'pure';
   if (first === 'authorization') return pureFiles.includes(name) ? 'pure' : 'authorization';
   return first;

@@ -8,6 +8,7 @@ import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
 import type { OperationContext, Services } from '../../src/services.ts';
 import type { Database } from '../../src/storage/open-database.ts';
+import { noWebhooks } from '../support/no-webhooks.ts';
 import { unsignedProof } from '../support/unsigned-proof.ts';
 
 export const startMs = Date.UTC(2026, 0, 1);
@@ -31,6 +32,7 @@ export const services: Services = {
   uses: { add: () => assert.fail('no wallet is used here'), flush: async () => undefined },
   diagnostics: false,
   prefix: 'service',
+  webhooks: noWebhooks,
 };
 
 /** An unsigned request of an app, in a unit of work of its own. */

@@ -45,6 +45,7 @@ describe.each(databaseKinds)('%s', (kind) => {
         payload: JSON.stringify({ type: 'wallet.restored', ...restored }),
         resource_id: 'w',
         created_at_ms: startMs,
+        fanned_out_at_ms: null,
       },
     ]);
   });

@@ -39,18 +39,18 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const inTransaction = transactionsOf(operations);
     await inTransaction((em) => checkMasterKey(em, operations.services.vault));
     await makeWallets(operations, 3);
-    // Wallets twice, imports, token keys; with the fifth transaction the rotation forgets earlier keys.
+    // Wallets twice, imports, token keys, webhook secrets; with the sixth transaction the rotation forgets earlier keys.
     let transactions = 0;
     const moved = await rotateSealedKeys(
       both,
       async (work) => {
         transactions += 1;
-        if (transactions === 5) await makeWallets(operations, 1);
+        if (transactions === 6) await makeWallets(operations, 1);
         return inTransaction(work);
       },
       () => undefined,
     );
-    expect({ moved, transactions }).toEqual({ moved: 3, transactions: 5 });
+    expect({ moved, transactions }).toEqual({ moved: 3, transactions: 6 });
     const startWith = (vault: typeof both) => inTransaction((em) => checkMasterKey(em, vault));
     await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');
     await startWith(both);

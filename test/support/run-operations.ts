@@ -21,6 +21,7 @@ import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext, ProposedRequest, Services } from '../../src/services.ts';
 import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
+import { noWebhooks } from './no-webhooks.ts';
 import { unsignedProof } from './unsigned-proof.ts';
 
 /** The operations of one app on a database of its own, without the network in between. */
@@ -79,6 +80,7 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
     uses: createUseLog({ inUnit: inUnitOf(unitsOf(database)), log: silentLog }),
     diagnostics: true,
     prefix: 'service',
+    webhooks: noWebhooks,
   };
   const { app } = await database.orm.em
     .fork()

@@ -16,10 +16,18 @@ export const OutboxEventEntity = defineEntity({
     /** The wallet, user, intent or other resource that the event is about. */
     resourceId: p.text().nullable(),
     createdAtMs: p.bigint('number'),
+    /** When it was given to the endpoints that ask for it; null until then. */
+    fannedOutAtMs: p.bigint('number').nullable(),
   },
   indexes: [
     { name: 'outbox_events_by_app', properties: ['appId', 'sequence'] },
-    { name: 'outbox_events_by_resource', properties: ['resourceId', 'sequence'] },
+    { name: 'outbox_events_by_age', properties: ['createdAtMs'] },
+    // Small at all times, whatever the table holds.
+    {
+      name: 'outbox_events_to_fan_out',
+      properties: ['sequence'],
+      where: 'fanned_out_at_ms is null',
+    },
   ],
   uniques: [{ name: 'outbox_events_id', properties: ['id'] }],
 });

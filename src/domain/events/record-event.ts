@@ -1,8 +1,25 @@
 import assert from 'node:assert/strict';
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Selectable } from 'kysely';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { prepareQuery } from '../../storage/prepared-query.ts';
+
+/**
+ * Units of work that left something to deliver, so that whoever commits them knows. Kept beside the units because it
+ * must cost nothing to a request that leaves nothing.
+ */
+const delivering = new WeakSet<SqlEntityManager>();
+
+/** Notes that the unit of work of `em` leaves something to deliver. */
+export function announceDelivery(em: SqlEntityManager): void {
+  delivering.add(em);
+}
+
+/** Whether the unit of work of `em` left something to deliver. */
+export function hasAnnouncedDelivery(em: SqlEntityManager): boolean {
+  return delivering.has(em);
+}
 
 /** What recording needs of a context. */
 export type EventContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>;
@@ -15,7 +32,40 @@ export type EventContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'
  * @returns the event's id, which every delivery carries as `webhook-id`.
  * @throws AssertionError when the contract has no such event or the payload is not what it says: our bug.
  */
-export async function recordEvent(context: EventContext, type: string, payload: object): Promise<string> {
+export function recordEvent(context: EventContext, type: string, payload: object): Promise<string> {
+  return storeEvent(context, type, payload, null);
+}
+
+/** An event as others refer to it. */
+export interface StoredEvent {
+  readonly id: string;
+  readonly sequence: number;
+}
+
+/**
+ * Records an event as `recordEvent` does, but for one endpoint alone: nobody gives it to the others. The caller adds
+ * the delivery.
+ */
+export async function recordEventForOne(
+  context: EventContext,
+  type: string,
+  payload: object,
+): Promise<StoredEvent> {
+  const id = await storeEvent(context, type, payload, context.nowMs);
+  return context.em
+    .getKysely<Tables>()
+    .selectFrom('outbox_events')
+    .select(['id', 'sequence'])
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
+}
+
+async function storeEvent(
+  context: EventContext,
+  type: string,
+  payload: object,
+  fannedOutAtMs: number | null,
+): Promise<string> {
   const body = { type, ...payload };
   await assertKeepsContract(type, body);
   const id = `msg_${context.ids.cuid2()}`;
@@ -26,7 +76,9 @@ export async function recordEvent(context: EventContext, type: string, payload: 
     payload: JSON.stringify(body),
     resource_id: resourceOf(body),
     created_at_ms: context.nowMs,
+    fanned_out_at_ms: fannedOutAtMs,
   });
+  announceDelivery(context.em);
   return id;
 }
 
@@ -40,6 +92,7 @@ const insertEvent = prepareQuery<NewEvent>((database, event) =>
     payload: event.payload,
     resource_id: event.resource_id,
     created_at_ms: event.created_at_ms,
+    fanned_out_at_ms: event.fanned_out_at_ms,
   }),
 );
 

@@ -8,7 +8,7 @@ export interface RewrappingVault extends KeyVault {
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
 }
 
-type SealedTable = 'wallet_keys' | 'wallet_imports' | 'app_signing_keys';
+type SealedTable = 'wallet_keys' | 'wallet_imports' | 'app_signing_keys' | 'webhook_secrets';
 
 interface SealedRow extends SealedKey {
   readonly id: string;
@@ -16,7 +16,12 @@ interface SealedRow extends SealedKey {
 }
 
 /** Every table that holds sealed secrets. A new one adds its line here. */
-const tables: readonly SealedTable[] = ['wallet_keys', 'wallet_imports', 'app_signing_keys'];
+const tables: readonly SealedTable[] = [
+  'wallet_keys',
+  'wallet_imports',
+  'app_signing_keys',
+  'webhook_secrets',
+];
 
 /**
  * Moves up to `limit` data keys of one table under the current master key, in the transaction of `em`. A row is
@@ -148,9 +153,29 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
       binding: signingKeyBinding(row.id, row.app_id),
     }));
   },
+  async webhook_secrets(em, currentId, limit) {
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom('webhook_secrets')
+      .select(['id', 'app_id', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
+      .where('master_key_id', '<>', currentId)
+      .orderBy('id')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({
+      ...sealedOf(row),
+      id: row.id,
+      binding: webhookSecretBinding(row.id, row.app_id),
+    }));
+  },
 };
 
 /** What the sealed half of an app's signing key is bound to. */
 export function signingKeyBinding(kid: string, appId: string): SealBinding {
   return { walletId: kid, appId, chainType: 'app-signing-key' };
+}
+
+/** What a sealed secret of a webhook endpoint is bound to. */
+export function webhookSecretBinding(secretId: string, appId: string): SealBinding {
+  return { walletId: secretId, appId, chainType: 'webhook-secret' };
 }

@@ -81,9 +81,10 @@ create table "organization_secrets" ("id" text not null, "organization_id" text 
 create index "organization_secrets_by_age" on "organization_secrets" ("organization_id", "created_at_ms", "id");
 alter table "organization_secrets" add constraint "organization_secrets_hash" unique ("secret_hash");
 
-create table "outbox_events" ("sequence" bigserial primary key, "id" text not null, "app_id" text not null, "type" text not null, "payload" text not null, "resource_id" text null, "created_at_ms" bigint not null);
+create table "outbox_events" ("sequence" bigserial primary key, "id" text not null, "app_id" text not null, "type" text not null, "payload" text not null, "resource_id" text null, "created_at_ms" bigint not null, "fanned_out_at_ms" bigint null);
 create index "outbox_events_by_app" on "outbox_events" ("app_id", "sequence");
-create index "outbox_events_by_resource" on "outbox_events" ("resource_id", "sequence");
+create index "outbox_events_by_age" on "outbox_events" ("created_at_ms");
+create index "outbox_events_to_fan_out" on "outbox_events" ("sequence") where fanned_out_at_ms is null;
 alter table "outbox_events" add constraint "outbox_events_id" unique ("id");
 
 create table "policies" ("id" text not null, "app_id" text not null, "name" text not null, "chain_type" text not null, "rules" text not null default '[]', "rules_digest" text not null, "revision" int not null default 0, "owner_id" text null, "created_at_ms" bigint not null, primary key ("id"));
@@ -125,6 +126,20 @@ create table "wallet_uses" ("sequence" bigserial primary key, "app_id" text not 
 create index "wallet_uses_by_wallet" on "wallet_uses" ("wallet_id", "sequence");
 create index "wallet_uses_by_trace" on "wallet_uses" ("trace_id") where trace_id is not null;
 create index "wallet_uses_denied_request" on "wallet_uses" ("request_id") where trace_id is not null;
+
+create table "webhook_deliveries" ("id" text not null, "endpoint_id" text not null, "event_sequence" bigint not null, "event_id" text not null, "event_type" text not null, "status" text not null, "order_key" text null, "failures" int not null, "attempt_count" int not null, "attempts" text not null, "next_attempt_at_ms" bigint null, "created_at_ms" bigint not null, "finished_at_ms" bigint null, primary key ("id"));
+create index "webhook_deliveries_by_endpoint" on "webhook_deliveries" ("endpoint_id", "event_sequence");
+create index "webhook_deliveries_due" on "webhook_deliveries" ("endpoint_id", "next_attempt_at_ms", "event_sequence") where next_attempt_at_ms is not null;
+create index "webhook_deliveries_in_order" on "webhook_deliveries" ("endpoint_id", "order_key", "event_sequence") where order_key is not null;
+create index "webhook_deliveries_by_event" on "webhook_deliveries" ("event_sequence");
+create index "webhook_deliveries_finished" on "webhook_deliveries" ("finished_at_ms") where finished_at_ms is not null;
+
+create table "webhook_endpoints" ("id" text not null, "app_id" text not null, "url" text not null, "description" text null, "event_types" text not null, "status" text not null, "disabled_reason" text null, "after_sequence" bigint not null, "failing_since_ms" bigint null, "next_due_at_ms" bigint null, "lease_owner" text null, "leased_until_ms" bigint null, "created_at_ms" bigint not null, "updated_at_ms" bigint not null, primary key ("id"));
+create index "webhook_endpoints_by_app" on "webhook_endpoints" ("app_id", "created_at_ms", "id");
+create index "webhook_endpoints_due" on "webhook_endpoints" ("next_due_at_ms") where next_due_at_ms is not null;
+
+create table "webhook_secrets" ("id" text not null, "endpoint_id" text not null, "app_id" text not null, "sealed_secret" bytea not null, "wrapped_data_key" bytea not null, "master_key_id" text not null, "created_at_ms" bigint not null, "expires_at_ms" bigint null, primary key ("id"));
+create index "webhook_secrets_by_endpoint" on "webhook_secrets" ("endpoint_id");
 `);
   }
 }

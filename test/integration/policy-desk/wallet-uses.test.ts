@@ -154,7 +154,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       await house.services.uses.add(record(`${number}`, { judgedAtMs: atMs(number) }));
     await house.services.uses.flush();
     const sweepAt = (nowMs: number) =>
-      sweepExpired({ services: { ...services, clock: { now: () => nowMs } }, inUnit }).run();
+      sweepExpired({ services: { ...services, clock: { now: () => nowMs } }, inUnit }).run(() => undefined);
     expect(await sweepAt(startMs + 30 * dayMs - 1)).toBe(false);
     expect(await usesKept()).toHaveLength(2503);
     const rounds = [];

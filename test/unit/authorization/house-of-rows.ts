@@ -16,6 +16,7 @@ import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import type { OperationContext, Services } from '../../../src/services.ts';
 import { afterCommitOf } from '../../support/after-commit.ts';
 import { type DatabaseKind, openTestDatabase } from '../../support/databases.ts';
+import { noWebhooks } from '../../support/no-webhooks.ts';
 import { unsignedProof } from '../../support/unsigned-proof.ts';
 
 export const startMs = 1_763_719_200_000;
@@ -57,6 +58,7 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
     }),
     diagnostics: false,
     prefix: 'service',
+    webhooks: noWebhooks,
   };
 
   /** Runs `work` as one operation: in a transaction, undone when it throws. */

@@ -28,7 +28,7 @@ test('settling does everything that is due, what one job leaves to another inclu
     ...first,
     async run() {
       const before = done.length;
-      const hasMore = await first.run();
+      const hasMore = await first.run(() => undefined);
       if (done.length > before) second.add();
       return hasMore;
     },

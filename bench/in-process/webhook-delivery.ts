@@ -1,0 +1,145 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { systemClock } from '../../src/adapters/clock.ts';
+import { systemEntropy } from '../../src/adapters/entropy.ts';
+import { makeIds } from '../../src/adapters/ids.ts';
+import { silentLog } from '../../src/adapters/log.ts';
+import { localMasterKey } from '../../src/adapters/master-key-local.ts';
+import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { anyAddress, createWebhookSender } from '../../src/adapters/webhook-http.ts';
+import { startBesideRequests } from '../../src/compose/jobs.ts';
+import { recordEvent } from '../../src/domain/events/record-event.ts';
+import { createWallet } from '../../src/domain/wallets/create-wallet.ts';
+import { createWebhookEndpoint } from '../../src/domain/webhooks/change-webhook-endpoint.ts';
+import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
+import type { OperationContext, Services } from '../../src/services.ts';
+import { type Database, openDatabase } from '../../src/storage/open-database.ts';
+import { credentials } from '../servers/credentials.ts';
+import { temporaryFolder } from '../servers/launch.ts';
+import { measureOnce, tellParent } from './storage-rounds.ts';
+
+// What recording an event adds to making a wallet, and how many events a second reach a fast endpoint.
+
+export interface DeliveryMeasured {
+  readonly database: string;
+  /** CPU µs for each wallet, by round. */
+  readonly wallet: number[];
+  readonly walletAndEvent: number[];
+  /** Events a second, by round. */
+  readonly delivered: number[];
+  /** CPU µs of the delivering process for each event, by round. */
+  readonly delivery: number[];
+}
+
+const services = {
+  clock: systemClock,
+  entropy: systemEntropy,
+  ids: makeIds(systemEntropy),
+  vault: createMasterKeyVault({
+    masterKeys: [localMasterKey('bench', systemEntropy.bytes(32), systemEntropy)],
+    entropy: systemEntropy,
+  }),
+  log: silentLog,
+  webhooks: createWebhookSender({ guard: anyAddress }),
+  prefix: 'service',
+} as unknown as Services;
+
+const RECORDED_AT_ONCE = 100;
+
+const contextOf = (em: SqlEntityManager): OperationContext =>
+  ({
+    ...services,
+    em,
+    app: { id: credentials.appId, name: 'Bench' },
+    nowMs: systemClock.now(),
+    proof: { signatures: [], canonicalPayloads: () => [], expiryMs: undefined, userId: undefined },
+  }) as unknown as OperationContext;
+
+const eventOf = (walletId: string): object => ({
+  wallet_id: walletId,
+  wallet_address: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94',
+  chain_type: 'ethereum',
+});
+
+async function makeWallet(database: Database, isRecording: boolean): Promise<void> {
+  await inUnitOf(unitsOf(database))(async (em) => {
+    const context = contextOf(em);
+    const wallet = await createWallet(context, { chain_type: 'ethereum' });
+    if (isRecording) await recordEvent(context, 'wallet.restored', eventOf(wallet.id));
+  });
+}
+
+/** Records events of `count / 5` wallets, then starts to deliver and waits until all have come. */
+async function deliver(database: Database, count: number) {
+  const inUnit = inUnitOf(unitsOf(database));
+  const receiver = fork(join(import.meta.dirname, '..', 'servers', 'webhook-receiver.ts'));
+  try {
+    const [{ port }] = (await once(receiver, 'message')) as [{ port: number }];
+    await inUnit((em) => createWebhookEndpoint(contextOf(em), { url: `http://127.0.0.1:${port}/` }));
+    for (let recorded = 0; recorded < count; recorded += RECORDED_AT_ONCE) {
+      await inUnit(async (em) => {
+        for (let at = 0; at < RECORDED_AT_ONCE; at += 1) {
+          await recordEvent(contextOf(em), 'wallet.restored', eventOf(`w${(recorded + at) % (count / 5)}`));
+        }
+      });
+    }
+    const startedMs = performance.now();
+    const before = process.cpuUsage();
+    const { jobs } = startBesideRequests(services, unitsOf(database), 'bench');
+    await jobs.settle();
+    const elapsedMs = performance.now() - startedMs;
+    const { user, system } = process.cpuUsage(before);
+    await jobs.stop();
+    receiver.send('count');
+    const [told] = (await once(receiver, 'message')) as [{ count: number }];
+    if (told.count !== count) throw new Error(`of ${count} events ${told.count} came`);
+    await inUnit((em) => em.execute('delete from webhook_endpoints'));
+    return { perSecond: (count * 1000) / elapsedMs, cpuMicroseconds: (user + system) / count };
+  } finally {
+    receiver.disconnect();
+  }
+}
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    events: { type: 'string', default: '10000' },
+    wallets: { type: 'string', default: '1000' },
+    url: { type: 'string' },
+  },
+});
+const database = await openDatabase(
+  values.url === undefined
+    ? { kind: 'sqlite', file: join(temporaryFolder(), 'webhooks.sqlite') }
+    : { kind: 'postgres', url: values.url, poolSize: 10 },
+);
+const measured: DeliveryMeasured = {
+  database: database.kind,
+  wallet: [],
+  walletAndEvent: [],
+  delivered: [],
+  delivery: [],
+};
+for (let round = 0; round <= Number(values.rounds); round += 1) {
+  tellParent(
+    round === 0 ? `warming up ${database.kind}` : `round ${round} of ${values.rounds}: ${database.kind}`,
+  );
+  const wallets = Number(values.wallets);
+  // A turn each, so that what else the machine does meanwhile hits both alike.
+  const plain = await measureOnce(() => makeWallet(database, false), wallets, 1);
+  const recording = await measureOnce(() => makeWallet(database, true), wallets, 1);
+  await database.orm.em.fork().execute('delete from outbox_events');
+  const delivered = await deliver(database, round === 0 ? 1_000 : Number(values.events));
+  if (round === 0) continue;
+  measured.wallet.push(plain.cpuMicroseconds);
+  measured.walletAndEvent.push(recording.cpuMicroseconds);
+  measured.delivered.push(delivered.perSecond);
+  measured.delivery.push(delivered.cpuMicroseconds);
+}
+await services.webhooks.close();
+await database.close();
+process.send?.(measured);
+process.disconnect?.();

@@ -1,0 +1,13 @@
+import { hash } from 'node:crypto';
+
+/**
+ * The id of an event's delivery to an endpoint: the same whoever computes it, so that giving an event to an endpoint
+ * a second time changes nothing, and nothing is drawn beside the requests, which in a seeded server would move the
+ * ids that they draw.
+ *
+ * @returns 24 characters, `d` and the first 23 base-36 digits of SHA-256(event id || "." || endpoint id).
+ */
+export function deliveryIdOf(eventId: string, endpointId: string): string {
+  const digest = BigInt(`0x${hash('sha256', `${eventId}.${endpointId}`)}`);
+  return `d${digest.toString(36).padStart(50, '0').slice(0, 23)}`;
+}

@@ -1,0 +1,155 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { sql } from 'kysely';
+import type { WebhookAttempt } from '../../generated/schemas.ts';
+import type { Tables } from '../../storage/entities.ts';
+import { prepareQuery } from '../../storage/prepared-query.ts';
+import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
+import { type DueDelivery, holdBack } from './due-deliveries.ts';
+import { MAX_FAILING_MS, retryDelayMs } from './retry-schedule.ts';
+
+/** One attempt that is over. */
+export interface FinishedAttempt {
+  readonly delivery: DueDelivery;
+  readonly attempt: WebhookAttempt;
+  readonly isDelivered: boolean;
+  /** When it was over, Unix ms. */
+  readonly nowMs: number;
+}
+
+/** CHOICE: as many as a schedule has, twice, and a few. */
+const KEPT_ATTEMPTS = 20;
+
+interface Outcome {
+  readonly id: string;
+  readonly status: string;
+  readonly orderKey: string | null;
+  readonly failures: number;
+  readonly attemptCount: number;
+  readonly attempts: string;
+  readonly nextAttemptAtMs: number | null;
+  readonly finishedAtMs: number | null;
+}
+
+const updateDelivery = prepareQuery<Outcome>((database, outcome) =>
+  database
+    .updateTable('webhook_deliveries')
+    .set({
+      status: outcome.status,
+      order_key: outcome.orderKey,
+      failures: outcome.failures,
+      attempt_count: outcome.attemptCount,
+      attempts: outcome.attempts,
+      next_attempt_at_ms: outcome.nextAttemptAtMs,
+      finished_at_ms: outcome.finishedAtMs,
+    })
+    .where('id', '=', outcome.id)
+    // Another process may have ended it, where this one was silent for longer than its lease.
+    .where('next_attempt_at_ms', 'is not', null),
+);
+
+/** The same for many at once: a statement each would be a journey each. PostgreSQL. */
+async function updateDeliveries(em: SqlEntityManager, outcomes: readonly Outcome[]): Promise<void> {
+  await sql`
+    update webhook_deliveries as delivery set
+      status = outcome."status",
+      order_key = outcome."orderKey",
+      failures = outcome."failures",
+      attempt_count = outcome."attemptCount",
+      attempts = outcome."attempts",
+      next_attempt_at_ms = outcome."nextAttemptAtMs",
+      finished_at_ms = outcome."finishedAtMs"
+    from json_to_recordset(${JSON.stringify(outcomes)}::json) as outcome(
+      "id" text, "status" text, "orderKey" text, "failures" int, "attemptCount" int, "attempts" text,
+      "nextAttemptAtMs" bigint, "finishedAtMs" bigint
+    )
+    where delivery.id = outcome."id" and delivery.next_attempt_at_ms is not null
+  `.execute(em.getKysely<Tables>());
+}
+
+/**
+ * Records what became of attempts: delivered, to be retried, or given up after the last retry. An endpoint that has
+ * only failed for five days is disabled.
+ *
+ * @returns ids of the endpoints that were disabled.
+ */
+export async function recordAttempts(
+  em: SqlEntityManager,
+  finished: readonly FinishedAttempt[],
+): Promise<string[]> {
+  const endpoints = await lockEndpoints(em, [
+    ...new Set(finished.map(({ delivery }) => delivery.endpointId)),
+  ]);
+  // An endpoint may have been deleted meanwhile, its deliveries with it.
+  const known = finished.filter(({ delivery }) => endpoints.has(delivery.endpointId));
+  const outcomes = known.map(outcomeOf);
+  if (hasRowLocks({ em })) await updateDeliveries(em, outcomes);
+  else for (const outcome of outcomes) await updateDelivery(em, outcome);
+  for (const [index, { delivery }] of known.entries()) {
+    const { nextAttemptAtMs } = outcomes[index]!;
+    if (nextAttemptAtMs !== null) await holdBack(em, { ...delivery, nextAttemptAtMs });
+  }
+  const disabled: string[] = [];
+  for (const [id, failingSinceMs] of endpoints) {
+    const own = finished.filter(({ delivery }) => delivery.endpointId === id);
+    if (await recordHealth(em, id, failingSinceMs, own)) disabled.push(id);
+  }
+  return disabled;
+}
+
+function outcomeOf({ delivery, attempt, isDelivered, nowMs }: FinishedAttempt): Outcome {
+  const failures = isDelivered ? delivery.failures : delivery.failures + 1;
+  const delayMs = isDelivered ? undefined : retryDelayMs(failures, delivery.id);
+  const isOver = delayMs === undefined;
+  return {
+    id: delivery.id,
+    status: isDelivered ? 'delivered' : isOver ? 'failed' : 'pending',
+    orderKey: isOver ? null : delivery.orderKey,
+    failures,
+    attemptCount: delivery.attemptCount + 1,
+    attempts: JSON.stringify(
+      [...(JSON.parse(delivery.attempts) as WebhookAttempt[]), attempt].slice(-KEPT_ATTEMPTS),
+    ),
+    nextAttemptAtMs: isOver ? null : nowMs + delayMs,
+    finishedAtMs: isOver ? nowMs : null,
+  };
+}
+
+/** Before their deliveries, as everybody does, and in one order. `failing_since_ms` by id. */
+async function lockEndpoints(
+  em: SqlEntityManager,
+  ids: readonly string[],
+): Promise<Map<string, number | null>> {
+  const query = em
+    .getKysely<Tables>()
+    .selectFrom('webhook_endpoints')
+    .select(['id', 'failing_since_ms'])
+    .where('id', 'in', ids)
+    .orderBy('id');
+  const rows = await (hasRowLocks({ em }) ? query.forUpdate() : query).execute();
+  return new Map(rows.map((row) => [row.id, row.failing_since_ms]));
+}
+
+/** Returns whether the endpoint was disabled. */
+async function recordHealth(
+  em: SqlEntityManager,
+  id: string,
+  knownSinceMs: number | null,
+  finished: readonly FinishedAttempt[],
+): Promise<boolean> {
+  let sinceMs = knownSinceMs;
+  for (const { isDelivered, nowMs } of finished) sinceMs = isDelivered ? null : (sinceMs ?? nowMs);
+  const last = finished.at(-1);
+  const isTooLong = last !== undefined && sinceMs !== null && last.nowMs - sinceMs >= MAX_FAILING_MS;
+  if (sinceMs === knownSinceMs && !isTooLong) return false;
+  await em
+    .getKysely<Tables>()
+    .updateTable('webhook_endpoints')
+    .set({
+      failing_since_ms: sinceMs,
+      ...(isTooLong && { status: 'disabled', disabled_reason: 'failing', updated_at_ms: last.nowMs }),
+    })
+    .where('id', '=', id)
+    .where('status', '=', 'enabled')
+    .execute();
+  return isTooLong;
+}

@@ -1,0 +1,38 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+/** An address that an app's events are sent to, and which process is sending to it. */
+export const WebhookEndpointEntity = defineEntity({
+  name: 'WebhookEndpoint',
+  tableName: 'webhook_endpoints',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    url: p.text(),
+    description: p.text().nullable(),
+    /** JSON array of event types, `*` for every type. */
+    eventTypes: p.text(),
+    /** `enabled` or `disabled`. */
+    status: p.text(),
+    /** `requested` or `failing`; null while it is enabled. */
+    disabledReason: p.text().nullable(),
+    /** Events up to this sequence were recorded before it was made or enabled, and pass it by. */
+    afterSequence: p.bigint('number'),
+    /** The first failure since the last success. */
+    failingSinceMs: p.bigint('number').nullable(),
+    /** Not after the earliest `nextAttemptAtMs` of its deliveries; null when none is pending. */
+    nextDueAtMs: p.bigint('number').nullable(),
+    /** The process that sends to it, until `leasedUntilMs` unless it asks for more. */
+    leaseOwner: p.text().nullable(),
+    leasedUntilMs: p.bigint('number').nullable(),
+    createdAtMs: p.bigint('number'),
+    updatedAtMs: p.bigint('number'),
+  },
+  indexes: [
+    { name: 'webhook_endpoints_by_app', properties: ['appId', 'createdAtMs', 'id'] },
+    {
+      name: 'webhook_endpoints_due',
+      properties: ['nextDueAtMs'],
+      where: 'next_due_at_ms is not null',
+    },
+  ],
+});

@@ -1,0 +1,8 @@
+import { createWebhookEndpoint as create } from '../../domain/webhooks/change-webhook-endpoint.ts';
+import { webhookEndpointView } from '../../domain/webhooks/webhook-endpoint-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const createWebhookEndpoint: Handler<'createWebhookEndpoint'> = async ({ body }, context) => {
+  const { endpoint, secret } = await create(context, body);
+  return { ...webhookEndpointView(endpoint), secret };
+};

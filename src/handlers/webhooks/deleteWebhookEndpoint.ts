@@ -1,0 +1,7 @@
+import { deleteWebhookEndpoint as remove } from '../../domain/webhooks/change-webhook-endpoint.ts';
+import type { Handler } from '../../services.ts';
+
+export const deleteWebhookEndpoint: Handler<'deleteWebhookEndpoint'> = async ({ path }, context) => {
+  await remove(context, path.endpoint_id);
+  return { success: true };
+};

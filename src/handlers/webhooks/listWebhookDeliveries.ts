@@ -1,0 +1,10 @@
+import {
+  listWebhookDeliveries as list,
+  webhookDeliveryView,
+} from '../../domain/webhooks/webhook-deliveries.ts';
+import type { Handler } from '../../services.ts';
+
+export const listWebhookDeliveries: Handler<'listWebhookDeliveries'> = async ({ path, query }, context) => {
+  const { deliveries, nextCursor } = await list(context, path.endpoint_id, query);
+  return { data: deliveries.map(webhookDeliveryView), next_cursor: nextCursor };
+};

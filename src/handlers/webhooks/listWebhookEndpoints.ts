@@ -1,0 +1,8 @@
+import { listWebhookEndpoints as list } from '../../domain/webhooks/find-webhook-endpoint.ts';
+import { webhookEndpointView } from '../../domain/webhooks/webhook-endpoint-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const listWebhookEndpoints: Handler<'listWebhookEndpoints'> = async ({ query }, context) => {
+  const { endpoints, nextCursor } = await list(context, query);
+  return { data: endpoints.map(webhookEndpointView), next_cursor: nextCursor };
+};

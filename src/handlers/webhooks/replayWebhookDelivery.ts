@@ -1,0 +1,8 @@
+import {
+  replayWebhookDelivery as replay,
+  webhookDeliveryView,
+} from '../../domain/webhooks/webhook-deliveries.ts';
+import type { Handler } from '../../services.ts';
+
+export const replayWebhookDelivery: Handler<'replayWebhookDelivery'> = async ({ path }, context) =>
+  webhookDeliveryView(await replay(context, path.endpoint_id, path.delivery_id));

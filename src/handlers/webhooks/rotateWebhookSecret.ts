@@ -1,0 +1,8 @@
+import { webhookEndpointView } from '../../domain/webhooks/webhook-endpoint-view.ts';
+import { rotateWebhookSecret as rotate } from '../../domain/webhooks/webhook-secrets.ts';
+import type { Handler } from '../../services.ts';
+
+export const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = async ({ path, body }, context) => {
+  const { endpoint, secret } = await rotate(context, path.endpoint_id, body);
+  return { ...webhookEndpointView(endpoint), secret };
+};

@@ -1,0 +1,8 @@
+import {
+  testWebhookEndpoint as test,
+  webhookDeliveryView,
+} from '../../domain/webhooks/webhook-deliveries.ts';
+import type { Handler } from '../../services.ts';
+
+export const testWebhookEndpoint: Handler<'testWebhookEndpoint'> = async ({ path, body }, context) =>
+  webhookDeliveryView(await test(context, path.endpoint_id, body.payload));

@@ -1,0 +1,6 @@
+import { updateWebhookEndpoint as update } from '../../domain/webhooks/change-webhook-endpoint.ts';
+import { webhookEndpointView } from '../../domain/webhooks/webhook-endpoint-view.ts';
+import type { Handler } from '../../services.ts';
+
+export const updateWebhookEndpoint: Handler<'updateWebhookEndpoint'> = async ({ path, body }, context) =>
+  webhookEndpointView(await update(context, path.endpoint_id, body));

@@ -1,0 +1,382 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { adjustableClock } from '../../../src/adapters/clock.ts';
+import { recordEvent } from '../../../src/domain/events/record-event.ts';
+import { createWebhookEndpoint } from '../../../src/domain/webhooks/change-webhook-endpoint.ts';
+import { LEASE_MS } from '../../../src/domain/webhooks/claim-endpoints.ts';
+import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
+import { deliverEvents } from '../../../src/jobs/deliver-events.ts';
+import { startJobs } from '../../../src/jobs/runner.ts';
+import { sweepExpired } from '../../../src/jobs/sweep-expired.ts';
+import type { WebhookOutcome, WebhookRequest } from '../../../src/services-webhooks.ts';
+import type { Tables } from '../../../src/storage/entities.ts';
+import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { contextOf, inTransaction, services, startMs } from '../contexts.ts';
+
+const dayMs = 24 * 3_600_000;
+
+interface Sent {
+  readonly by: string;
+  readonly url: string;
+  readonly id: string;
+  readonly walletId: string;
+  readonly number: number;
+}
+
+type Answer = (sent: Sent) => number | Promise<number>;
+
+describe.each(databaseKinds)('%s', (kind) => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await openTestDatabase(kind);
+  });
+  afterAll(() => database.close());
+  const clock = adjustableClock({ startMs, frozen: true });
+  beforeEach(async () => {
+    await resetDatabase(database);
+    clock.reset();
+  });
+
+  /** A process that delivers, with endpoints that answer as told. Never woken: what it does, it is asked to do. */
+  function startProcess(owner: string, sent: Sent[], answer: Answer) {
+    const send = async ({ url, headers, bodyText }: WebhookRequest): Promise<WebhookOutcome> => {
+      const { wallet_id, wallet_address } = JSON.parse(bodyText) as Record<string, string>;
+      const event = {
+        by: owner,
+        url,
+        id: headers['webhook-id']!,
+        walletId: wallet_id!,
+        number: Number(wallet_address),
+      };
+      sent.push(event);
+      return { status: await answer(event), failure: undefined, durationMs: 0 };
+    };
+    const context = {
+      services: { ...services, clock, webhooks: { ...services.webhooks, send } },
+      inUnit: inUnitOf(unitsOf(database)),
+    };
+    return startJobs(
+      [
+        { ...deliverEvents({ ...context, owner, writePayload: (payload) => payload }), everyMs: 3_600_000 },
+        { ...sweepExpired(context), everyMs: 3_600_000 },
+      ],
+      services.log,
+    );
+  }
+
+  const makeEndpoint = (url: string, appId = 'acme') =>
+    inTransaction(database, (context) => createWebhookEndpoint(context, { url }), { appId });
+
+  const record = (em: SqlEntityManager, walletId: string, number: number, appId = 'acme') =>
+    recordEvent(contextOf(em, appId), 'wallet.restored', {
+      wallet_id: walletId,
+      wallet_address: String(number),
+      chain_type: 'ethereum',
+    });
+
+  const recordAll = (events: readonly (readonly [walletId: string, number: number])[], appId = 'acme') =>
+    inTransaction(database, async ({ em }) => {
+      for (const [walletId, number] of events) await record(em, walletId, number, appId);
+    });
+
+  const deliveries = () =>
+    database.orm.em
+      .fork()
+      .getKysely<Tables>()
+      .selectFrom('webhook_deliveries')
+      .selectAll()
+      .orderBy('event_sequence')
+      .execute();
+
+  /** The numbers that a wallet's events bore, in the order in which an endpoint got them. */
+  const numbersOf = (sent: readonly Sent[], walletId: string, url = 'https://one.example/') =>
+    sent.filter((event) => event.walletId === walletId && event.url === url).map(({ number }) => number);
+
+  test('a slow endpoint delays nobody else, nor a slow resource the others of its endpoint', async () => {
+    await makeEndpoint('https://one.example/');
+    await makeEndpoint('https://two.example/');
+    await recordAll([
+      ['slow', 1],
+      ['slow', 2],
+      ['quick', 1],
+      ['quick', 2],
+    ]);
+    let release = (): void => undefined;
+    const held = new Promise<number>((resolve) => {
+      release = () => resolve(200);
+    });
+    const sent: Sent[] = [];
+    let others = (): void => undefined;
+    const othersAreThere = new Promise<void>((resolve) => {
+      others = resolve;
+    });
+    const process = startProcess('a', sent, ({ url, walletId }) => {
+      if (sent.length === 7) others();
+      return url.includes('one') && walletId === 'slow' ? held : 200;
+    });
+    const settled = process.settle();
+    await othersAreThere;
+    expect(numbersOf(sent, 'slow', 'https://two.example/')).toEqual([1, 2]);
+    expect(numbersOf(sent, 'quick', 'https://two.example/')).toEqual([1, 2]);
+    expect(numbersOf(sent, 'quick')).toEqual([1, 2]);
+    expect(numbersOf(sent, 'slow')).toEqual([1]);
+    release();
+    await settled;
+    expect(numbersOf(sent, 'slow')).toEqual([1, 2]);
+    await process.stop();
+  });
+
+  test('new events of a resource come while others are under way, behind what waits for a retry', async () => {
+    await makeEndpoint('https://one.example/');
+    const sent: Sent[] = [];
+    let fails = true;
+    const process = startProcess('a', sent, ({ walletId }) => (fails && walletId === 'w' ? 500 : 200));
+    for (let number = 1; number <= 3; number += 1) {
+      await recordAll([
+        ['w', number],
+        ['v', number],
+      ]);
+      await process.settle();
+    }
+    expect(numbersOf(sent, 'w')).toEqual([1]);
+    expect(numbersOf(sent, 'v')).toEqual([1, 2, 3]);
+    // What waits is due with the one that it waits for, so that nobody looks for it before.
+    const [first, ...behind] = (await deliveries()).filter(({ order_key }) => order_key === 'w');
+    expect(behind.map((row) => row.next_attempt_at_ms)).toEqual(Array(2).fill(first!.next_attempt_at_ms));
+    fails = false;
+    clock.advance(6_000);
+    await process.settle();
+    expect(numbersOf(sent, 'w')).toEqual([1, 1, 2, 3]);
+    expect((await deliveries()).map(({ status }) => status)).toEqual(Array(6).fill('delivered'));
+    await process.stop();
+  });
+
+  test('an endpoint that comes back after a long time is not overrun', async () => {
+    await makeEndpoint('https://one.example/');
+    await recordAll(Array.from({ length: 450 }, (_, number) => [`w${number}`, 1] as const));
+    let [underWay, most, mostWhileFailing] = [0, 0, 0];
+    let isUp = false;
+    const sent: Sent[] = [];
+    const process = startProcess('a', sent, async () => {
+      underWay += 1;
+      if (isUp) most = Math.max(most, underWay);
+      else if (sent.length > 16) mostWhileFailing = Math.max(mostWhileFailing, underWay);
+      await new Promise((resolve) => setImmediate(resolve));
+      underWay -= 1;
+      return isUp ? 200 : 503;
+    });
+    await process.settle();
+    expect(sent).toHaveLength(450);
+    expect(mostWhileFailing).toBe(1);
+    isUp = true;
+    clock.advance(10_000);
+    await process.settle();
+    expect(sent).toHaveLength(900);
+    expect(most).toBe(16);
+    await process.stop();
+  });
+
+  test('a long queue of one resource goes through in order, and so do the others beside it', async () => {
+    await makeEndpoint('https://one.example/');
+    await recordAll(
+      Array.from(
+        { length: 700 },
+        (_, number) => [number % 2 === 0 ? 'hot' : `w${number % 10}`, number] as const,
+      ),
+    );
+    const sent: Sent[] = [];
+    const process = startProcess('a', sent, () => 200);
+    await process.settle();
+    expect(sent).toHaveLength(700);
+    for (const wallet of ['hot', 'w1', 'w3', 'w5', 'w7', 'w9']) {
+      const numbers = numbersOf(sent, wallet);
+      expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
+    }
+    await process.stop();
+  });
+
+  test('when an outcome cannot be recorded, the event is sent again, never the next one before it', async () => {
+    await makeEndpoint('https://one.example/');
+    await recordAll([
+      ['w', 1],
+      ['w', 2],
+    ]);
+    const sent: Sent[] = [];
+    const rename = (from: string, to: string) =>
+      database.orm.em.fork().execute(`alter table webhook_deliveries rename column ${from} to ${to}`);
+    let isBroken = false;
+    const process = startProcess('a', sent, async () => {
+      if (!isBroken && sent.length === 1) await rename('finished_at_ms', 'elsewhere');
+      isBroken = true;
+      return 200;
+    });
+    await process.settle();
+    await rename('elsewhere', 'finished_at_ms');
+    // Where processes share the database, the endpoint is claimed anew when the lease is over.
+    clock.advance(LEASE_MS);
+    await process.settle();
+    const numbers = numbersOf(sent, 'w');
+    expect(numbers.at(-1)).toBe(2);
+    expect(numbers.filter((number) => number === 2)).toHaveLength(1);
+    expect((await deliveries()).map(({ status }) => status)).toEqual(['delivered', 'delivered']);
+    await process.stop();
+  });
+
+  test('stopping finishes what is under way and begins nothing more', async () => {
+    await makeEndpoint('https://one.example/');
+    await recordAll([
+      ['w', 1],
+      ['w', 2],
+      ['v', 1],
+    ]);
+    let release = (): void => undefined;
+    const held = new Promise<number>((resolve) => {
+      release = () => resolve(200);
+    });
+    const sent: Sent[] = [];
+    let bothAreSent = (): void => undefined;
+    const both = new Promise<void>((resolve) => {
+      bothAreSent = resolve;
+    });
+    const process = startProcess('a', sent, () => {
+      if (sent.length === 2) bothAreSent();
+      return held;
+    });
+    const settled = process.settle();
+    await both;
+    const stopped = process.stop();
+    release();
+    await Promise.all([stopped, settled]);
+    expect(sent.map(({ walletId, number }) => `${walletId}${number}`).sort()).toEqual(['v1', 'w1']);
+    expect((await deliveries()).map(({ status }) => status)).toEqual(['delivered', 'pending', 'delivered']);
+
+    // Given back, it is anybody's at once.
+    const next = startProcess('b', sent, () => 200);
+    await next.settle();
+    expect(sent).toHaveLength(3);
+    expect(sent[2]).toMatchObject({ by: 'b', walletId: 'w', number: 2 });
+    await next.stop();
+  });
+
+  test('after a month nothing is left of what is over, and everything of what is not', async () => {
+    await makeEndpoint('https://one.example/');
+    await makeEndpoint('https://two.example/');
+    await recordAll([['w', 1]]);
+    await recordAll([['v', 1]], 'globex');
+    const process = startProcess('a', [], ({ url }) => (url.includes('one') ? 200 : 500));
+    await process.settle();
+    clock.advance(2 * dayMs);
+    await process.settle();
+    const rows = async () => ({
+      deliveries: (await deliveries()).map(({ status }) => status).sort(),
+      events: (await database.orm.em.fork().execute('select type from outbox_events')).length,
+    });
+    expect(await rows()).toEqual({ deliveries: ['delivered', 'pending'], events: 2 });
+    clock.advance(28 * dayMs);
+    await inTransaction(database, ({ em }) => em.execute("update webhook_endpoints set status = 'disabled'"));
+    await process.settle();
+    expect(await rows()).toEqual({ deliveries: ['pending'], events: 1 });
+    await process.stop();
+  });
+
+  if (kind === 'postgres') {
+    test('an event whose transaction committed after that of a later one is delivered all the same', async () => {
+      await makeEndpoint('https://one.example/');
+      const sent: Sent[] = [];
+      const process = startProcess('a', sent, () => 200);
+      const slow = database.orm.em.fork();
+      await slow.begin();
+      await record(slow, 'w', 1);
+      await recordAll([['v', 1]]);
+      await process.settle();
+      expect(sent.map(({ walletId }) => walletId)).toEqual(['v']);
+      await slow.commit();
+      await process.settle();
+      expect(sent.map(({ walletId }) => walletId)).toEqual(['v', 'w']);
+      expect((await deliveries()).map(({ event_sequence }) => event_sequence)).toEqual([1, 2]);
+      await process.stop();
+    });
+
+    test('two processes share the endpoints, and nothing is sent twice', async () => {
+      const urls = Array.from({ length: 6 }, (_, number) => `https://host-${number}.example/`);
+      for (const url of urls) await makeEndpoint(url);
+      const sent: Sent[] = [];
+      const both = ['a', 'b'].map((owner) => startProcess(owner, sent, () => 200));
+      for (let round = 0; round < 5; round += 1) {
+        // Recorded while both are at work.
+        const recording = Promise.all(
+          [0, 1, 2, 3].map((wallet) =>
+            recordAll(
+              Array.from({ length: 10 }, (_, number) => [`w${wallet}`, round * 10 + number] as const),
+            ),
+          ),
+        );
+        await Promise.all([recording, ...both.map((process) => process.settle())]);
+      }
+      await Promise.all(both.map((process) => process.settle()));
+      expect(sent).toHaveLength(5 * 4 * 10 * urls.length);
+      expect(new Set(sent.map(({ url, id }) => `${url} ${id}`)).size).toBe(sent.length);
+      for (const url of urls) {
+        for (const wallet of ['w0', 'w1', 'w2', 'w3']) {
+          expect(numbersOf(sent, wallet, url)).toEqual(Array.from({ length: 50 }, (_, number) => number));
+        }
+      }
+      await Promise.all(both.map((process) => process.stop()));
+    });
+
+    test('while one process sends to an endpoint, another one sends to the others', async () => {
+      await makeEndpoint('https://one.example/');
+      await makeEndpoint('https://two.example/', 'umbrella');
+      const sent: Sent[] = [];
+      const held = Promise.withResolvers<number>();
+      const isUnderWay = Promise.withResolvers<void>();
+      const first = startProcess('a', sent, () => {
+        isUnderWay.resolve();
+        return held.promise;
+      });
+      const second = startProcess('b', sent, () => 200);
+      await recordAll([['w', 1]]);
+      const settled = first.settle();
+      await isUnderWay.promise;
+      await recordAll([['w', 2]]);
+      await recordAll([['w', 1]], 'umbrella');
+      await second.settle();
+      const heard = () => sent.map(({ by, url, number }) => `${by} ${url} ${number}`);
+      expect(heard()).toEqual(['a https://one.example/ 1', 'b https://two.example/ 1']);
+      held.resolve(200);
+      await settled;
+      await first.settle();
+      expect(heard().slice(2)).toEqual(['a https://one.example/ 2']);
+      await Promise.all([first.stop(), second.stop()]);
+    });
+
+    test('what a process that died had claimed is another one’s when the lease is over', async () => {
+      await makeEndpoint('https://one.example/');
+      await recordAll([['w', 1]]);
+      const sent: Sent[] = [];
+      let isSent = (): void => undefined;
+      const itIsSent = new Promise<void>((resolve) => {
+        isSent = resolve;
+      });
+      // It never learns what became of its request.
+      const dead = startProcess('dead', sent, () => {
+        isSent();
+        return new Promise(() => undefined);
+      });
+      void dead.settle();
+      await itIsSent;
+      const alive = startProcess('alive', sent, () => 200);
+      clock.advance(LEASE_MS - 1);
+      await alive.settle();
+      expect(sent.map(({ by }) => by)).toEqual(['dead']);
+      clock.advance(1);
+      await alive.settle();
+      expect(sent.map(({ by, number }) => [by, number])).toEqual([
+        ['dead', 1],
+        ['alive', 1],
+      ]);
+      await alive.stop();
+    });
+  }
+});
