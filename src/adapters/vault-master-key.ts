@@ -98,12 +98,12 @@ export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOpti
 /** Each part as its 4-byte big-endian length and its UTF-8 bytes, so that no two bindings give the same bytes. */
 function associatedData(kind: 'secret' | 'data key', binding: SealBinding): Buffer {
   const parts = [`custos ${kind}`, VERSION, binding.walletId, binding.appId, binding.chainType];
-  return Buffer.concat(
-    parts.flatMap((part) => {
-      const bytes = Buffer.from(part, 'utf8');
-      const length = Buffer.alloc(4);
-      length.writeUInt32BE(bytes.length);
-      return [length, bytes];
-    }),
-  );
+  const lengths = parts.map((part) => Buffer.byteLength(part));
+  const bytes = Buffer.alloc(lengths.reduce((sum, length) => sum + 4 + length, 0));
+  let at = 0;
+  for (const [index, part] of parts.entries()) {
+    at = bytes.writeUInt32BE(lengths[index] as number, at);
+    at += bytes.write(part, at);
+  }
+  return bytes;
 }
