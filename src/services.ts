@@ -343,6 +343,8 @@ export interface AfterCommitOptions {
   /** The request is done without it, and it refuses nothing: something is noted, nothing goes out. */
   readonly isNote?: boolean;
 }
+/** What an operation's preparation found, or the error that it met. */
+export type Plan = { readonly value: unknown } | { readonly refusal: unknown };
 
 /** Everything an operation may touch: the ports, the app, one unit of work, one instant, one proof. */
 export interface OperationContext extends Services {
@@ -353,6 +355,11 @@ export interface OperationContext extends Services {
   readonly nowMs: number;
   readonly requestId: string;
   readonly proof: RequestProof;
+  /**
+   * What the operation's preparation learned outside before the transaction began; undefined where there was none, as
+   * for a verb that an intent carries out, which then asks by itself. Read it by `takePlan`.
+   */
+  readonly plan?: Plan | undefined;
   /**
    * Runs work once the request's transaction is committed and before it is answered: what goes out into the world,
    * such as a broadcast. The work uses units of its own. An ApiError that it throws becomes the answer, the kept one

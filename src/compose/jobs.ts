@@ -3,6 +3,7 @@ import { createBrand } from '../http/brand.ts';
 import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
+import { followTransactions } from '../jobs/follow-transactions.ts';
 import { type JobRunner, startJobs } from '../jobs/runner.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { Services } from '../services.ts';
@@ -36,7 +37,12 @@ export function startBesideRequests(services: Services, units: OpenUnit, owner: 
   const writePayload = (payload: string): string =>
     brand === undefined ? payload : JSON.stringify(brand.writeBody(JSON.parse(payload)));
   const jobs = startJobs(
-    [deliverEvents({ ...context, owner, writePayload }), sweepExpired(context), expireIntents(context)],
+    [
+      followTransactions(context),
+      deliverEvents({ ...context, owner, writePayload }),
+      sweepExpired(context),
+      expireIntents(context),
+    ],
     services.log,
   );
   return { jobs, openUnit };

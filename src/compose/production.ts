@@ -29,6 +29,7 @@ import { postgresPool } from '../storage/postgres-dialect.ts';
 import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
 import { adminDesk, policyDesk } from './policy-desk.ts';
+import { preparations } from './preparations.ts';
 import { productionVault } from './production-vault.ts';
 import { requireMasterKey } from './require-master-key.ts';
 
@@ -86,6 +87,7 @@ export async function startProduction(
     const run = createRunOperation({
       services,
       registry,
+      preparations,
       openUnit,
       idempotency: answerOnce('postgres'),
       check,

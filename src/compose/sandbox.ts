@@ -38,6 +38,7 @@ import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { adminDesk, policyDesk } from './policy-desk.ts';
+import { preparations } from './preparations.ts';
 import { requireMasterKey } from './require-master-key.ts';
 import { sandboxVault } from './sandbox-vault.ts';
 import { ensureSeeds, plantSeeds } from './seeds.ts';
@@ -72,7 +73,8 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const { jobs, openUnit } = startBesideRequests(services, units, 'sandbox');
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });
-  const run = createRunOperation({ services, registry, openUnit, idempotency: answerOnce('sqlite'), check });
+  const idempotency = answerOnce('sqlite');
+  const run = createRunOperation({ services, registry, preparations, openUnit, idempotency, check });
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
   const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };

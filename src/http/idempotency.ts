@@ -67,9 +67,11 @@ export function keyUseOf(exchange: Exchange): KeyUse | undefined {
  *
  * CHOICE: 401 is not kept, since nobody who may not act shall use up the key of somebody who may, and a repetition
  * may be signed properly; nor are faults of ours (5xx), whose work was undone, so that a repetition can succeed.
- * `policy_violation` is not kept because the policy may have been changed.
+ * `policy_violation` is not kept because the policy may have been changed, and `transaction_broadcast_failure` of work
+ * that was undone because the chain could not be asked: nothing was signed, and the next time it may answer.
  */
 export function isKeptRefusal(error: unknown): error is ApiError {
   if (!(error instanceof ApiError)) return false;
-  return error.status < 500 && error.status !== 401 && error.code !== 'policy_violation';
+  if (error.code === 'policy_violation' || error.code === 'transaction_broadcast_failure') return false;
+  return error.status < 500 && error.status !== 401;
 }

@@ -1,5 +1,5 @@
 import { ApiError } from '../errors.ts';
-import type { OperationContext, Services } from '../services.ts';
+import type { OperationContext, Plan, Services } from '../services.ts';
 import { type Answer, type Exchange, operationOf, type RunOperation } from './exchange.ts';
 import { type Idempotency, isKeptRefusal, type KeptAnswer, type KeyUse, keyUseOf } from './idempotency.ts';
 import type { CheckResponse } from './response-check.ts';
@@ -14,10 +14,18 @@ interface Input {
 /** A handler without its types: each fits its own operation, as the compiler has checked in the registry. */
 export type AnyHandler = (input: Input, context: OperationContext) => Promise<unknown>;
 
+/**
+ * Asks the world outside, chains above all, what the handler will need: no transaction has begun, so that a slow answer
+ * holds up nobody. It only reads, and may run in vain: for a request that is a repetition, or of a stranger.
+ */
+export type AnyPreparation = (input: Input, context: OperationContext) => Promise<unknown>;
+
 export interface RunOptions {
   readonly services: Services;
   /** Handlers by operation; `registry` of `generated/`. */
   readonly registry: object;
+  /** Preparations by operation; most have none. */
+  readonly preparations?: object;
   readonly openUnit: OpenUnit;
   readonly idempotency: Idempotency;
   readonly check: CheckResponse;
@@ -33,9 +41,10 @@ const MAX_ATTEMPTS = 3;
 export function createRunOperation(options: RunOptions): RunOperation {
   return async (exchange) => {
     const use = keyUseOf(exchange);
+    const plan = await prepare(exchange, options);
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await runOnce(exchange, use, options);
+        return await runOnce(exchange, use, plan, options);
       } catch (error) {
         if (attempt === MAX_ATTEMPTS || !isCollision(error)) throw error;
       }
@@ -43,9 +52,33 @@ export function createRunOperation(options: RunOptions): RunOperation {
   };
 }
 
-async function runOnce(exchange: Exchange, use: KeyUse | undefined, options: RunOptions): Promise<Answer> {
+/** Its error is the handler's to throw: a repetition has its answer already, and a stranger is told of nothing. */
+async function prepare(exchange: Exchange, options: RunOptions): Promise<Plan | undefined> {
+  const preparations = (options.preparations ?? {}) as Record<string, AnyPreparation | undefined>;
+  const preparation = preparations[operationOf(exchange).id];
+  if (preparation === undefined) return undefined;
+  const unit = await options.openUnit(false);
+  try {
+    return { value: await preparation(inputOf(exchange), contextOf(unit, exchange, { options })) };
+  } catch (refusal) {
+    return { refusal };
+  } finally {
+    await unit.rollback();
+  }
+}
+
+function inputOf(exchange: Exchange): Input {
+  return { path: exchange.route!.params, query: exchange.query, body: exchange.body };
+}
+
+async function runOnce(
+  exchange: Exchange,
+  use: KeyUse | undefined,
+  plan: Plan | undefined,
+  options: RunOptions,
+): Promise<Answer> {
   const unit = await options.openUnit(exchange.method !== 'GET');
-  if (use === undefined) return runIn(unit, exchange, undefined, options);
+  if (use === undefined) return runIn(unit, exchange, { plan, options });
   let kept: KeptAnswer | undefined;
   try {
     kept = await options.idempotency.begin(unit.em, use);
@@ -58,7 +91,7 @@ async function runOnce(exchange: Exchange, use: KeyUse | undefined, options: Run
     return repeat(kept);
   }
   try {
-    return await runIn(unit, exchange, use, options);
+    return await runIn(unit, exchange, { use, plan, options });
   } finally {
     options.idempotency.end(use);
   }
@@ -67,16 +100,14 @@ async function runOnce(exchange: Exchange, use: KeyUse | undefined, options: Run
 async function runIn(
   unit: UnitOfWork,
   exchange: Exchange,
-  use: KeyUse | undefined,
-  options: RunOptions,
+  { use, plan, options }: { use?: KeyUse; plan: Plan | undefined; options: RunOptions },
 ): Promise<Answer> {
   const { id, successStatus: status } = operationOf(exchange);
   const handler = (options.registry as Record<string, AnyHandler>)[id]!;
   const afterCommit: (() => Promise<void>)[] = [];
   let answer: Answer;
   try {
-    const input = { path: exchange.route!.params, query: exchange.query, body: exchange.body };
-    const body = await handler(input, contextOf(unit, exchange, afterCommit, options));
+    const body = await handler(inputOf(exchange), contextOf(unit, exchange, { plan, afterCommit, options }));
     options.check(exchange, status, body);
     answer = body === undefined ? { status } : { status, text: JSON.stringify(body) };
     if (use !== undefined) await options.idempotency.keep(unit.em, use, { status, text: answer.text });
@@ -114,8 +145,11 @@ async function goOut(
 function contextOf(
   unit: UnitOfWork,
   exchange: Exchange,
-  afterCommit: (() => Promise<void>)[],
-  options: RunOptions,
+  {
+    plan,
+    afterCommit = [],
+    options,
+  }: { plan?: Plan | undefined; afterCommit?: (() => Promise<void>)[]; options: RunOptions },
 ): OperationContext {
   return {
     ...options.services,
@@ -124,6 +158,7 @@ function contextOf(
     nowMs: exchange.nowMs,
     requestId: exchange.id,
     proof: exchange.proof!,
+    plan,
     afterCommit: (work) => void afterCommit.push(work),
     inUnit: inUnitOf(options.openUnit),
   };

@@ -19,6 +19,7 @@ import { OrganizationSecretEntity } from '../domain/organizations/organization-s
 import { PolicyEntity } from '../domain/policies/policy.entity.ts';
 import { AppSigningKeyEntity } from '../domain/tokens/app-signing-key.entity.ts';
 import { UserSessionEntity } from '../domain/tokens/user-session.entity.ts';
+import { TransactionEntity } from '../domain/transactions/transaction.entity.ts';
 import { UserKeyEntity } from '../domain/user-keys/user-key.entity.ts';
 import { DeletedUserEntity } from '../domain/users/deleted-user.entity.ts';
 import { LinkedAccountEntity } from '../domain/users/linked-account.entity.ts';
@@ -58,6 +59,7 @@ export const entities = [
   OrganizationSecretEntity,
   OutboxEventEntity,
   PolicyEntity,
+  TransactionEntity,
   UserEntity,
   UserKeyEntity,
   UserSearchTermEntity,

@@ -7,6 +7,7 @@ import { silentLog } from '../../src/adapters/log.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
 import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
+import { preparations } from '../../src/compose/preparations.ts';
 import { createApp } from '../../src/domain/apps/create-app.ts';
 import { answerOnce } from '../../src/domain/idempotency/answer-once.ts';
 import { createUseLog } from '../../src/domain/wallet-uses/use-log.ts';
@@ -18,7 +19,8 @@ import type { Exchange } from '../../src/http/exchange.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext, ProposedRequest, Services } from '../../src/services.ts';
+import type { Chains, OperationContext, ProposedRequest, Services } from '../../src/services.ts';
+import { openDatabase } from '../../src/storage/open-database.ts';
 import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
 import { noWebhooks } from './no-webhooks.ts';
@@ -29,6 +31,10 @@ export interface TestOperations extends AsyncDisposable {
   readonly database: TestDatabase;
   readonly services: Services;
   readonly app: { readonly id: string; readonly name: string };
+  /** Unix ms; stands still until a test moves it. */
+  readonly clock: { nowMs: number };
+  /** The same app served by another process: its own connections to the same PostgreSQL. */
+  anotherProcess(): Promise<TestOperations>;
   /** Path, query and body as the pipeline hands them over, judged by the contract already. */
   run<Id extends OperationId>(id: Id, input: RunInput): Promise<RunAnswer<Id>>;
   /** A context outside any request, over `em`. */
@@ -41,6 +47,11 @@ export interface RunInput {
   readonly body?: unknown;
   /** Private P-256 keys, base64 PKCS#8, that sign the request. */
   readonly signWith?: readonly string[];
+  readonly idempotencyKey?: string;
+}
+
+export interface OperationsOptions {
+  readonly chains?: Chains;
 }
 
 export type RunAnswer<Id extends OperationId> =
@@ -57,15 +68,33 @@ function signedProof(privateKeys: readonly string[]) {
   return { signatures, canonicalPayloads: () => [text] };
 }
 
-/** Times are `nowMs` all along, ids and keys come from a seed. */
-const nowMs = Date.UTC(2026, 0, 1);
+/** Times begin here, ids and keys come from a seed. */
+const startMs = Date.UTC(2026, 0, 1);
 
 /** An empty app on an empty database. The pipeline's transactions, repeats and response check are the real ones. */
-export async function openOperations(kind: DatabaseKind): Promise<TestOperations> {
+export async function openOperations(
+  kind: DatabaseKind,
+  options: OperationsOptions = {},
+): Promise<TestOperations> {
   const database = await openTestDatabase(kind);
-  const entropy = seededEntropy('test');
-  const services: Services = {
-    clock: { now: () => nowMs },
+  const clock = { nowMs: startMs };
+  const services = makeServices({ database, clock }, 'test', options);
+  const { app } = await database.orm.em
+    .fork()
+    .transactional((em) =>
+      createApp({ ...services, em: em as OperationContext['em'], nowMs: clock.nowMs }, { name: 'Acme' }),
+    );
+  return serve({ database, services, clock, app, options });
+}
+
+function makeServices(
+  { database, clock }: Pick<Served, 'database' | 'clock'>,
+  seed: string,
+  { chains }: OperationsOptions,
+): Services {
+  const entropy = seededEntropy(seed);
+  return {
+    clock: { now: () => clock.nowMs },
     entropy,
     ids: makeIds(entropy),
     vault: createMasterKeyVault({
@@ -74,7 +103,7 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
     }),
     log: silentLog,
     jwks: { keys: async () => [] },
-    chains: noChains,
+    chains: chains ?? noChains,
     prices: noPrices,
     custodians: noCustodians,
     uses: createUseLog({ inUnit: inUnitOf(unitsOf(database)), log: silentLog }),
@@ -82,16 +111,19 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
     prefix: 'service',
     webhooks: noWebhooks,
   };
-  const { app } = await database.orm.em
-    .fork()
-    .transactional((em) =>
-      createApp({ ...services, em: em as OperationContext['em'], nowMs }, { name: 'Acme' }),
-    );
+}
+
+interface Served extends Pick<TestOperations, 'database' | 'services' | 'app' | 'clock'> {
+  readonly options: OperationsOptions;
+}
+
+function serve({ database, services, clock, app, options }: Served): TestOperations {
   const runOperation = createRunOperation({
     services,
     registry,
+    preparations,
     openUnit: unitsOf(database),
-    idempotency: answerOnce(kind),
+    idempotency: answerOnce(database.kind),
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),
   });
   const proof = unsignedProof;
@@ -100,12 +132,26 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
     database,
     services,
     app,
-    async run(id, { path = {}, query = {}, body, signWith = [] }) {
+    clock,
+    async anotherProcess() {
+      const { url } = database;
+      if (url === undefined) throw new Error('SQLite in memory has one process');
+      const other = await openDatabase({ kind: 'postgres', url, poolSize: 8 });
+      const itsDatabase = { ...other, url, [Symbol.asyncDispose]: () => other.close() };
+      return serve({
+        database: itsDatabase,
+        services: makeServices({ database: itsDatabase, clock }, 'another process', options),
+        clock,
+        app,
+        options,
+      });
+    },
+    async run(id, { path = {}, query = {}, body, signWith = [], idempotencyKey }) {
       const exchange = {
         id: 'test',
         method: operations[id].method,
-        headers: {},
-        nowMs,
+        headers: idempotencyKey === undefined ? {} : { 'service-idempotency-key': idempotencyKey },
+        nowMs: clock.nowMs,
         route: { operation: operations[id], params: path },
         app,
         query,
@@ -125,7 +171,19 @@ export async function openOperations(kind: DatabaseKind): Promise<TestOperations
         return { status: error.status, body: error.toBody() } as RunAnswer<typeof id>;
       }
     },
-    context: (em) => ({ ...services, em, app, nowMs, requestId: 'test', proof, ...afterCommitOf(database) }),
-    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+    context: (em) => ({
+      ...services,
+      em,
+      app,
+      nowMs: clock.nowMs,
+      requestId: 'test',
+      proof,
+      ...afterCommitOf(database),
+    }),
+    async [Symbol.asyncDispose]() {
+      // What was recorded is still being stored.
+      await services.uses.flush();
+      await database[Symbol.asyncDispose]();
+    },
   };
 }

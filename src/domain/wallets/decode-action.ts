@@ -96,8 +96,8 @@ async function decodeSolanaMessage({ message }: Params<'signMessage'>): Promise<
     : { method: 'signTransaction', units };
 }
 
-/** One unit a call; what a batched transaction says once stands in each. */
-function transactionUnits(view: EthereumTransactionView): readonly ActionUnit[] {
+/** What an EVM transaction does: one unit a call; what a batched one says once stands in each. */
+export function transactionUnits(view: EthereumTransactionView): readonly ActionUnit[] {
   const chainId = view.chainId === undefined ? undefined : BigInt(view.chainId);
   return view.calls.map((call, index) => ({
     label: view.calls.length === 1 ? 'transaction' : `call ${index}`,

@@ -3,6 +3,10 @@ import type { WalletRpcRequest, WalletRpcResponse } from '../../generated/schema
 import type { OperationContext } from '../../services.ts';
 import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
 import { isOfflineMethod, type OfflineMethod, signOffline } from '../../signing/offline-rpc.ts';
+import { fillAuthorizationNonce } from '../sending/authorization-nonce.ts';
+import { isSendingRequest } from '../sending/rpc-senders.ts';
+import { sendByRpc } from '../sending/send-by-rpc.ts';
+import { unfoldBatches } from '../sending/unfold-batches.ts';
 import { authorizeUse } from './authorize-use.ts';
 import { decodeRpcAction } from './decode-action.ts';
 import { exportWallet } from './export-wallet.ts';
@@ -12,7 +16,7 @@ import type { WalletRow } from './wallet-row.ts';
 import { asSigningRefusal } from './wallet-signing-error.ts';
 
 /**
- * Runs one rpc method with a wallet's key. The wallet's owner or one of its additional signers must have signed the
+ * Runs one rpc method with a wallet's key, sending what the method sends. The wallet's owner or one of its additional signers must have signed the
  * request, when there is an owner, and every policy that applies must allow it. `address`, `chain_type` and
  * `wallet_id` of the request inform and decide nothing.
  *
@@ -48,19 +52,27 @@ async function answer(
   if ('signature_options' in request && request.signature_options?.type === 'erc1271') {
     throw new ApiError('not_supported', '/signature_options/type: the wallet has no smart account');
   }
+  if (isSendingRequest(request)) return { method, data: await sendByRpc(context, wallet, request) };
   if (!isOfflineMethod(method) || !('params' in request)) {
     // CHOICE: 400 and not 501, which clients would try again.
     throw new ApiError('not_supported', `/method: \`${method}\` is not built yet`);
   }
+  // The contract has checked the params against the method's own schema.
+  let params = request.params as never;
+  const decode = async () => {
+    if (request.method === 'eth_sign7702Authorization') {
+      params = (await fillAuthorizationNonce(context, wallet, request)) as never;
+    }
+    return unfoldBatches(await decodeRpcAction(request), wallet.address);
+  };
   const use = await authorizeUse(context, wallet, {
     operation: 'walletRpc',
     request,
-    decode: () => decodeRpcAction(request),
+    decode,
     mayBeSigner: true,
   });
   const data = await useWalletKey(context, wallet, ({ privateKey }) =>
-    // The contract has checked the params against the method's own schema.
-    signOffline<OfflineMethod>(method, privateKey, request.params as never),
+    signOffline<OfflineMethod>(method, privateKey, params),
   );
   await use.record();
   return { method, data };

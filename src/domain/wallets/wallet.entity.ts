@@ -52,7 +52,8 @@ export const WalletEntity = defineEntity({
       properties: ['entityId', 'createdAtMs', 'id'],
       where: 'entity_id is not null',
     },
-    { name: 'wallets_by_address', properties: ['appId', 'address'] },
+    // The address first: what chains report is looked up among the wallets of every app.
+    { name: 'wallets_by_address', properties: ['address', 'appId'] },
     { name: 'wallets_by_policy', properties: ['policyId'], where: 'policy_id is not null' },
   ],
   uniques: [

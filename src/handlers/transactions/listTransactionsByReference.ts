@@ -1,6 +1,8 @@
-import { notImplemented } from '../../errors.ts';
+import { listTransactionsByReference as listByReference } from '../../domain/transactions/find-transaction.ts';
+import { transactionView } from '../../domain/transactions/transaction-view.ts';
 import type { Handler } from '../../services.ts';
 
-export const listTransactionsByReference: Handler<'listTransactionsByReference'> = async () => {
-  throw notImplemented('listTransactionsByReference');
-};
+export const listTransactionsByReference: Handler<'listTransactionsByReference'> = async (
+  { query },
+  context,
+) => ({ transactions: (await listByReference(context, query.reference_id)).map(transactionView) });

@@ -24,6 +24,11 @@ export async function signEthereumTransaction(
 ): Promise<`0x${string}`> {
   const prepared = await prepareEthereumTransaction(params.transaction);
   assertFrom(secret, params.transaction.from);
+  return signPreparedTransaction(secret, prepared);
+}
+
+/** The signed wire bytes of a checked transaction as 0x hex; their keccak256 is its hash. */
+export function signPreparedTransaction(secret: Uint8Array, prepared: PreparedTransaction): `0x${string}` {
   const digest = keccak_256(hexToBytes(prepared.signingBytes().slice(2)));
   return prepared.wireBytes(signatureTuple(ecBackend.sign(digest, secret)));
 }

@@ -90,6 +90,13 @@ alter table "outbox_events" add constraint "outbox_events_id" unique ("id");
 create table "policies" ("id" text not null, "app_id" text not null, "name" text not null, "chain_type" text not null, "rules" text not null default '[]', "rules_digest" text not null, "revision" int not null default 0, "owner_id" text null, "created_at_ms" bigint not null, primary key ("id"));
 create index "policies_by_owner" on "policies" ("owner_id") where owner_id is not null;
 
+create table "transactions" ("id" text not null, "app_id" text not null, "wallet_id" text not null, "caip2" text not null, "sender" text not null, "method" text not null, "status" text not null, "transaction_hash" text null, "user_operation_hash" text null, "is_sponsored" int not null default 0, "reference_id" text null, "nonce" bigint null, "signed_bytes" bytea not null, "transaction_request" text null, "moved_token" text null, "moved_to" text null, "moved_amount" text null, "block_number" bigint null, "block_timestamp_seconds" bigint null, "fee_paid" text null, "failure_reason" text null, "is_slow_told" int not null default 0, "are_funds_told" int not null default 0, "created_at_ms" bigint not null, "updated_at_ms" bigint not null, "next_check_at_ms" bigint null, primary key ("id"));
+create index "transactions_by_reference" on "transactions" ("app_id", "reference_id", "created_at_ms", "id") where reference_id is not null;
+create index "transactions_by_wallet" on "transactions" ("wallet_id", "caip2", "created_at_ms", "id");
+create index "transactions_by_nonce" on "transactions" ("caip2", "sender", "nonce") where nonce is not null;
+create index "transactions_by_hash" on "transactions" ("caip2", "transaction_hash");
+create index "transactions_due" on "transactions" ("next_check_at_ms", "id") where next_check_at_ms is not null;
+
 create table "users" ("id" text not null, "app_id" text not null, "custom_metadata" text null, "has_accepted_terms" int not null default 0, "is_guest" int not null default 0, "mfa_methods" text not null default '[]', "frozen_at_ms" bigint null, "created_at_ms" bigint not null, primary key ("id"));
 create index "users_by_age" on "users" ("app_id", "created_at_ms", "id");
 
@@ -108,7 +115,7 @@ create index "wallets_by_age_live" on "wallets" ("app_id", "created_at_ms", "id"
 create index "wallets_by_chain_type" on "wallets" ("app_id", "chain_type", "created_at_ms", "id");
 create index "wallets_by_owner" on "wallets" ("owner_id", "created_at_ms", "id") where owner_id is not null;
 create index "wallets_by_entity" on "wallets" ("entity_id", "created_at_ms", "id") where entity_id is not null;
-create index "wallets_by_address" on "wallets" ("app_id", "address");
+create index "wallets_by_address" on "wallets" ("address", "app_id");
 create index "wallets_by_policy" on "wallets" ("policy_id") where policy_id is not null;
 create unique index "wallets_external_id" on "wallets" ("app_id", "external_id") where external_id is not null;
 

@@ -333,11 +333,6 @@ describe('a method that does not fit', () => {
 });
 
 const online = [
-  ...['eth_sendTransaction', 'wallet_sendCalls'].map((method) => ['ethereum', method]),
-  ...[
-    ['solana', 'signAndSendTransaction'],
-    ['tron', 'tron_sendTransaction'],
-  ],
   ...['transfer', 'getBalance', 'transferTokens', 'getStaticDepositAddress'].map((method) => [
     'spark',
     method,

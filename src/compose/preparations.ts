@@ -1,0 +1,8 @@
+import { prepareRpc } from '../domain/sending/prepare-rpc.ts';
+import type { OperationContext, OperationInput } from '../services.ts';
+
+/** What operations ask of chains before their transactions begin, the same in every composition. */
+export const preparations = {
+  walletRpc: ({ path, body }: OperationInput<'walletRpc'>, context: OperationContext) =>
+    prepareRpc(context, path.wallet_id, body),
+};

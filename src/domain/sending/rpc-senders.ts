@@ -1,0 +1,116 @@
+import { bytesToBase64 } from '../../crypto/encoding.ts';
+import { ApiError } from '../../errors.ts';
+import type { WalletRpcRequest } from '../../generated/schemas.ts';
+import type { OperationContext } from '../../services.ts';
+import type { WalletRow } from '../wallets/wallet-row.ts';
+import { buildEthereum } from './build-ethereum.ts';
+import type { BuiltTransaction } from './built-transaction.ts';
+import { type EthereumPlan, planEthereum } from './plan-ethereum.ts';
+import type { SendOptions, SentTransaction } from './send-built.ts';
+import { buildCalls, type CallsPlan, planCalls } from './send-calls.ts';
+import { buildSolana, planSolana, type SolanaPlan } from './send-solana.ts';
+import { buildTron, planTron, TRON_MAINNET, type TronPlan } from './send-tron.ts';
+
+export type RpcRequest<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
+
+/** How one rpc method sends. */
+export interface RpcSender<Request, Plan> {
+  /** Asks the chain; before the transaction where that is possible. */
+  plan(context: OperationContext, wallet: WalletRow, request: Request): Promise<Plan>;
+  /** Fixes the bytes, inside the transaction. */
+  build(context: OperationContext, plan: Plan, request: Request): Promise<BuiltTransaction>;
+  options(request: Request): Omit<SendOptions, 'method'>;
+  /** The wire data of the method's answer. */
+  answer(request: Request, built: BuiltTransaction, sent: SentTransaction): object;
+}
+
+const ethereumTransaction: RpcSender<RpcRequest<'eth_sendTransaction'>, EthereumPlan> = {
+  plan(context, { address }, request) {
+    requireUnsponsored(request);
+    const { caip2, experimental_data_suffix: dataSuffix } = request;
+    return planEthereum(context, {
+      caip2,
+      address,
+      transaction: request.params.transaction,
+      dataSuffix,
+    });
+  },
+  build: (context, plan) => buildEthereum(context, plan, 'eth_sendTransaction'),
+  options: ({ reference_id: referenceId }) => ({ referenceId }),
+  answer: ({ caip2, reference_id: referenceId }, { request }, { hash, transactionId }) => ({
+    hash,
+    caip2,
+    transaction_id: transactionId,
+    transaction_request: request,
+    ...(referenceId === undefined ? {} : { reference_id: referenceId }),
+  }),
+};
+
+const ethereumCalls: RpcSender<RpcRequest<'wallet_sendCalls'>, CallsPlan> = {
+  plan(context, { address }, request) {
+    requireUnsponsored(request);
+    const { caip2, experimental_data_suffix: dataSuffix } = request;
+    return planCalls(context, { caip2, address, calls: request.params.calls, dataSuffix });
+  },
+  build: buildCalls,
+  options: () => ({}),
+  answer: ({ caip2 }, _built, { transactionId }) => ({ transaction_id: transactionId, caip2 }),
+};
+
+const solanaTransaction: RpcSender<RpcRequest<'signAndSendTransaction'>, SolanaPlan> = {
+  plan(context, { address }, request) {
+    requireUnsponsored(request);
+    const { caip2, params } = request;
+    return planSolana(context, { caip2, address, transaction: params.transaction });
+  },
+  build: async (_context, plan) => buildSolana(plan, 'signAndSendTransaction'),
+  options: ({ reference_id: referenceId, optimistic_broadcast: isOptimistic }) => ({
+    referenceId,
+    isOptimistic,
+  }),
+  answer: ({ caip2, reference_id: referenceId }, _built, { hash, bytes, transactionId }) => ({
+    hash,
+    caip2,
+    transaction_id: transactionId,
+    signed_transaction: bytesToBase64(bytes),
+    ...(referenceId === undefined ? {} : { reference_id: referenceId }),
+  }),
+};
+
+const tronTransaction: RpcSender<RpcRequest<'tron_sendTransaction'>, TronPlan> = {
+  plan: (context, { address }, { caip2 = TRON_MAINNET, params }) =>
+    planTron(context, { caip2, address, rawData: params.raw_data }),
+  build: async (_context, plan) => buildTron(plan, 'tron_sendTransaction'),
+  options: ({ params }) => ({ referenceId: params.reference_id }),
+  answer: ({ params }, { chain }, { hash, transactionId }) => ({
+    hash,
+    caip2: chain.caip2,
+    transaction_id: transactionId,
+    ...(params.reference_id === undefined ? {} : { reference_id: params.reference_id }),
+  }),
+};
+
+/** The methods that send, by name. */
+export const rpcSenders = {
+  eth_sendTransaction: ethereumTransaction,
+  wallet_sendCalls: ethereumCalls,
+  signAndSendTransaction: solanaTransaction,
+  tron_sendTransaction: tronTransaction,
+} as const;
+
+export type SendingMethod = keyof typeof rpcSenders;
+
+export function isSendingRequest(request: WalletRpcRequest): request is RpcRequest<SendingMethod> {
+  return Object.hasOwn(rpcSenders, request.method);
+}
+
+/** The sender of a request, without the types that tie the two together. */
+export function senderOf(request: RpcRequest<SendingMethod>): RpcSender<unknown, unknown> {
+  return rpcSenders[request.method] as RpcSender<unknown, unknown>;
+}
+
+function requireUnsponsored({ sponsor }: { readonly sponsor?: boolean | undefined }): void {
+  if (sponsor === true) {
+    throw new ApiError('not_supported', '/sponsor: nobody pays the gas of this chain for the wallet');
+  }
+}

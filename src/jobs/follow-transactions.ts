@@ -1,0 +1,67 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { advanceTransaction, type Finding } from '../domain/transactions/advance-transaction.ts';
+import { claimDueTransactions } from '../domain/transactions/claim-transactions.ts';
+import { followTransaction } from '../domain/transactions/follow-transaction.ts';
+import { tellWhenSlow } from '../domain/transactions/tell-when-slow.ts';
+import type { TransactionRow } from '../domain/transactions/transaction-row.ts';
+import type { JobContext } from './job-context.ts';
+import type { Job } from './runner.ts';
+
+const EVERY_MS = 1000;
+const BATCH = 20;
+
+/**
+ * Follows transactions on their chains until nothing can change them: sends those again that a chain does not know,
+ * those above all that were signed just before a crash. Chains are asked between transactions.
+ */
+export function followTransactions({ services, inUnit }: JobContext): Job {
+  const writeDown = (row: TransactionRow, nowMs: number, finding: Finding): Promise<void> =>
+    inUnit(async (em: SqlEntityManager) => {
+      const context = { ids: services.ids, em, nowMs };
+      const wasWritten = await advanceTransaction(context, row, finding);
+      if (wasWritten) await tellWhenSlow(context, row, finding);
+    });
+
+  const follow = async (row: TransactionRow, nowMs: number): Promise<void> => {
+    const chain = services.chains.find(row.caip2);
+    try {
+      if (chain === undefined) throw new Error(`the chain ${row.caip2} is not configured`);
+      await writeDown(row, nowMs, await followTransaction(chain, row, nowMs));
+    } catch (err) {
+      services.log.warn(
+        { err, transaction: row.id },
+        'a transaction could not be followed; it is tried again',
+      );
+      await writeDown(row, nowMs, { ...unchanged(row), isSettled: false });
+    }
+  };
+
+  return {
+    name: 'follow-transactions',
+    everyMs: EVERY_MS,
+    async run() {
+      const nowMs = services.clock.now();
+      const rows = await inUnit((em) => claimDueTransactions(em, nowMs, BATCH));
+      await Promise.all(rows.map((row) => follow(row, nowMs)));
+      return rows.length === BATCH;
+    },
+  };
+}
+
+/** What is known already; only the next time is set. */
+function unchanged(row: TransactionRow): Omit<Finding, 'isSettled'> {
+  const { block_number: block, block_timestamp_seconds: at, fee_paid: fee } = row;
+  return {
+    status: row.status,
+    ...(row.failure_reason === null ? {} : { reason: row.failure_reason }),
+    ...(block === null
+      ? {}
+      : {
+          inclusion: {
+            blockNumber: BigInt(block),
+            blockTimestampSeconds: at ?? 0,
+            feePaid: BigInt(fee ?? '0'),
+          },
+        }),
+  };
+}

@@ -1,0 +1,102 @@
+import { type Hex, keccak256, parseTransaction, recoverTransactionAddress } from 'viem';
+import type {
+  BroadcastOutcome,
+  ChainStatus,
+  Chains,
+  EvmCall,
+  EvmChain,
+  Simulation,
+} from '../../src/services.ts';
+
+/** What a transaction on the chain says, read by viem. */
+export interface SeenTransaction {
+  readonly hash: Hex;
+  readonly sender: string;
+  readonly nonce: number;
+  readonly transaction: ReturnType<typeof parseTransaction>;
+}
+
+export interface ScriptedChain extends EvmChain, Chains {
+  /** Every broadcast, repeated ones too, in order. */
+  readonly broadcasts: SeenTransaction[];
+  readonly calls: EvmCall[];
+  /** Nothing can be asked while true. */
+  isDown: boolean;
+  /** Answers the next broadcasts instead of the chain. */
+  readonly refusals: Extract<BroadcastOutcome, { isAccepted: false }>[];
+  simulation: Simulation;
+  balance: bigint;
+  suggested: { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint | undefined };
+  /** Runs in the middle of each broadcast, before the chain takes it. */
+  duringBroadcast: () => Promise<void>;
+  /** Says where a transaction stands from now on; undefined forgets it. */
+  setStatus(hash: string, status: ChainStatus | undefined): void;
+  include(hash: string, options?: { isFinal?: boolean }): void;
+}
+
+export const chainId = 31337n;
+export const caip2 = 'eip155:31337';
+
+/**
+ * An EVM chain that does what a test tells it: an adapter of its own, with viem to read what is sent. Without orders it
+ * takes everything, counts nonces as a node does, and puts nothing into a block.
+ */
+export function scriptChain(): ScriptedChain {
+  const statuses = new Map<string, ChainStatus>();
+  const sent = new Map<string, number>();
+  const ask = <T>(answer: T): Promise<T> =>
+    chain.isDown ? Promise.reject(new Error('connect ECONNREFUSED')) : Promise.resolve(answer);
+  const chain: ScriptedChain = {
+    kind: 'evm',
+    caip2,
+    chainId,
+    broadcasts: [],
+    calls: [],
+    isDown: false,
+    refusals: [],
+    simulation: { succeeds: true, units: 21_000n },
+    balance: 10n ** 20n,
+    suggested: { maxFeePerGas: 2_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n },
+    duringBroadcast: async () => undefined,
+    find: (id) => (id === caip2 ? chain : undefined),
+    balances: (_address, tokens) => ask(tokens.map((token) => (token === null ? chain.balance : 0n))),
+    nonce: (address) => ask(BigInt(sent.get(address.toLowerCase()) ?? 0)),
+    fees: () => ask(chain.suggested),
+    simulate(call) {
+      chain.calls.push(call);
+      return ask(chain.simulation);
+    },
+    read: () => ask(new Uint8Array()),
+    code: () => ask(new Uint8Array()),
+    async broadcast(bytes) {
+      await ask(undefined);
+      await chain.duringBroadcast();
+      const hex = `0x${Buffer.from(bytes).toString('hex')}` as const;
+      const sender = await recoverTransactionAddress({ serializedTransaction: hex as never });
+      const transaction = parseTransaction(hex as never) as ReturnType<typeof parseTransaction>;
+      const hash = keccak256(hex);
+      const nonce = transaction.nonce ?? 0;
+      chain.broadcasts.push({ hash, sender, nonce, transaction });
+      const refusal = chain.refusals.shift();
+      if (refusal !== undefined) return refusal;
+      // A node counts what follows without a gap.
+      if (nonce === (sent.get(sender.toLowerCase()) ?? 0)) sent.set(sender.toLowerCase(), nonce + 1);
+      if (!statuses.has(hash)) statuses.set(hash, { kind: 'pending' });
+      return { isAccepted: true, hash };
+    },
+    statusOf: (hash) => ask(statuses.get(hash) ?? { kind: 'unknown', isExpired: false }),
+    setStatus(hash, status) {
+      if (status === undefined) statuses.delete(hash);
+      else statuses.set(hash, status);
+    },
+    include: (hash, { isFinal = false } = {}) =>
+      void statuses.set(hash, {
+        kind: 'included',
+        isFinal,
+        blockNumber: 7n,
+        blockTimestampSeconds: 1_767_225_600,
+        feePaid: 42_000n,
+      }),
+  };
+  return chain;
+}
