@@ -143,6 +143,8 @@ export interface Chain {
 export interface TransferQuery {
   readonly address: string;
   readonly tokenAddresses: readonly (string | null)[];
+  /** Only those of one transaction. */
+  readonly hash?: string | undefined;
   /** Only transfers before this one. */
   readonly beforePosition: string | undefined;
   readonly limit: number;

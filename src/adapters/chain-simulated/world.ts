@@ -77,14 +77,14 @@ export function transfersOf(
   caip2: string,
   { query, text }: { query: TransferQuery; text: (address: string) => string },
 ): readonly ChainTransfer[] {
-  const { address, tokenAddresses, beforePosition, limit } = query;
+  const { address, tokenAddresses, hash, beforePosition, limit } = query;
   const before = beforePosition === undefined ? Number.MAX_SAFE_INTEGER : Number(beforePosition);
   const assets = tokenAddresses.map((token) => token ?? NATIVE);
   const marks = assets.map(() => '?').join(', ');
   const rows = store.all<TransferRow>(
     `select * from transfers where caip2 = ? and (sender = ? or recipient = ?) and asset in (${marks})
-       and position < ? order by position desc limit ?`,
-    ...[caip2, address, address, ...assets, before, limit],
+       and position < ? and hash = coalesce(?, hash) order by position desc limit ?`,
+    ...[caip2, address, address, ...assets, before, hash ?? null, limit],
   );
   return rows.map((row) => toTransfer(row, text));
 }

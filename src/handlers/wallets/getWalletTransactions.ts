@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { listWalletTransactions } from '../../domain/transactions/wallet-transactions.ts';
 import type { Handler } from '../../services.ts';
 
-export const getWalletTransactions: Handler<'getWalletTransactions'> = async () => {
-  throw notImplemented('getWalletTransactions');
-};
+export const getWalletTransactions: Handler<'getWalletTransactions'> = ({ path, query }, context) =>
+  listWalletTransactions(context, path.wallet_id, query);

@@ -27,6 +27,7 @@ import type {
 import type { AnyChain } from '../../../src/services.ts';
 import { type CallOptions, call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+import { waitSeconds } from '../../support/wait-seconds.ts';
 
 // Every method that sends, on the simulated chains; what they take is read by viem and web3.js.
 
@@ -98,17 +99,7 @@ async function transactionOf(id: string): Promise<SentTransaction> {
   return (await call(sandbox, 'getTransaction', { path: { transaction_id: id } })).body;
 }
 
-/** Time goes by, and with it blocks; what is due has happened. */
-async function wait(seconds: number): Promise<void> {
-  const answer = await sandbox.dispatcher.request({
-    origin: sandbox.baseUrl,
-    path: '/_sandbox/clock',
-    method: 'PUT',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ now_ms: sandbox.clock.now() + seconds * 1000, frozen: true }),
-  });
-  if (answer.statusCode !== 200) throw new Error(await answer.body.text());
-}
+const wait = (seconds: number): Promise<void> => waitSeconds(sandbox, seconds);
 
 const hexOf = (bytes: Uint8Array | undefined): Hex => `0x${Buffer.from(bytes ?? []).toString('hex')}`;
 const ethSend = (transaction: object, extra: object = {}) =>
