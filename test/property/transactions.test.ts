@@ -113,7 +113,7 @@ async function openWorld() {
       if (next.kind === 'down' || next.kind === 'up') chain.isDown = next.kind === 'down';
       if (next.kind === 'wait') {
         operations.clock.nowMs += ('seconds' in next ? next.seconds : 0) * 1000;
-        await job.run();
+        await job.run(() => undefined);
       }
     },
     /** The network holds, and every transaction comes into a block for good. */
@@ -121,7 +121,7 @@ async function openWorld() {
       chain.isDown = false;
       for (let round = 0; round < 3; round += 1) {
         operations.clock.nowMs += 120_000;
-        while (await job.run());
+        while (await job.run(() => undefined));
         for (const hash of acknowledged) chain.include(hash, { isFinal: true });
       }
     },

@@ -18,8 +18,18 @@ export interface Finding {
   readonly isSettled: boolean;
 }
 
-// States that no event tells of: callers have the first as the answer, and `finalized` has none in the contract.
-const SILENT: ReadonlySet<TransactionStatus> = new Set(['pending', 'finalized']);
+/**
+ * The event of each state. `pending` has none, since callers have it as the answer, and for `finalized` the contract
+ * has none.
+ */
+const events: Readonly<Partial<Record<TransactionStatus, string>>> = {
+  broadcasted: 'transaction.broadcasted',
+  confirmed: 'transaction.confirmed',
+  execution_reverted: 'transaction.execution_reverted',
+  failed: 'transaction.failed',
+  replaced: 'transaction.replaced',
+  provider_error: 'transaction.provider_error',
+};
 
 /**
  * Writes down what was found out about a transaction, with an event for every state that it went through. Nothing
@@ -56,8 +66,8 @@ export async function advanceTransaction(
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return false;
   const app = { id: row.app_id, name: '' };
-  for (const status of way.filter((passed) => !SILENT.has(passed))) {
-    await recordEvent({ ...context, app }, `transaction.${status}`, eventPayload(row));
+  for (const type of way.flatMap((status) => events[status] ?? [])) {
+    await recordEvent({ ...context, app }, type, eventPayload(row));
   }
   if (way.includes('confirmed')) await tellOfFunds(context, { ...row, ...changed });
   return true;

@@ -456,7 +456,7 @@ function dataOf({ status, body }: { status: number; body: unknown }) {
 }
 
 function runJob({ services, database }: TestOperations): Promise<boolean> {
-  return followTransactions({ services, inUnit: inUnitOf(unitsOf(database)) }).run();
+  return followTransactions({ services, inUnit: inUnitOf(unitsOf(database)) }).run(() => undefined);
 }
 
 async function readEvents({ database }: TestOperations): Promise<Record<string, unknown>[]> {
