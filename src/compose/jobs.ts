@@ -4,6 +4,7 @@ import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
+import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type JobRunner, startJobs } from '../jobs/runner.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { Services } from '../services.ts';
@@ -39,6 +40,7 @@ export function startBesideRequests(services: Services, units: OpenUnit, owner: 
   const jobs = startJobs(
     [
       followTransactions(context),
+      runWalletActions(context),
       deliverEvents({ ...context, owner, writePayload }),
       sweepExpired(context),
       expireIntents(context),

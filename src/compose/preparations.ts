@@ -1,8 +1,11 @@
 import { prepareRpc } from '../domain/sending/prepare-rpc.ts';
+import { prepareTransfer } from '../domain/wallet-actions/transfer-from-wallet.ts';
 import type { OperationContext, OperationInput } from '../services.ts';
 
 /** What operations ask of chains before their transactions begin, the same in every composition. */
 export const preparations = {
   walletRpc: ({ path, body }: OperationInput<'walletRpc'>, context: OperationContext) =>
     prepareRpc(context, path.wallet_id, body),
+  transferFromWallet: ({ path, body }: OperationInput<'transferFromWallet'>, context: OperationContext) =>
+    prepareTransfer(context, path.wallet_id, body),
 };

@@ -25,6 +25,8 @@ import { DeletedUserEntity } from '../domain/users/deleted-user.entity.ts';
 import { LinkedAccountEntity } from '../domain/users/linked-account.entity.ts';
 import { UserEntity } from '../domain/users/user.entity.ts';
 import { UserSearchTermEntity } from '../domain/users/user-search-term.entity.ts';
+import { WalletActionEntity } from '../domain/wallet-actions/wallet-action.entity.ts';
+import { WalletActionStepEntity } from '../domain/wallet-actions/wallet-action-step.entity.ts';
 import { WalletUseEntity } from '../domain/wallet-uses/wallet-use.entity.ts';
 import { MasterKeyCheckEntity } from '../domain/wallets/master-key-check.entity.ts';
 import { WalletEntity } from '../domain/wallets/wallet.entity.ts';
@@ -64,6 +66,8 @@ export const entities = [
   UserKeyEntity,
   UserSearchTermEntity,
   UserSessionEntity,
+  WalletActionEntity,
+  WalletActionStepEntity,
   WalletEntity,
   WalletImportEntity,
   WalletKeyEntity,

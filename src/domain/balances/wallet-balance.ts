@@ -1,6 +1,7 @@
 import { ApiError, invalidQuery } from '../../errors.ts';
 import type { WalletAssetBalance, WalletBalanceResponse } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
+import { readChain } from '../chains/ask-chains.ts';
 import { readChainAddress } from '../chains/chain-address.ts';
 import { findToken } from '../chains/find-token.ts';
 import { assetNamed, type KnownAsset, parseToken } from '../chains/known-assets.ts';
@@ -87,7 +88,7 @@ async function tokenAsked(
   if (tokenAddress === undefined) {
     throw invalidQuery('token', `expected \`<chain>:<address>\`, got \`${text}\``);
   }
-  return findToken(context, chain, tokenAddress);
+  return readChain(findToken(context, chain, tokenAddress), chain);
 }
 
 /**

@@ -17,6 +17,7 @@ export async function readChain<T>(question: Promise<T>, { name }: KnownChain): 
   try {
     return await question;
   } catch (cause) {
+    if (cause instanceof ApiError) throw cause;
     throw new ApiError('unavailable', `The chain \`${name}\` could not be reached.`, { cause });
   }
 }

@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors.ts';
 import type { AnyChain, OperationContext } from '../../services.ts';
-import { readChain, requireKnownChain } from './ask-chains.ts';
+import { requireKnownChain } from './ask-chains.ts';
 import { assetAtAddress, type KnownAsset } from './known-assets.ts';
 import type { KnownChain } from './known-chains.ts';
 
@@ -17,7 +17,8 @@ const MAX_DECIMALS = 255n;
  * anybody may deploy a contract that calls itself USDC.
  *
  * @param tokenAddress as the chain type writes it.
- * @throws ApiError not_supported when the chain is not configured or has no token there; unavailable.
+ * @throws ApiError not_supported when the chain is not configured or has no token there. Rejects with what the port
+ * says when the chain cannot be reached.
  */
 export async function findToken(
   context: Pick<OperationContext, 'chains'>,
@@ -26,7 +27,7 @@ export async function findToken(
 ): Promise<KnownAsset> {
   const known = assetAtAddress(chain, tokenAddress);
   if (known !== undefined) return known;
-  const decimals = await readChain(decimalsOf(requireKnownChain(context, chain), tokenAddress), chain);
+  const decimals = await decimalsOf(requireKnownChain(context, chain), tokenAddress);
   if (decimals === undefined) {
     throw new ApiError(
       'not_supported',

@@ -1,8 +1,14 @@
 import { invalidField } from '../../errors.ts';
-import type { ExportWalletRequest, RawSignRequest, WalletRpcRequest } from '../../generated/schemas.ts';
+import type {
+  ExportWalletRequest,
+  RawSignRequest,
+  TransferRequest,
+  WalletRpcRequest,
+} from '../../generated/schemas.ts';
 import type { PolicyAction } from '../../policy/action.ts';
 import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
 import type { RawSignParams } from '../../signing/raw-sign.ts';
+import { readTransfer, transferAction } from '../wallet-actions/transfer-terms.ts';
 import { decodeRpcAction } from '../wallets/decode-action.ts';
 import { decodeRawSignAction } from '../wallets/decode-raw-bytes.ts';
 import { exportAction } from '../wallets/export-wallet.ts';
@@ -10,7 +16,12 @@ import { asSigningRefusal } from '../wallets/wallet-signing-error.ts';
 import type { WalletUse } from './record-use.ts';
 
 /** The operations whose requests can be judged without being run. */
-export const judgeableOperations = ['walletRpc', 'rawSignWallet', 'exportWallet'] as const;
+export const judgeableOperations = [
+  'walletRpc',
+  'rawSignWallet',
+  'exportWallet',
+  'transferFromWallet',
+] as const;
 
 /**
  * What a request for the use of a wallet does, as policies see it; decoded as when it is run.
@@ -30,6 +41,10 @@ export async function decodeUse(
         return decodeRawSignAction(chainType, (request as RawSignRequest).params as RawSignParams);
       case 'exportWallet':
         return exportAction(request as ExportWalletRequest);
+      case 'transferFromWallet': {
+        const body = request as TransferRequest;
+        return transferAction(body, readTransfer({ chain_type: chainType, custody_chain: null }, body));
+      }
     }
   } catch (error) {
     throw asSigningRefusal(error);

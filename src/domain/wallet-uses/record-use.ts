@@ -5,7 +5,7 @@ import type { Tables } from '../../storage/entities.ts';
 
 /** A request that asks for the use of a wallet. */
 export interface WalletUse {
-  /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`. */
+  /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`, `transferFromWallet`. */
   readonly operation: string;
   /**
    * Its body as given. CHOICE: kept as it stands, in production too: what is signed is personal but no secret, and a

@@ -9,7 +9,7 @@ export const WalletUseEntity = defineEntity({
     sequence: p.bigint('number').primary().autoincrement().ignoreSchemaChanges('type'),
     appId: p.text(),
     walletId: p.text(),
-    /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`. */
+    /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`, `transferFromWallet`. */
     operation: p.text(),
     /** The method as rules name it. */
     method: p.text(),

@@ -1,6 +1,10 @@
-import { notImplemented } from '../../errors.ts';
+import { findWalletAction } from '../../domain/wallet-actions/find-wallet-action.ts';
+import { loadSteps } from '../../domain/wallet-actions/wallet-action-steps.ts';
+import { walletActionView } from '../../domain/wallet-actions/wallet-action-view.ts';
 import type { Handler } from '../../services.ts';
 
-export const getWalletAction: Handler<'getWalletAction'> = async () => {
-  throw notImplemented('getWalletAction');
+export const getWalletAction: Handler<'getWalletAction'> = async ({ path, query }, context) => {
+  const action = await findWalletAction(context, path.wallet_id, path.action_id);
+  if (query.include !== 'steps') return walletActionView(action);
+  return walletActionView(action, (await loadSteps(context, [action.id])).get(action.id) ?? []);
 };

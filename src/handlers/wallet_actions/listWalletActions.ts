@@ -1,6 +1,8 @@
-import { notImplemented } from '../../errors.ts';
+import { listWalletActions as list } from '../../domain/wallet-actions/find-wallet-action.ts';
+import { walletActionView } from '../../domain/wallet-actions/wallet-action-view.ts';
 import type { Handler } from '../../services.ts';
 
-export const listWalletActions: Handler<'listWalletActions'> = async () => {
-  throw notImplemented('listWalletActions');
+export const listWalletActions: Handler<'listWalletActions'> = async ({ path, query }, context) => {
+  const { actions, nextCursor } = await list(context, path.wallet_id, query);
+  return { data: actions.map((action) => walletActionView(action)), next_cursor: nextCursor };
 };

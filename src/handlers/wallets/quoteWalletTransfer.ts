@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { quoteWalletTransfer as quote } from '../../domain/wallet-actions/quote-transfer.ts';
 import type { Handler } from '../../services.ts';
 
-export const quoteWalletTransfer: Handler<'quoteWalletTransfer'> = async () => {
-  throw notImplemented('quoteWalletTransfer');
-};
+export const quoteWalletTransfer: Handler<'quoteWalletTransfer'> = async ({ path, body }, context) =>
+  quote(context, path.wallet_id, body);

@@ -1,6 +1,7 @@
-import { notImplemented } from '../../errors.ts';
+import { transferFromWallet as transfer } from '../../domain/wallet-actions/transfer-from-wallet.ts';
+import { walletActionView } from '../../domain/wallet-actions/wallet-action-view.ts';
+import type { TransferActionResponse } from '../../generated/schemas.ts';
 import type { Handler } from '../../services.ts';
 
-export const transferFromWallet: Handler<'transferFromWallet'> = async () => {
-  throw notImplemented('transferFromWallet');
-};
+export const transferFromWallet: Handler<'transferFromWallet'> = async ({ path, body }, context) =>
+  walletActionView(await transfer(context, path.wallet_id, body)) as TransferActionResponse;

@@ -97,7 +97,7 @@ export type FundSandboxAddressRequest = {
 };
 
 /** The operation whose body the request is; `walletRpc` when left out. */
-export type JudgeableOperation = "walletRpc" | "rawSignWallet" | "exportWallet";
+export type JudgeableOperation = "walletRpc" | "rawSignWallet" | "exportWallet" | "transferFromWallet";
 
 export type MineSandboxBlocksRequest = {
   chain?: SandboxChainId | undefined;

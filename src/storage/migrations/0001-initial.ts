@@ -119,6 +119,14 @@ create index "wallets_by_address" on "wallets" ("address", "app_id");
 create index "wallets_by_policy" on "wallets" ("policy_id") where policy_id is not null;
 create unique index "wallets_external_id" on "wallets" ("app_id", "external_id") where external_id is not null;
 
+create table "wallet_actions" ("id" text not null, "app_id" text not null, "wallet_id" text not null, "type" text not null, "status" text not null, "nonce" text null, "reference_id" text null, "details" text not null, "outcome" text null, "created_at_ms" bigint not null, "ended_at_ms" bigint null, primary key ("id"));
+create index "wallet_actions_by_age" on "wallet_actions" ("wallet_id", "created_at_ms", "id");
+create index "wallet_actions_pending" on "wallet_actions" ("created_at_ms", "id") where status = 'pending';
+create unique index "wallet_actions_nonce" on "wallet_actions" ("wallet_id", "nonce") where nonce is not null;
+
+create table "wallet_action_steps" ("action_id" text not null, "position" int not null, "type" text not null, "transaction_id" text null, primary key ("action_id", "position"));
+create index "wallet_action_steps_by_transaction" on "wallet_action_steps" ("transaction_id") where transaction_id is not null;
+
 create table "wallet_imports" ("id" text not null, "app_id" text not null, "chain_type" text not null, "address" text not null, "sealed_secret" bytea not null, "wrapped_data_key" bytea not null, "master_key_id" text not null, "expires_at_ms" bigint not null, primary key ("id"));
 alter table "wallet_imports" add constraint "wallet_imports_address" unique ("app_id", "chain_type", "address");
 

@@ -272,6 +272,30 @@ test('raw signatures and exports are explained as they are judged', async () => 
   ]);
 });
 
+test('transfers are explained as they are judged', async () => {
+  await using sandbox = await startSandbox();
+  const atMostTwo = {
+    field_source: 'action_request_body',
+    field: 'source.amount',
+    operator: 'lte',
+    value: '2',
+  };
+  const wallet = await makeWallet(sandbox, 'ethereum', { rules: [allow('transfer', atMostTwo as never)] });
+  for (const [amount, decision] of [
+    ['2', 'allowed'],
+    ['2.1', 'denied'],
+  ] as const) {
+    const request = { source: { asset: 'usdc', chain: 'base' }, amount, destination: { address: shop } };
+    const question = { wallet_id: wallet.id, operation: 'transferFromWallet', request };
+    const explained = await askDesk(sandbox, 'explainPolicy', question);
+    expect([explained.action.method, explained.decision]).toEqual(['transfer', decision]);
+    const path = { wallet_id: wallet.id };
+    const { body } = await refusal(sandbox, 'transferFromWallet', { path, body: request });
+    // The wallet is empty, which only somebody who may transfer is told.
+    expect(body.code).toBe(decision === 'allowed' ? 'insufficient_funds' : 'policy_violation');
+  }
+});
+
 test('what cannot be judged is refused with the place where it is wrong', async () => {
   await using sandbox = await startSandbox();
   const wallet = await makeWallet(sandbox, 'ethereum', { rules: [] });

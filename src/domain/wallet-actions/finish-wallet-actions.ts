@@ -1,0 +1,110 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Services } from '../../services.ts';
+import type { Tables } from '../../storage/entities.ts';
+import { chainOfCaip2 } from '../chains/known-chains.ts';
+import { recordEvent } from '../events/record-event.ts';
+import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
+import { gasOf } from './plan-transfer.ts';
+import { type WalletActionRow, walletActionColumns } from './wallet-action-row.ts';
+import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-action-steps.ts';
+import { actionEvent } from './wallet-action-view.ts';
+
+/** Actions that one transaction ends. */
+const BATCH = 50;
+
+const endStatuses = ['confirmed', 'finalized', 'failed', 'replaced', 'provider_error'] as const;
+
+/**
+ * Ends the actions whose transactions have ended, each with its event. Several processes may do so at once: what one of
+ * them works on, the others leave.
+ *
+ * Result: how many were ended.
+ */
+export async function finishWalletActions(
+  services: Pick<Services, 'ids'>,
+  em: SqlEntityManager,
+  nowMs: number,
+): Promise<number> {
+  const actions = await claimEnded(em);
+  const steps = await loadSteps(
+    { em },
+    actions.map(({ id }) => id),
+  );
+  let ended = 0;
+  for (const action of actions) {
+    const own = steps.get(action.id) ?? [];
+    const status = actionStatusOf(own);
+    if (status === 'pending') continue;
+    const row = {
+      ...action,
+      status,
+      outcome: JSON.stringify(outcomeOf(action, status, own)),
+      ended_at_ms: nowMs,
+    };
+    await em
+      .getKysely<Tables>()
+      .updateTable('wallet_actions')
+      .set({ status, outcome: row.outcome, ended_at_ms: nowMs })
+      .where('id', '=', row.id)
+      .execute();
+    const context = { ...services, em, nowMs, app: { id: row.app_id, name: '' } };
+    await recordEvent(context, `wallet_action.${row.type}.${status}`, actionEvent(row, own));
+    ended += 1;
+  }
+  return ended;
+}
+
+async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
+  const query = em
+    .getKysely<Tables>()
+    .selectFrom('wallet_actions')
+    .select(walletActionColumns)
+    .where('status', '=', 'pending')
+    .where((where) =>
+      where.exists(
+        where
+          .selectFrom('wallet_action_steps as steps')
+          .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
+          .select('steps.action_id')
+          .whereRef('steps.action_id', '=', 'wallet_actions.id')
+          .where((ended) =>
+            ended.or([
+              ended('transactions.status', 'in', endStatuses),
+              ended.and([
+                ended('transactions.status', '=', 'execution_reverted'),
+                ended('transactions.next_check_at_ms', 'is', null),
+              ]),
+            ]),
+          ),
+      ),
+    )
+    .orderBy('created_at_ms')
+    .orderBy('id')
+    .limit(BATCH);
+  const rows = await (hasRowLocks({ em }) ? query.forUpdate().skipLocked() : query).execute();
+  return rows as WalletActionRow[];
+}
+
+/** The wire fields that the end of a transfer changes. */
+function outcomeOf(action: WalletActionRow, status: string, steps: readonly StoredStep[]): object {
+  const hasSucceeded = status === 'succeeded';
+  const details = JSON.parse(action.details) as { readonly source_amount: string };
+  return {
+    // A plain transfer arrives whole.
+    destination_amount: hasSucceeded ? details.source_amount : null,
+    gas: gasPaid(steps),
+    fees: hasSucceeded ? [] : null,
+    ...(hasSucceeded ? {} : { failure_reason: failureOf(steps) }),
+  };
+}
+
+/** What the network took for all steps together; null when it took nothing. */
+function gasPaid(steps: readonly StoredStep[]): object | null {
+  const paid = steps.flatMap(({ transaction }) => transaction.fee_paid ?? []);
+  const chain = chainOfCaip2(steps[0]?.transaction.caip2 ?? '');
+  if (paid.length === 0 || chain === undefined) return null;
+  return gasOf(
+    chain,
+    paid.reduce((sum, fee) => sum + BigInt(fee), 0n),
+  );
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { ApiError, invalidField } from '../../errors.ts';
+import type { TransferRequest } from '../../generated/schemas.ts';
+import type { OperationContext } from '../../services.ts';
+import { decimalText } from '../balances/decimal.ts';
+import { sendBuilt } from '../sending/send-built.ts';
+import { takePlan } from '../sending/take-plan.ts';
+import { authorizeUse } from '../wallets/authorize-use.ts';
+import { findWallet } from '../wallets/find-wallet.ts';
+import type { WalletRow } from '../wallets/wallet-row.ts';
+import { beginWalletAction, requireFreshNonce } from './begin-wallet-action.ts';
+import { planTransfer, type TransferPlan } from './plan-transfer.ts';
+import { readTransfer, type TransferTerms, transferAction } from './transfer-terms.ts';
+import type { WalletActionRow } from './wallet-action-row.ts';
+
+/**
+ * Moves an asset out of a wallet. The wallet's owner or one of its additional signers must have signed the request, when
+ * there is an owner, and every policy that applies must allow the body. The transaction is signed and kept together with
+ * the action, in one transaction of the database, and broadcast after it; the job that follows transactions sends the
+ * same bytes again until the chain has them, so that a crash at any point neither loses the transfer nor makes it twice.
+ *
+ * @throws ApiError not_found; invalid_data; not_supported; the codes of `requireOwner`; policy_violation;
+ * resource_conflict for a nonce that this wallet has seen; what `planTransfer` throws.
+ */
+export async function transferFromWallet(
+  context: OperationContext,
+  walletId: string,
+  body: TransferRequest,
+): Promise<WalletActionRow> {
+  const wallet = await findWallet(context, walletId);
+  let terms: TransferTerms | undefined;
+  const decode = () => {
+    terms = readTransferBody(wallet, body);
+    return transferAction(body, terms);
+  };
+  const use = await authorizeUse(context, wallet, {
+    operation: 'transferFromWallet',
+    request: body,
+    decode,
+    mayBeSigner: true,
+  });
+  assert(terms !== undefined, 'an authorized use was decoded');
+  const asked = terms;
+  await requireFreshNonce(context, wallet.id, body.nonce);
+  await use.record();
+  const plan = await takePlan(context, () => planTransfer(context, wallet, asked));
+  const sent = await sendBuilt(told(context), wallet, await plan.build(context), {
+    method: 'transfer',
+    referenceId: body.reference_id,
+  });
+  return beginWalletAction(context, wallet.id, {
+    type: 'transfer',
+    nonce: body.nonce,
+    referenceId: body.reference_id,
+    details: detailsOf(body, asked, plan),
+    steps: [
+      { type: stepTypes[wallet.chain_type] ?? 'external_transaction', transactionId: sent.transactionId },
+    ],
+  });
+}
+
+/**
+ * Asks the chain what a transfer will need, before the request's transaction begins.
+ *
+ * @throws what the verb throws for a transfer that cannot be carried out.
+ */
+export async function prepareTransfer(
+  context: OperationContext,
+  walletId: string,
+  body: TransferRequest,
+): Promise<TransferPlan> {
+  const wallet = await findWallet(context, walletId);
+  return planTransfer(context, wallet, readTransferBody(wallet, body));
+}
+
+/** After the commit, when there is an action: that it ends `rejected` tells what a chain refuses, and not the answer. */
+function told(context: OperationContext): OperationContext {
+  return {
+    ...context,
+    afterCommit: (work) =>
+      context.afterCommit(async () => {
+        try {
+          await work();
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+        }
+      }),
+  };
+}
+
+const stepTypes: Readonly<Record<string, string>> = {
+  ethereum: 'evm_transaction',
+  solana: 'svm_transaction',
+  tron: 'tvm_transaction',
+};
+
+function readTransferBody(wallet: WalletRow, body: TransferRequest): TransferTerms {
+  if (wallet.custody_provider !== null) {
+    throw new ApiError('not_supported', 'the custodian of this wallet takes no transfers from here yet');
+  }
+  if (body.custody_options !== undefined) {
+    throw invalidField('/custody_options', 'expected none: no custodian holds this wallet');
+  }
+  if ((body.fee_configuration?.value ?? 0) > 0) {
+    // CHOICE: fees are taken out of what an exchange delivers; a plain transfer arrives whole.
+    throw new ApiError('not_supported', '/fee_configuration: no fee is taken from a plain transfer');
+  }
+  return readTransfer(wallet, body);
+}
+
+/** The wire fields that say what was asked for. */
+function detailsOf(body: TransferRequest, { source, amount }: TransferTerms, plan: TransferPlan): object {
+  const { asset } = plan;
+  const named = 'asset' in body.source;
+  return {
+    ...(named
+      ? { source_asset: asset.asset }
+      : { source_asset_address: asset.tokenAddress, source_asset_decimals: asset.decimals }),
+    source_chain: source.chain.name,
+    source_amount: decimalText(amount),
+    destination_address: body.destination.address,
+    amount_type: body.amount_type ?? 'exact_input',
+    estimated_gas: plan.estimatedGas,
+    estimated_fees: [],
+  };
+}

@@ -1,0 +1,281 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import fc from 'fast-check';
+import { parseUnits } from 'viem';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  openSimulatedChains,
+  type SimulatedChains,
+} from '../../../src/adapters/chain-simulated/simulated-chains.ts';
+import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
+import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
+import { followTransactions } from '../../../src/jobs/follow-transactions.ts';
+import { runWalletActions } from '../../../src/jobs/run-wallet-actions.ts';
+import type { AnyChain } from '../../../src/services.ts';
+import type { Tables } from '../../../src/storage/entities.ts';
+import { databaseKinds } from '../../support/databases.ts';
+import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+
+const base = 'eip155:8453';
+const solana = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
+const usdc: Readonly<Record<string, string>> = {
+  [base]: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+  [solana]: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+};
+const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
+const nonce = 'a-nonce-of-the-caller-000001';
+const second = 1000;
+const ether = 10n ** 18n;
+
+/** A chain as it is, but for broadcasts that may be lost on their way. */
+interface Weather {
+  /** Drops the line before the chain has the bytes, or after it. */
+  loses: 'nothing' | 'requests' | 'answers';
+}
+
+describe.each(databaseKinds)('transfers on %s', (kind) => {
+  let operations: TestOperations;
+  let chains: SimulatedChains;
+  let weather: Weather;
+  const clock = { nowMs: 0 };
+
+  beforeEach(async () => {
+    chains = openSimulatedChains({
+      file: ':memory:',
+      clock: { now: () => clock.nowMs },
+      confirmAfterMs: undefined,
+    });
+    weather = { loses: 'nothing' };
+    operations = await openOperations(kind, {
+      chains: { find: (caip2) => inWeather(chains.find(caip2), weather) },
+    });
+    clock.nowMs = operations.clock.nowMs;
+  });
+  afterEach(async () => {
+    await operations[Symbol.asyncDispose]();
+    await chains.close();
+  });
+
+  /** Time goes by, with it blocks, and whatever is due is done. */
+  async function wait(seconds: number, served = operations): Promise<void> {
+    for (let passed = 0; passed < seconds; passed += 30) {
+      clock.nowMs += Math.min(30, seconds - passed) * second;
+      operations.clock.nowMs = clock.nowMs;
+      await runJobs(served);
+    }
+  }
+
+  async function makeWallet(chainType: 'ethereum' | 'solana' = 'ethereum'): Promise<Wallet> {
+    const { body } = await operations.run('createWallet', { body: { chain_type: chainType } });
+    const wallet = body as Wallet;
+    const [caip2, gas] =
+      chainType === 'ethereum' ? ([base, ether] as const) : ([solana, 1_000_000_000n] as const);
+    const { address } = wallet;
+    await chains.fund(caip2, { address, tokenAddress: null, rawAmount: gas });
+    await chains.fund(caip2, { address, tokenAddress: usdc[caip2]!, rawAmount: 10_000_000n, decimals: 6 });
+    return wallet;
+  }
+
+  const send = (wallet: Wallet, amount: string, extra: object = {}, served = operations) =>
+    served.run('transferFromWallet', {
+      path: { wallet_id: wallet.id },
+      body: {
+        source: { asset: 'usdc', chain: 'base', amount },
+        destination: { address: receiver },
+        ...extra,
+      },
+    });
+  const statusOf = async (answer: { body: unknown }) => {
+    const { id, wallet_id } = answer.body as TransferActionResponse;
+    const { body } = await operations.run('getWalletAction', { path: { wallet_id, action_id: id } });
+    return (body as TransferActionResponse).status;
+  };
+  const received = async () => (await chains.find(base)!.balances(receiver, [usdc[base]!]))[0];
+  const eventTypes = async () => {
+    const em = operations.database.orm.em.fork() as SqlEntityManager;
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom('outbox_events')
+      .select('type')
+      .where('type', 'like', 'wallet_action%')
+      .orderBy('sequence')
+      .execute();
+    return rows.map(({ type }) => type.replace('wallet_action.transfer.', ''));
+  };
+
+  test('of requests with one nonce at once exactly one moves money', async () => {
+    const wallet = await makeWallet();
+    const answers = await Promise.all(Array.from({ length: 5 }, () => send(wallet, '1', { nonce })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409, 409]);
+    await wait(60);
+    expect(await received()).toBe(1_000_000n);
+    expect(await eventTypes()).toEqual(['created', 'succeeded']);
+  });
+
+  test('transfers at once take different nonces of the chain, and all of them arrive', async () => {
+    const wallet = await makeWallet();
+    const answers = await Promise.all(['1', '2', '3'].map((amount) => send(wallet, amount)));
+    await wait(60);
+    expect(await Promise.all(answers.map(statusOf))).toEqual(['succeeded', 'succeeded', 'succeeded']);
+    expect(await received()).toBe(6_000_000n);
+  });
+
+  test.each(['requests', 'answers'] as const)(
+    'when %s are lost, the same bytes go out until the chain has them, once',
+    async (loses) => {
+      const wallet = await makeWallet();
+      weather.loses = loses;
+      const answer = await send(wallet, '1', { nonce });
+      expect(answer.status).toBe(200);
+      await wait(60);
+      expect((await send(wallet, '1', { nonce })).status).toBe(409);
+      weather.loses = 'nothing';
+      await wait(300);
+      expect(await statusOf(answer)).toBe('succeeded');
+      expect(await received()).toBe(1_000_000n);
+      expect(await eventTypes()).toEqual(['created', 'succeeded']);
+    },
+  );
+
+  test('a chain that cannot be reached beforehand refuses, and leaves the nonce free', async () => {
+    const wallet = await makeWallet();
+    const original = chains.find;
+    const lost = { ...operations.services, chains: { find: (id: string) => unreachable(original(id)) } };
+    Object.assign(operations.services, { chains: lost.chains });
+    expect(await send(wallet, '1', { nonce })).toMatchObject({
+      status: 400,
+      body: { code: 'transaction_broadcast_failure' },
+    });
+    Object.assign(operations.services, { chains });
+    expect((await send(wallet, '1', { nonce })).status).toBe(200);
+  });
+
+  test('what the chain refuses after all is rejected, and can be tried again', async () => {
+    const wallet = await makeWallet();
+    // Both are affordable when they are asked for, together they are not.
+    const eth = { source: { asset: 'eth', chain: 'base', amount: '0.9' } };
+    const answers = await Promise.all([send(wallet, '', eth), send(wallet, '', eth)]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    await wait(60);
+    const ends = await Promise.all(answers.map(statusOf));
+    expect(ends.filter((status) => status === 'succeeded')).toHaveLength(1);
+    await wait(25 * 60 * 60);
+    expect((await Promise.all(answers.map(statusOf))).sort()).toEqual(['rejected', 'succeeded']);
+    expect((await eventTypes()).sort()).toEqual(['created', 'created', 'rejected', 'succeeded']);
+    const [balance] = await chains.find(base)!.balances(receiver, [null]);
+    expect(balance).toBe((9n * ether) / 10n);
+  });
+
+  test('many processes that end actions at once tell of each once', async () => {
+    const wallet = await makeWallet();
+    for (const amount of ['0.1', '0.2', '0.3', '0.4']) await send(wallet, amount);
+    clock.nowMs += 30 * second;
+    operations.clock.nowMs = clock.nowMs;
+    await follow(operations);
+    await Promise.all(Array.from({ length: 4 }, () => finish(operations)));
+    expect((await eventTypes()).filter((type) => type === 'succeeded')).toHaveLength(4);
+  });
+
+  test('money is neither made nor lost, whatever is sent and whatever is lost on the way', async () => {
+    const evm = [await makeWallet(), await makeWallet()];
+    const svm = [await makeWallet('solana'), await makeWallet('solana')];
+    const totals = () =>
+      Promise.all(
+        [base, solana].flatMap((caip2) => [chains.total(caip2, null), chains.total(caip2, usdc[caip2]!)]),
+      );
+    const before = await totals();
+    const move = fc.record({
+      onSolana: fc.boolean(),
+      from: fc.integer({ min: 0, max: 1 }),
+      isNative: fc.boolean(),
+      raw: fc.bigInt({ min: 1n, max: 4_000_000n }),
+      loses: fc.constantFrom('nothing', 'requests', 'answers'),
+      waits: fc.constantFrom(0, 1, 31),
+    });
+    const outcomes: string[] = [];
+    await fc.assert(
+      fc.asyncProperty(fc.array(move, { minLength: 1, maxLength: 6 }), async (moves) => {
+        for (const { onSolana, from, isNative, raw, loses, waits } of moves) {
+          const pair = onSolana ? svm : evm;
+          const name = onSolana ? 'solana' : 'base';
+          const asset = isNative ? (onSolana ? 'sol' : 'eth') : 'usdc';
+          const decimals = isNative ? (onSolana ? 9 : 18) : 6;
+          const text = raw.toString().padStart(decimals + 1, '0');
+          weather.loses = loses as Weather['loses'];
+          const answer = await send(pair[from]!, '', {
+            source: { asset, chain: name, amount: `${text.slice(0, -decimals)}.${text.slice(-decimals)}` },
+            destination: { address: pair[1 - from]!.address },
+          });
+          outcomes.push(answer.status === 200 ? 'begun' : (answer.body as { code: string }).code);
+          if (waits > 0) await wait(waits);
+        }
+        weather.loses = 'nothing';
+        await wait(120);
+        expect(await totals()).toEqual(before);
+      }),
+      { numRuns: 8, seed: 7 },
+    );
+    expect(outcomes.filter((outcome) => outcome === 'begun').length).toBeGreaterThan(5);
+    // Every action has ended, and what succeeded is what the chain shows of it.
+    await wait(25 * 60 * 60);
+    const em = operations.database.orm.em.fork() as SqlEntityManager;
+    const ended = await em
+      .getKysely<Tables>()
+      .selectFrom('wallet_actions')
+      .select(['wallet_id', 'status', 'details'])
+      .execute();
+    expect(ended.filter(({ status }) => status === 'pending')).toEqual([]);
+    const moved = ended
+      .filter(({ status }) => status === 'succeeded')
+      .map(({ wallet_id, details }) => ({ wallet_id, ...JSON.parse(details) }))
+      .filter(({ source_asset: asset }) => asset === 'usdc');
+    expect(moved.length).toBeGreaterThan(0);
+    const sumOf = (actions: typeof moved) =>
+      actions.reduce((sum, { source_amount: amount }) => sum + parseUnits(amount, 6), 0n);
+    for (const [caip2, wallet] of [
+      ...evm.map((one) => [base, one] as const),
+      ...svm.map((one) => [solana, one] as const),
+    ]) {
+      const sent = moved.filter(({ wallet_id }) => wallet_id === wallet.id);
+      const received = moved.filter(({ destination_address }) => destination_address === wallet.address);
+      const [balance] = await chains.find(caip2)!.balances(wallet.address, [usdc[caip2]!]);
+      expect(balance).toBe(10_000_000n + sumOf(received) - sumOf(sent));
+    }
+    expect(await totals()).toEqual(before);
+  });
+});
+
+function inWeather(chain: AnyChain | undefined, weather: Weather): AnyChain | undefined {
+  return (
+    chain && {
+      ...chain,
+      async broadcast(bytes: Uint8Array) {
+        if (weather.loses === 'requests') throw new Error('connection refused');
+        const outcome = await chain.broadcast(bytes);
+        if (weather.loses === 'answers') throw new Error('connection reset');
+        return outcome;
+      },
+    }
+  );
+}
+
+function unreachable(chain: AnyChain | undefined): AnyChain | undefined {
+  return chain && { ...chain, balances: () => Promise.reject(new Error('connection refused')) };
+}
+
+const contextOf = ({ services, database }: TestOperations) => ({
+  services,
+  inUnit: inUnitOf(unitsOf(database)),
+});
+
+async function follow(operations: TestOperations): Promise<void> {
+  while (await followTransactions(contextOf(operations)).run(() => {}));
+}
+
+async function finish(operations: TestOperations): Promise<void> {
+  while (await runWalletActions(contextOf(operations)).run(() => {}));
+}
+
+async function runJobs(operations: TestOperations): Promise<void> {
+  await follow(operations);
+  await finish(operations);
+}
