@@ -1,6 +1,4 @@
-import { notImplemented } from '../../errors.ts';
+import { getAppGasSpend as read } from '../../domain/gas-spend/app-gas-spend.ts';
 import type { Handler } from '../../services.ts';
 
-export const getAppGasSpend: Handler<'getAppGasSpend'> = async () => {
-  throw notImplemented('getAppGasSpend');
-};
+export const getAppGasSpend: Handler<'getAppGasSpend'> = async ({ query }, context) => read(context, query);

@@ -6,6 +6,8 @@ import {
   openSimulatedChains,
   type SimulatedChains,
 } from '../../../src/adapters/chain-simulated/simulated-chains.ts';
+import { fixedPrices } from '../../../src/adapters/prices-fixed.ts';
+import { getAppGasSpend } from '../../../src/domain/gas-spend/app-gas-spend.ts';
 import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followTransactions } from '../../../src/jobs/follow-transactions.ts';
@@ -175,6 +177,27 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     expect((await eventTypes()).filter((type) => type === 'succeeded')).toHaveLength(4);
   });
 
+  test('the gas of sponsored transactions is summed, at the prices of now', async () => {
+    const wallet = await makeWallet();
+    await send(wallet, '1');
+    await wait(60);
+    const em = operations.database.orm.em.fork() as SqlEntityManager;
+    // No operation sponsors yet.
+    await em
+      .getKysely<Tables>()
+      .updateTable('transactions')
+      .set({ is_sponsored: 1, fee_paid: '4200000000000000' })
+      .execute();
+    const context = { ...operations.context(em), prices: fixedPrices };
+    const spend = (startMs: number, endMs: number, ids = [wallet.id]) =>
+      getAppGasSpend(context, { wallet_ids: ids, start_timestamp: startMs, end_timestamp: endMs });
+    const madeMs = clock.nowMs - 60 * second;
+    // 0.0042 ETH at 3000 US dollars.
+    expect(await spend(madeMs, madeMs + 1)).toEqual({ value: '12.60', currency: 'usd' });
+    expect(await spend(madeMs - 1, madeMs)).toEqual({ value: '0', currency: 'usd' });
+    expect(await spend(madeMs, madeMs + 1, ['another'])).toEqual({ value: '0', currency: 'usd' });
+  });
+
   test('money is neither made nor lost, whatever is sent and whatever is lost on the way', async () => {
     const evm = [await makeWallet(), await makeWallet()];
     const svm = [await makeWallet('solana'), await makeWallet('solana')];
@@ -268,11 +291,11 @@ const contextOf = ({ services, database }: TestOperations) => ({
 });
 
 async function follow(operations: TestOperations): Promise<void> {
-  while (await followTransactions(contextOf(operations)).run(() => {}));
+  while (await followTransactions(contextOf(operations)).run(() => undefined));
 }
 
 async function finish(operations: TestOperations): Promise<void> {
-  while (await runWalletActions(contextOf(operations)).run(() => {}));
+  while (await runWalletActions(contextOf(operations)).run(() => undefined));
 }
 
 async function runJobs(operations: TestOperations): Promise<void> {
