@@ -20,6 +20,11 @@ export interface WebhookOutcome {
 /** Carries events to the endpoints of customers. */
 export interface WebhookSender {
   /**
+   * The time that receivers compare with their own when they verify an event, Unix ms: the machine's, even where the
+   * server's clock is moved or stands still.
+   */
+  realNow(): number;
+  /**
    * Why nothing may ever be sent to `url`, in words for the caller; undefined when it may be tried. Only the text is
    * judged: what the host resolves to is judged at each connection.
    */

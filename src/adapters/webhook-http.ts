@@ -2,6 +2,7 @@ import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
 import type { WebhookOutcome, WebhookRequest, WebhookSender } from '../services-webhooks.ts';
+import { systemClock } from './clock.ts';
 import { isPublicAddress } from './public-address.ts';
 
 /** Where events may go. */
@@ -44,6 +45,7 @@ class AddressNotAllowedError extends Error {
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   let dispatcher: Promise<Dispatcher> | undefined;
   return {
+    realNow: () => systemClock.now(),
     objectionTo: (url) => objectionTo(url, options.guard),
     async send(request) {
       const startedMs = performance.now();

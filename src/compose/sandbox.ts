@@ -54,6 +54,8 @@ export interface Sandbox extends RunningSandbox {
   readonly database: Database;
   /** Back to the seeds, as `POST /_sandbox/reset`. */
   reset(): Promise<void>;
+  /** Does what is due at the present of the clock, and waits until webhook endpoints have answered. */
+  settle(): Promise<void>;
 }
 
 /** Starts a sandbox; what is left out is as `custos sandbox` has it. */
@@ -80,12 +82,13 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
   const reset = async (): Promise<void> => {
     await services.uses.flush();
-    await resetDatabase(database);
-    jobs.forget();
-    await chains.reset();
-    clock.reset();
-    restart();
-    await plantSeeds(seeds);
+    await jobs.beginAnew(async () => {
+      await resetDatabase(database);
+      await chains.reset();
+      clock.reset();
+      restart();
+      await plantSeeds(seeds);
+    });
     eventLog.beginAnew();
     apps.announceChange();
   };
@@ -128,6 +131,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       chains,
       database,
       reset,
+      settle: () => jobs.finish(),
       async close() {
         // Answers that are held back until something happens are given now.
         stopping.abort();

@@ -5,6 +5,8 @@ import type { JobContext } from './job-context.ts';
 export interface AttemptJournal {
   /** Resolves when the outcome is committed; rejects when it could not be. */
   record(finished: FinishedAttempt): Promise<void>;
+  /** Drops what is not written yet; when it resolves, nothing is being written. */
+  forget(): Promise<void>;
 }
 
 const MAX_TOGETHER = 200;
@@ -20,7 +22,7 @@ interface Entry {
 /** Commits the outcomes that come while one commit is under way together in the next: a commit costs a sync. */
 export function startAttemptJournal({ services, inUnit }: JobContext): AttemptJournal {
   const waiting: Entry[] = [];
-  let isWriting = false;
+  let writing: Promise<void> | undefined;
 
   async function write(entries: readonly Entry[], tries: number): Promise<void> {
     try {
@@ -41,20 +43,24 @@ export function startAttemptJournal({ services, inUnit }: JobContext): AttemptJo
   }
 
   async function writeAll(): Promise<void> {
-    isWriting = true;
     while (waiting.length > 0) {
       // Outcomes of the same moment go together.
       await new Promise((resolve) => setImmediate(resolve));
-      await write(waiting.splice(0, MAX_TOGETHER), TRIES);
+      const entries = waiting.splice(0, MAX_TOGETHER);
+      if (entries.length > 0) await write(entries, TRIES);
     }
-    isWriting = false;
+    writing = undefined;
   }
 
   return {
     record: (finished) =>
       new Promise((resolve, reject) => {
         waiting.push({ finished, resolve, reject });
-        if (!isWriting) void writeAll();
+        writing ??= writeAll();
       }),
+    async forget() {
+      for (const { resolve } of waiting.splice(0)) resolve();
+      await writing;
+    },
   };
 }

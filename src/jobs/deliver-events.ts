@@ -12,6 +12,11 @@ const EVERY_MS = 1_000;
 const EVENTS_AT_ONCE = 200;
 /** Endpoints that one process sends to at a time. */
 const MAX_ENDPOINTS = 500;
+/**
+ * How long this process leaves an endpoint alone after it failed to work on it, ms of the machine's time: where sending
+ * goes well and recording does not, a full disk for instance, the same events would be sent without end.
+ */
+const REST_MS = 5_000;
 
 /**
  * Gives recorded events to the endpoints that ask for them, and sends to each endpoint what is due to it, beside the
@@ -22,7 +27,12 @@ export function deliverEvents(context: Omit<WorkerOptions, 'journal'>): Job {
   const { services, inUnit, owner } = context;
   const options = { ...context, journal: startAttemptJournal(context) };
   const workers = new Map<string, EndpointWorker>();
+  const resting = new Map<string, NodeJS.Timeout>();
   let isStopping = false;
+
+  function rest(id: string): void {
+    resting.set(id, setTimeout(() => resting.delete(id), REST_MS).unref());
+  }
 
   function start(id: string, again: () => void): void {
     const worker = startEndpointWorker(id, options);
@@ -37,6 +47,7 @@ export function deliverEvents(context: Omit<WorkerOptions, 'journal'>): Job {
       })
       .catch((err: unknown) => {
         end();
+        rest(id);
         services.log.error({ err, endpoint: id }, 'sending to a webhook endpoint failed; it is tried again');
       });
   }
@@ -52,7 +63,7 @@ export function deliverEvents(context: Omit<WorkerOptions, 'journal'>): Job {
       for (const id of poked) workers.get(id)?.poke();
       const room = MAX_ENDPOINTS - workers.size;
       if (room > 0 && !isStopping) {
-        const known = [...workers.keys()];
+        const known = [...workers.keys(), ...resting.keys()];
         const claimed = await inUnit((em) => claimEndpoints(em, { owner, nowMs }, known, room));
         for (const id of claimed) start(id, again);
       }
@@ -60,17 +71,19 @@ export function deliverEvents(context: Omit<WorkerOptions, 'journal'>): Job {
     },
     async finish() {
       const ends = await Promise.allSettled([...workers.values()].map(({ done }) => done));
-      // One that failed will fail again at once; waiting for it would never end.
-      return ends.some(({ status }) => status === 'fulfilled');
+      return ends.length > 0;
     },
     async stop() {
       isStopping = true;
       for (const worker of workers.values()) worker.stop();
       await Promise.allSettled([...workers.values()].map(({ done }) => done));
     },
-    forget() {
+    async forget() {
       for (const worker of workers.values()) worker.forget();
       workers.clear();
+      for (const timer of resting.values()) clearTimeout(timer);
+      resting.clear();
+      await options.journal.forget();
     },
   };
 }

@@ -113,16 +113,28 @@ function stop(worker: Worker): void {
 
 async function work(worker: Worker): Promise<boolean> {
   for (;;) {
-    await sendAll(worker);
+    await sendAll(worker).catch((error: unknown) => fail(worker, error));
+    // Whatever happened, nobody else may claim the endpoint while requests to it are under way.
     while (worker.running.size > 0) await nextChange(worker);
-    if (worker.failure !== undefined) throw worker.failure;
     if (worker.hasForgotten) return false;
-    const mustRelease = worker.isStopping;
-    if (await worker.inUnit((em) => releaseEndpoint(em, claimant(worker), worker.endpointId, mustRelease))) {
-      return worker.mayHaveMore;
+    if (worker.failure !== undefined) {
+      // Another process may do better. Where this fails too, the endpoint is given back when the lease is over.
+      await release(worker).catch(() => undefined);
+      throw worker.failure;
     }
+    if (await release(worker)) return worker.mayHaveMore;
     worker.mayHaveMore = true;
   }
+}
+
+function fail(worker: Worker, error: unknown): void {
+  worker.failure ??= error;
+  stop(worker);
+}
+
+function release(worker: Worker): Promise<boolean> {
+  const { endpointId, isStopping } = worker;
+  return worker.inUnit((em) => releaseEndpoint(em, claimant(worker), endpointId, isStopping));
 }
 
 /** Until nothing is due any more, or all is to stop. */
@@ -204,10 +216,7 @@ function startLanes(worker: Worker): void {
     const key = lane[0].orderKey ?? lane[0].id;
     worker.running.set(key, lane[0]);
     void runLane(worker, lane)
-      .catch((error: unknown) => {
-        worker.failure ??= error;
-        stop(worker);
-      })
+      .catch((error: unknown) => fail(worker, error))
       .then(() => {
         worker.running.delete(key);
         if (worker.mustLookAfterLane) worker.mayHaveMore = true;

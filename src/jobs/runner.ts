@@ -16,17 +16,25 @@ export interface Job {
   finish?(): Promise<boolean>;
   /** For such a job: finishes what is under way and begins nothing more. */
   stop?(): Promise<void>;
-  /** For such a job: drops what it read of the database, which was emptied. */
-  forget?(): void;
+  /**
+   * For such a job: drops what it read of the database, which is about to be emptied. When it resolves, nothing that
+   * was under way writes any more.
+   */
+  forget?(): Promise<void>;
 }
 
 export interface JobRunner {
   /** Runs a job as soon as it rests; for whoever just left it something to do. */
   wake(name: string): void;
-  /** Runs every job until none finds more to do: after the clock was moved, what is due has happened. */
+  /**
+   * Runs every job until none finds more to do: after the clock was moved, what is due has happened or is under way.
+   * Waits for no work that a job left under way, which may be a request to somebody who does not answer.
+   */
   settle(): Promise<void>;
-  /** Has every job drop what it read of the database, which was emptied. */
-  forget(): void;
+  /** Settles, and waits for what is under way, until there is nothing of either. */
+  finish(): Promise<void>;
+  /** Does `work`, which empties the database, while no job runs and after each has dropped what it had read of it. */
+  beginAnew(work: () => Promise<void>): Promise<void>;
   /** Finishes the batches that have begun and begins no other. */
   stop(): Promise<void>;
 }
@@ -34,17 +42,25 @@ export interface JobRunner {
 /** Begins to run the jobs, each in a loop of its own so that a slow one delays nobody. */
 export function startJobs(jobs: readonly Job[], log: Log): JobRunner {
   const loops = new Map(jobs.map((job) => [job.name, startLoop(job, log)]));
+  const drainAll = async (mustFinish: boolean): Promise<void> => {
+    // One job may leave another something to do, so the last round is one in which nobody did anything.
+    for (let worked = true; worked; ) {
+      worked = false;
+      for (const loop of loops.values()) worked = (await loop.drain(mustFinish)) || worked;
+    }
+  };
   return {
     wake: (name) => loops.get(name)?.wake(),
-    async settle() {
-      // One job may leave another something to do, so the last round is one in which nobody did anything.
-      for (let worked = true; worked; ) {
-        worked = false;
-        for (const loop of loops.values()) worked = (await loop.drain()) || worked;
+    settle: () => drainAll(false),
+    finish: () => drainAll(true),
+    async beginAnew(work) {
+      const isDone = Promise.withResolvers<void>();
+      try {
+        await Promise.all([...loops.values()].map((loop) => loop.hold(isDone.promise)));
+        await work();
+      } finally {
+        isDone.resolve();
       }
-    },
-    forget() {
-      for (const job of jobs) job.forget?.();
     },
     async stop() {
       await Promise.all([...loops.values()].map((loop) => loop.stop()));
@@ -89,12 +105,19 @@ function startLoop(job: Job, log: Log) {
   rest(job.everyMs);
   return {
     wake,
-    async drain() {
+    async drain(mustFinish: boolean) {
       for (let worked = false; ; worked = true) {
         const hasMore = await batch();
-        const wasUnderWay = (await job.finish?.()) ?? false;
+        const wasUnderWay = mustFinish && ((await job.finish?.()) ?? false);
         if (!hasMore && !wasUnderWay) return worked;
       }
+    },
+    /** When it resolves, no batch runs, and none begins until `end`. */
+    async hold(end: Promise<void>) {
+      const begun = last;
+      last = begun.then(() => end);
+      await begun;
+      await job.forget?.();
     },
     async stop() {
       isStopped = true;

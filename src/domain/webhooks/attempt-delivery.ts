@@ -23,8 +23,8 @@ export interface Destination {
 /**
  * Sends an event to an endpoint, signed by every secret that is valid; outside any transaction.
  *
- * CHOICE: the timestamp is the server's clock, as in everything else that it signs. A receiver that checks it against
- * its own clock refuses events of a server whose clock was moved.
+ * CHOICE: the timestamp is the machine's time, not the server's clock, on which everything else here goes by: receivers
+ * refuse what is five minutes off, so that events of a server whose clock was moved or stopped would all be refused.
  */
 export async function attemptDelivery(
   { clock, webhooks }: Pick<Services, 'clock' | 'webhooks'>,
@@ -36,7 +36,7 @@ export async function attemptDelivery(
   const valid = secrets.filter(({ expiresAtMs }) => expiresAtMs === null || expiresAtMs > startedMs);
   const headers = signWebhook({
     id: delivery.eventId,
-    timestampSeconds: Math.floor(startedMs / 1000),
+    timestampSeconds: Math.floor(webhooks.realNow() / 1000),
     bodyText,
     secrets: valid.map(({ text }) => text),
   });

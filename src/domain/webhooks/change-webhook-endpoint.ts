@@ -36,6 +36,8 @@ export async function createWebhookEndpoint(
     disabled_reason: null,
     after_sequence: await newestSequence(context.em),
     failing_since_ms: null,
+    failing_day_count: 0,
+    last_failing_day: 0,
     next_due_at_ms: null,
     lease_owner: null,
     leased_until_ms: null,
@@ -89,6 +91,8 @@ export async function updateWebhookEndpoint(
       status,
       disabled_reason: status === 'enabled' ? null : 'requested',
       failing_since_ms: null,
+      failing_day_count: 0,
+      last_failing_day: 0,
     }),
     ...(isSwitched && status === 'enabled' && { after_sequence: await newestSequence(context.em) }),
   };

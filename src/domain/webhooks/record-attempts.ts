@@ -5,7 +5,7 @@ import type { Tables } from '../../storage/entities.ts';
 import { prepareQuery } from '../../storage/prepared-query.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import { type DueDelivery, holdBack } from './due-deliveries.ts';
-import { MAX_FAILING_MS, retryDelayMs } from './retry-schedule.ts';
+import { FAILING_DAY_MS, MAX_FAILING_DAYS, retryDelayMs } from './retry-schedule.ts';
 
 /** One attempt that is over. */
 export interface FinishedAttempt {
@@ -89,9 +89,9 @@ export async function recordAttempts(
     if (nextAttemptAtMs !== null) await holdBack(em, { ...delivery, nextAttemptAtMs });
   }
   const disabled: string[] = [];
-  for (const [id, failingSinceMs] of endpoints) {
+  for (const [id, health] of endpoints) {
     const own = finished.filter(({ delivery }) => delivery.endpointId === id);
-    if (await recordHealth(em, id, failingSinceMs, own)) disabled.push(id);
+    if (await recordHealth(em, id, health, own)) disabled.push(id);
   }
   return disabled;
 }
@@ -114,42 +114,84 @@ function outcomeOf({ delivery, attempt, isDelivered, nowMs }: FinishedAttempt): 
   };
 }
 
-/** Before their deliveries, as everybody does, and in one order. `failing_since_ms` by id. */
-async function lockEndpoints(
-  em: SqlEntityManager,
-  ids: readonly string[],
-): Promise<Map<string, number | null>> {
+/** How an endpoint has done since its last success. */
+interface Health {
+  /** The first failure; null when there is none. */
+  readonly sinceMs: number | null;
+  /** On how many days since then an attempt failed. */
+  readonly dayCount: number;
+  /** The last of these days, the first being 0. */
+  readonly lastDay: number;
+}
+
+const healthy: Health = { sinceMs: null, dayCount: 0, lastDay: 0 };
+
+/** Before their deliveries, as everybody does, and in one order. By id. */
+async function lockEndpoints(em: SqlEntityManager, ids: readonly string[]): Promise<Map<string, Health>> {
   const query = em
     .getKysely<Tables>()
     .selectFrom('webhook_endpoints')
-    .select(['id', 'failing_since_ms'])
+    .select(['id', 'failing_since_ms', 'failing_day_count', 'last_failing_day'])
     .where('id', 'in', ids)
     .orderBy('id');
   const rows = await (hasRowLocks({ em }) ? query.forUpdate() : query).execute();
-  return new Map(rows.map((row) => [row.id, row.failing_since_ms]));
+  return new Map(
+    rows.map((row) => [
+      row.id,
+      {
+        sinceMs: row.failing_since_ms,
+        dayCount: row.failing_day_count,
+        lastDay: row.last_failing_day,
+      },
+    ]),
+  );
+}
+
+function healthAfter(health: Health, { isDelivered, nowMs }: FinishedAttempt): Health {
+  if (isDelivered) return healthy;
+  if (health.sinceMs === null) return { sinceMs: nowMs, dayCount: 1, lastDay: 0 };
+  const day = Math.floor((nowMs - health.sinceMs) / FAILING_DAY_MS);
+  return day > health.lastDay ? { ...health, dayCount: health.dayCount + 1, lastDay: day } : health;
+}
+
+/**
+ * CHOICE: an endpoint has failed for five days when the last failure is five days or more after the first, attempts
+ * failed on five different ones of the days from the first, and none succeeded. Days on which nothing was sent tell
+ * nothing of the endpoint: an old failure and a new one with silence between them do not disable it.
+ */
+function isTooLong({ dayCount, lastDay }: Health): boolean {
+  return lastDay >= MAX_FAILING_DAYS && dayCount >= MAX_FAILING_DAYS;
 }
 
 /** Returns whether the endpoint was disabled. */
 async function recordHealth(
   em: SqlEntityManager,
   id: string,
-  knownSinceMs: number | null,
+  known: Health,
   finished: readonly FinishedAttempt[],
 ): Promise<boolean> {
-  let sinceMs = knownSinceMs;
-  for (const { isDelivered, nowMs } of finished) sinceMs = isDelivered ? null : (sinceMs ?? nowMs);
-  const last = finished.at(-1);
-  const isTooLong = last !== undefined && sinceMs !== null && last.nowMs - sinceMs >= MAX_FAILING_MS;
-  if (sinceMs === knownSinceMs && !isTooLong) return false;
-  await em
+  const health = finished.reduce(healthAfter, known);
+  const isSame =
+    health.sinceMs === known.sinceMs &&
+    health.dayCount === known.dayCount &&
+    health.lastDay === known.lastDay;
+  if (isSame) return false;
+  const mustDisable = isTooLong(health);
+  const { numUpdatedRows } = await em
     .getKysely<Tables>()
     .updateTable('webhook_endpoints')
     .set({
-      failing_since_ms: sinceMs,
-      ...(isTooLong && { status: 'disabled', disabled_reason: 'failing', updated_at_ms: last.nowMs }),
+      failing_since_ms: health.sinceMs,
+      failing_day_count: health.dayCount,
+      last_failing_day: health.lastDay,
+      ...(mustDisable && {
+        status: 'disabled',
+        disabled_reason: 'failing',
+        updated_at_ms: finished.at(-1)!.nowMs,
+      }),
     })
     .where('id', '=', id)
     .where('status', '=', 'enabled')
-    .execute();
-  return isTooLong;
+    .executeTakeFirst();
+  return mustDisable && numUpdatedRows > 0n;
 }

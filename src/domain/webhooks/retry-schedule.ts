@@ -13,8 +13,11 @@ export const MAX_ATTEMPTS = 1 + delaysMs.length;
 /** An attempt that was not answered by then has failed. */
 export const ATTEMPT_TIMEOUT_MS = 15 * SECOND;
 
-/** An endpoint that has only failed for this long is disabled. */
-export const MAX_FAILING_MS = 5 * 24 * HOUR;
+/** What counts as a day of an endpoint that fails, from its first failure since the last success. */
+export const FAILING_DAY_MS = 24 * HOUR;
+
+/** An endpoint that has only failed for so many days is disabled. */
+export const MAX_FAILING_DAYS = 5;
 
 /**
  * How long to wait after an attempt failed, jitter included; undefined when it was the last one.

@@ -19,6 +19,9 @@ export const WebhookEndpointEntity = defineEntity({
     afterSequence: p.bigint('number'),
     /** The first failure since the last success. */
     failingSinceMs: p.bigint('number').nullable(),
+    /** On how many of the days since then an attempt failed, and the last of them, the first being 0. */
+    failingDayCount: p.integer(),
+    lastFailingDay: p.integer(),
     /** Not after the earliest `nextAttemptAtMs` of its deliveries; null when none is pending. */
     nextDueAtMs: p.bigint('number').nullable(),
     /** The process that sends to it, until `leasedUntilMs` unless it asks for more. */

@@ -149,7 +149,7 @@ create index "webhook_deliveries_in_order" on "webhook_deliveries" ("endpoint_id
 create index "webhook_deliveries_by_event" on "webhook_deliveries" ("event_sequence");
 create index "webhook_deliveries_finished" on "webhook_deliveries" ("finished_at_ms") where finished_at_ms is not null;
 
-create table "webhook_endpoints" ("id" text not null, "app_id" text not null, "url" text not null, "description" text null, "event_types" text not null, "status" text not null, "disabled_reason" text null, "after_sequence" bigint not null, "failing_since_ms" bigint null, "next_due_at_ms" bigint null, "lease_owner" text null, "leased_until_ms" bigint null, "created_at_ms" bigint not null, "updated_at_ms" bigint not null, primary key ("id"));
+create table "webhook_endpoints" ("id" text not null, "app_id" text not null, "url" text not null, "description" text null, "event_types" text not null, "status" text not null, "disabled_reason" text null, "after_sequence" bigint not null, "failing_since_ms" bigint null, "failing_day_count" int not null, "last_failing_day" int not null, "next_due_at_ms" bigint null, "lease_owner" text null, "leased_until_ms" bigint null, "created_at_ms" bigint not null, "updated_at_ms" bigint not null, primary key ("id"));
 create index "webhook_endpoints_by_app" on "webhook_endpoints" ("app_id", "created_at_ms", "id");
 create index "webhook_endpoints_due" on "webhook_endpoints" ("next_due_at_ms") where next_due_at_ms is not null;
 

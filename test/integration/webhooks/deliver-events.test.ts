@@ -1,13 +1,18 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { adjustableClock } from '../../../src/adapters/clock.ts';
-import { recordEvent } from '../../../src/domain/events/record-event.ts';
-import { createWebhookEndpoint } from '../../../src/domain/webhooks/change-webhook-endpoint.ts';
+import { hasAnnouncedDelivery, recordEvent } from '../../../src/domain/events/record-event.ts';
+import {
+  createWebhookEndpoint,
+  updateWebhookEndpoint,
+} from '../../../src/domain/webhooks/change-webhook-endpoint.ts';
 import { LEASE_MS } from '../../../src/domain/webhooks/claim-endpoints.ts';
+import { rotateWebhookSecret } from '../../../src/domain/webhooks/webhook-secrets.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { deliverEvents } from '../../../src/jobs/deliver-events.ts';
 import { startJobs } from '../../../src/jobs/runner.ts';
 import { sweepExpired } from '../../../src/jobs/sweep-expired.ts';
+import type { KeyVault, Services } from '../../../src/services.ts';
 import type { WebhookOutcome, WebhookRequest } from '../../../src/services-webhooks.ts';
 import type { Tables } from '../../../src/storage/entities.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
@@ -39,7 +44,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   });
 
   /** A process that delivers, with endpoints that answer as told. Never woken: what it does, it is asked to do. */
-  function startProcess(owner: string, sent: Sent[], answer: Answer) {
+  function startProcess(owner: string, sent: Sent[], answer: Answer, others: Partial<Services> = {}) {
     const send = async ({ url, headers, bodyText }: WebhookRequest): Promise<WebhookOutcome> => {
       const { wallet_id, wallet_address } = JSON.parse(bodyText) as Record<string, string>;
       const event = {
@@ -53,7 +58,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       return { status: await answer(event), failure: undefined, durationMs: 0 };
     };
     const context = {
-      services: { ...services, clock, webhooks: { ...services.webhooks, send } },
+      services: { ...services, ...others, clock, webhooks: { ...services.webhooks, send } },
       inUnit: inUnitOf(unitsOf(database)),
     };
     return startJobs(
@@ -115,7 +120,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       if (sent.length === 7) others();
       return url.includes('one') && walletId === 'slow' ? held : 200;
     });
-    const settled = process.settle();
+    const settled = process.finish();
     await othersAreThere;
     expect(numbersOf(sent, 'slow', 'https://two.example/')).toEqual([1, 2]);
     expect(numbersOf(sent, 'quick', 'https://two.example/')).toEqual([1, 2]);
@@ -137,7 +142,7 @@ describe.each(databaseKinds)('%s', (kind) => {
         ['w', number],
         ['v', number],
       ]);
-      await process.settle();
+      await process.finish();
     }
     expect(numbersOf(sent, 'w')).toEqual([1]);
     expect(numbersOf(sent, 'v')).toEqual([1, 2, 3]);
@@ -146,7 +151,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(behind.map((row) => row.next_attempt_at_ms)).toEqual(Array(2).fill(first!.next_attempt_at_ms));
     fails = false;
     clock.advance(6_000);
-    await process.settle();
+    await process.finish();
     expect(numbersOf(sent, 'w')).toEqual([1, 1, 2, 3]);
     expect((await deliveries()).map(({ status }) => status)).toEqual(Array(6).fill('delivered'));
     await process.stop();
@@ -166,12 +171,12 @@ describe.each(databaseKinds)('%s', (kind) => {
       underWay -= 1;
       return isUp ? 200 : 503;
     });
-    await process.settle();
+    await process.finish();
     expect(sent).toHaveLength(450);
     expect(mostWhileFailing).toBe(1);
     isUp = true;
     clock.advance(10_000);
-    await process.settle();
+    await process.finish();
     expect(sent).toHaveLength(900);
     expect(most).toBe(16);
     await process.stop();
@@ -187,7 +192,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     );
     const sent: Sent[] = [];
     const process = startProcess('a', sent, () => 200);
-    await process.settle();
+    await process.finish();
     expect(sent).toHaveLength(700);
     for (const wallet of ['hot', 'w1', 'w3', 'w5', 'w7', 'w9']) {
       const numbers = numbersOf(sent, wallet);
@@ -205,21 +210,81 @@ describe.each(databaseKinds)('%s', (kind) => {
     const sent: Sent[] = [];
     const rename = (from: string, to: string) =>
       database.orm.em.fork().execute(`alter table webhook_deliveries rename column ${from} to ${to}`);
-    let isBroken = false;
     const process = startProcess('a', sent, async () => {
-      if (!isBroken && sent.length === 1) await rename('finished_at_ms', 'elsewhere');
-      isBroken = true;
+      if (sent.length === 1) await rename('finished_at_ms', 'elsewhere');
       return 200;
     });
-    await process.settle();
+    await process.finish();
     await rename('elsewhere', 'finished_at_ms');
-    // Where processes share the database, the endpoint is claimed anew when the lease is over.
-    clock.advance(LEASE_MS);
-    await process.settle();
-    const numbers = numbersOf(sent, 'w');
-    expect(numbers.at(-1)).toBe(2);
-    expect(numbers.filter((number) => number === 2)).toHaveLength(1);
+    expect(numbersOf(sent, 'w')).toEqual([1]);
+    // It leaves the endpoint alone for a while, or it would send the same event without end.
+    await process.finish();
+    expect(numbersOf(sent, 'w')).toEqual([1]);
+    // Given back, it is another one's at once.
+    const other = startProcess('b', sent, () => 200);
+    await other.finish();
+    expect(numbersOf(sent, 'w')).toEqual([1, 1, 2]);
     expect((await deliveries()).map(({ status }) => status)).toEqual(['delivered', 'delivered']);
+    await Promise.all([process.stop(), other.stop()]);
+  });
+
+  test('a vault that fails leaves nobody else at the endpoint before what is under way is over', async () => {
+    const { endpoint } = await makeEndpoint('https://one.example/');
+    await recordAll([['w', 1]]);
+    const sent: Sent[] = [];
+    const held = Promise.withResolvers<number>();
+    const isUnderWay = Promise.withResolvers<void>();
+    const hasFailed = Promise.withResolvers<void>();
+    let isBroken = false;
+    const vault: KeyVault = {
+      ...services.vault,
+      async withSecret(...args) {
+        if (!isBroken) return services.vault.withSecret(...args);
+        hasFailed.resolve();
+        throw new Error('the vault is sealed');
+      },
+    };
+    const answer = () => {
+      isUnderWay.resolve();
+      return held.promise;
+    };
+    const process = startProcess('a', sent, answer, { vault });
+    const finished = process.finish();
+    await isUnderWay.promise;
+    isBroken = true;
+    await inTransaction(database, (context) => rotateWebhookSecret(context, endpoint.id, {}));
+    await recordAll([['v', 1]]);
+    await process.settle();
+    await hasFailed.promise;
+    isBroken = false;
+    await process.settle();
+    held.resolve(200);
+    await finished;
+    const other = startProcess('b', sent, () => 200);
+    await other.finish();
+    expect(sent.map(({ by, walletId }) => `${by} ${walletId}`)).toEqual(['a w', 'b v']);
+    await Promise.all([process.stop(), other.stop()]);
+  });
+
+  test('an endpoint that is enabled has what waited for it sent by the commit', async () => {
+    const { endpoint } = await makeEndpoint('https://one.example/');
+    await recordAll([['w', 1]]);
+    const sent: Sent[] = [];
+    const process = startProcess('a', sent, () => 500);
+    await process.finish();
+    const set = (status: 'enabled' | 'disabled') =>
+      inTransaction(database, async (context) => {
+        await updateWebhookEndpoint(context, endpoint.id, { status });
+        return hasAnnouncedDelivery(context.em);
+      });
+    await set('disabled');
+    clock.advance(6_000);
+    await process.finish();
+    expect(sent).toHaveLength(1);
+    expect(await set('enabled')).toBe(true);
+    await process.finish();
+    expect(sent).toHaveLength(2);
+    expect(await set('enabled')).toBe(false);
     await process.stop();
   });
 
@@ -243,7 +308,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       if (sent.length === 2) bothAreSent();
       return held;
     });
-    const settled = process.settle();
+    const settled = process.finish();
     await both;
     const stopped = process.stop();
     release();
@@ -253,7 +318,7 @@ describe.each(databaseKinds)('%s', (kind) => {
 
     // Given back, it is anybody's at once.
     const next = startProcess('b', sent, () => 200);
-    await next.settle();
+    await next.finish();
     expect(sent).toHaveLength(3);
     expect(sent[2]).toMatchObject({ by: 'b', walletId: 'w', number: 2 });
     await next.stop();
@@ -265,9 +330,9 @@ describe.each(databaseKinds)('%s', (kind) => {
     await recordAll([['w', 1]]);
     await recordAll([['v', 1]], 'globex');
     const process = startProcess('a', [], ({ url }) => (url.includes('one') ? 200 : 500));
-    await process.settle();
+    await process.finish();
     clock.advance(2 * dayMs);
-    await process.settle();
+    await process.finish();
     const rows = async () => ({
       deliveries: (await deliveries()).map(({ status }) => status).sort(),
       events: (await database.orm.em.fork().execute('select type from outbox_events')).length,
@@ -275,7 +340,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await rows()).toEqual({ deliveries: ['delivered', 'pending'], events: 2 });
     clock.advance(28 * dayMs);
     await inTransaction(database, ({ em }) => em.execute("update webhook_endpoints set status = 'disabled'"));
-    await process.settle();
+    await process.finish();
     expect(await rows()).toEqual({ deliveries: ['pending'], events: 1 });
     await process.stop();
   });
@@ -289,10 +354,10 @@ describe.each(databaseKinds)('%s', (kind) => {
       await slow.begin();
       await record(slow, 'w', 1);
       await recordAll([['v', 1]]);
-      await process.settle();
+      await process.finish();
       expect(sent.map(({ walletId }) => walletId)).toEqual(['v']);
       await slow.commit();
-      await process.settle();
+      await process.finish();
       expect(sent.map(({ walletId }) => walletId)).toEqual(['v', 'w']);
       expect((await deliveries()).map(({ event_sequence }) => event_sequence)).toEqual([1, 2]);
       await process.stop();
@@ -312,9 +377,9 @@ describe.each(databaseKinds)('%s', (kind) => {
             ),
           ),
         );
-        await Promise.all([recording, ...both.map((process) => process.settle())]);
+        await Promise.all([recording, ...both.map((process) => process.finish())]);
       }
-      await Promise.all(both.map((process) => process.settle()));
+      await Promise.all(both.map((process) => process.finish()));
       expect(sent).toHaveLength(5 * 4 * 10 * urls.length);
       expect(new Set(sent.map(({ url, id }) => `${url} ${id}`)).size).toBe(sent.length);
       for (const url of urls) {
@@ -337,16 +402,16 @@ describe.each(databaseKinds)('%s', (kind) => {
       });
       const second = startProcess('b', sent, () => 200);
       await recordAll([['w', 1]]);
-      const settled = first.settle();
+      const settled = first.finish();
       await isUnderWay.promise;
       await recordAll([['w', 2]]);
       await recordAll([['w', 1]], 'umbrella');
-      await second.settle();
+      await second.finish();
       const heard = () => sent.map(({ by, url, number }) => `${by} ${url} ${number}`);
       expect(heard()).toEqual(['a https://one.example/ 1', 'b https://two.example/ 1']);
       held.resolve(200);
       await settled;
-      await first.settle();
+      await first.finish();
       expect(heard().slice(2)).toEqual(['a https://one.example/ 2']);
       await Promise.all([first.stop(), second.stop()]);
     });
@@ -364,14 +429,14 @@ describe.each(databaseKinds)('%s', (kind) => {
         isSent();
         return new Promise(() => undefined);
       });
-      void dead.settle();
+      void dead.finish();
       await itIsSent;
       const alive = startProcess('alive', sent, () => 200);
       clock.advance(LEASE_MS - 1);
-      await alive.settle();
+      await alive.finish();
       expect(sent.map(({ by }) => by)).toEqual(['dead']);
       clock.advance(1);
-      await alive.settle();
+      await alive.finish();
       expect(sent.map(({ by, number }) => [by, number])).toEqual([
         ['dead', 1],
         ['alive', 1],

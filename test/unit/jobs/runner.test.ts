@@ -110,3 +110,79 @@ test('stopping waits for the batch that has begun and begins no other', async ()
   await new Promise((resolve) => setTimeout(resolve, 5));
   expect(done).toEqual(['begun', 'finished']);
 });
+
+test('settling does not wait for what a job left under way, finishing does', async () => {
+  const underWay = Promise.withResolvers<void>();
+  let isOver = false;
+  let left: Promise<void> | undefined = underWay.promise.then(() => {
+    isOver = true;
+  });
+  const job: Job = {
+    ...pile('endless', 0, []),
+    async finish() {
+      const wasUnderWay = left !== undefined;
+      await left;
+      left = undefined;
+      return wasUnderWay;
+    },
+  };
+  const jobs = startJobs([job], silentLog);
+  await jobs.settle();
+  expect(isOver).toBe(false);
+  const finished = jobs.finish();
+  underWay.resolve();
+  await finished;
+  expect(isOver).toBe(true);
+  await jobs.stop();
+});
+
+test('all begins anew while no batch runs, after every job has forgotten', async () => {
+  const done: string[] = [];
+  const batch = Promise.withResolvers<void>();
+  const forgetting = Promise.withResolvers<void>();
+  const job: Job = {
+    name: 'busy',
+    everyMs: 3_600_000,
+    async run() {
+      done.push('batch begins');
+      await batch.promise;
+      done.push('batch ends');
+      return false;
+    },
+    async forget() {
+      await forgetting.promise;
+      done.push('forgotten');
+    },
+  };
+  const jobs = startJobs([job], silentLog);
+  const settled = jobs.settle();
+  while (done.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  let later = Promise.resolve();
+  const anew = jobs.beginAnew(async () => {
+    later = jobs.settle();
+    await new Promise((resolve) => setImmediate(resolve));
+    done.push('begun anew');
+  });
+  batch.resolve();
+  forgetting.resolve();
+  await Promise.all([settled, anew]);
+  await later;
+  await jobs.stop();
+  expect(done).toEqual([
+    'batch begins',
+    'batch ends',
+    'forgotten',
+    'begun anew',
+    'batch begins',
+    'batch ends',
+  ]);
+});
+
+test('when what begins anew fails, the jobs go on', async () => {
+  const done: string[] = [];
+  const jobs = startJobs([pile('steady', 1, done)], silentLog);
+  await expect(jobs.beginAnew(() => Promise.reject(new Error('no space')))).rejects.toThrow('no space');
+  await jobs.settle();
+  expect(done).toEqual(['steady']);
+  await jobs.stop();
+});
