@@ -1,3 +1,4 @@
+import { prepareProposed } from '../domain/intents/prepare-proposed.ts';
 import { prepareRpc } from '../domain/sending/prepare-rpc.ts';
 import { prepareTransfer } from '../domain/wallet-actions/transfer-from-wallet.ts';
 import type { OperationContext, OperationInput } from '../services.ts';
@@ -8,4 +9,6 @@ export const preparations = {
     prepareRpc(context, path.wallet_id, body),
   transferFromWallet: ({ path, body }: OperationInput<'transferFromWallet'>, context: OperationContext) =>
     prepareTransfer(context, path.wallet_id, body),
+  authorizeIntent: ({ path }: OperationInput<'authorizeIntent'>, context: OperationContext) =>
+    prepareProposed(context, path.intent_id),
 };

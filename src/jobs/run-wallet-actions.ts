@@ -1,14 +1,21 @@
+import { settleIntentOfAction } from '../domain/intents/settle-intent.ts';
 import { finishWalletActions } from '../domain/wallet-actions/finish-wallet-actions.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 
-/** Ends wallet actions once the transactions that they are made of have ended. */
+/** Ends wallet actions once the transactions that they are made of have ended, and with them the intents that began them. */
 export function runWalletActions({ services, inUnit }: JobContext): Job {
   return {
     name: 'run-wallet-actions',
     everyMs: EVERY_MS,
-    run: async () => (await inUnit((em) => finishWalletActions(services, em, services.clock.now()))) > 0,
+    run: () =>
+      inUnit(async (em) => {
+        const nowMs = services.clock.now();
+        const ended = await finishWalletActions(services, em, nowMs);
+        for (const action of ended) await settleIntentOfAction({ ids: services.ids, em, nowMs }, action);
+        return ended.length > 0;
+      }),
   };
 }

@@ -128,7 +128,7 @@ test('entities import nothing but the ORM', () => {
 test('nobody imports the intents, which call everybody', () => {
   const importers = files.filter(
     (file) =>
-      !/^src\/(handlers|jobs|storage)\/|^src\/domain\/intents\//.test(file.path) &&
+      !/^src\/(compose|handlers|jobs|storage)\/|^src\/domain\/intents\//.test(file.path) &&
       importsOf(file).some(
         ({ target, isTypeOnly }) => target.startsWith('src/domain/intents/') && !isTypeOnly,
       ),

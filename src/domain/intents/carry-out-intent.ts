@@ -44,6 +44,14 @@ export async function carryOut(context: OperationContext, agreed: AgreedIntent):
     ...(party.quorum.displayName === null ? {} : { authorized_by_display_name: party.quorum.displayName }),
     ...(priorState === undefined ? {} : { prior_state: priorState }),
   };
+  const hasSucceeded = outcome.status_code < 400;
+  const actionId = hasSucceeded ? proposal.actionOf?.(outcome.response_body) : undefined;
+  if (actionId !== undefined) {
+    // The job that ends the action settles the intent by it, whatever becomes of this process.
+    await keepResult(context, intent.id, result, actionId);
+    for (const work of later) context.afterCommit(work);
+    return;
+  }
   if (later.length === 0) return void (await settleIntent(context, intent, result));
   await keepResult(context, intent.id, result);
   context.afterCommit(() => goOut(context, intent, { result, later }));
@@ -85,11 +93,16 @@ async function attempt(
 }
 
 /** The result as it will be unless the world refuses; whoever finds the intent after a crash settles it by this. */
-async function keepResult({ em }: OperationContext, id: string, result: IntentActionResult): Promise<void> {
+async function keepResult(
+  { em }: OperationContext,
+  id: string,
+  result: IntentActionResult,
+  awaitedActionId: string | null = null,
+): Promise<void> {
   await em
     .getKysely<Tables>()
     .updateTable('intents')
-    .set({ action_result: JSON.stringify(result) })
+    .set({ action_result: JSON.stringify(result), awaited_action_id: awaitedActionId })
     .where('id', '=', id)
     .execute();
 }

@@ -25,4 +25,5 @@ export const intentColumns = [
   'dismissal_reason',
   'authorization_details',
   'action_result',
+  'awaited_action_id',
 ] as const satisfies readonly (keyof IntentRow)[];

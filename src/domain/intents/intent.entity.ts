@@ -37,6 +37,8 @@ export const IntentEntity = defineEntity({
     authorizationDetails: p.text(),
     /** JSON as answered: how the request went. */
     actionResult: p.text().nullable(),
+    /** The wallet action that it has begun and whose end is the intent's; null when there is none. */
+    awaitedActionId: p.text().nullable(),
   },
   indexes: [
     { name: 'intents_by_age', properties: ['appId', 'createdAtMs', 'id'] },
@@ -53,6 +55,11 @@ export const IntentEntity = defineEntity({
     },
     { name: 'intents_pending_by_subject', properties: ['subjectId'], where: "status = 'pending'" },
     { name: 'intents_pending_by_expiry', properties: ['expiresAtMs', 'id'], where: "status = 'pending'" },
+    {
+      name: 'intents_by_awaited_action',
+      properties: ['awaitedActionId'],
+      where: 'awaited_action_id is not null',
+    },
     { name: 'intents_processing', properties: ['updatedAtMs', 'id'], where: "status = 'processing'" },
   ],
 });

@@ -39,6 +39,14 @@ export interface Proposal<Id extends OperationId, Row> {
     subject: Subject<Row>,
     path: Operations[Id]['path'],
   ): unknown | Promise<unknown>;
+  /**
+   * Asks chains what the request will need, before the transaction that carries it out: the operation's own preparation.
+   */
+  prepare?(context: OperationContext, input: ProposedInput<Id>): Promise<unknown>;
+  /**
+   * The wallet action that carrying it out has begun, by its answer: it decides how the intent ends.
+   */
+  actionOf?(answer: Operations[Id]['response']): string;
   /** Does what the operation does, by the same verb, and answers the same. */
   run(context: OperationContext, input: ProposedInput<Id>): Promise<Operations[Id]['response']>;
 }

@@ -10,7 +10,7 @@ import {
   updatePolicyRuleProposal,
 } from './policy-proposals.ts';
 import type { Subject } from './proposal.ts';
-import { updateWalletProposal, walletRpcProposal } from './wallet-proposals.ts';
+import { transferProposal, updateWalletProposal, walletRpcProposal } from './wallet-proposals.ts';
 
 /** Every operation that can be proposed, by its id. */
 export const proposals = {
@@ -18,6 +18,7 @@ export const proposals = {
   createPolicyRule: createPolicyRuleProposal,
   deletePolicyRule: deletePolicyRuleProposal,
   replaceConditionSetItems: replaceConditionSetItemsProposal,
+  transferFromWallet: transferProposal,
   updateKeyQuorum: updateKeyQuorumProposal,
   updatePolicy: updatePolicyProposal,
   updatePolicyRule: updatePolicyRuleProposal,
@@ -42,6 +43,8 @@ export interface AnyProposal {
   signers?(subject: Subject<unknown>, input: AnyInput): readonly AdditionalSigner[];
   check(context: OperationContext, subject: Subject<unknown>, input: AnyInput): Promise<void> | void;
   priorState?(context: OperationContext, subject: Subject<unknown>, path: AnyInput['path']): unknown;
+  prepare?(context: OperationContext, input: AnyInput): Promise<unknown>;
+  actionOf?(answer: unknown): string;
   run(context: OperationContext, input: AnyInput): Promise<unknown>;
 }
 

@@ -20,6 +20,7 @@ export interface ProposingOperation {
   createPolicyRule: 'createPolicyRuleIntent';
   deletePolicyRule: 'deletePolicyRuleIntent';
   replaceConditionSetItems: 'replaceConditionSetItemsIntent';
+  transferFromWallet: 'createWalletTransferIntent';
   updateKeyQuorum: 'updateKeyQuorumIntent';
   updatePolicy: 'updatePolicyIntent';
   updatePolicyRule: 'updatePolicyRuleIntent';
@@ -96,6 +97,7 @@ function newRow(
     ended_at_ms: null,
     dismissal_reason: null,
     action_result: null,
+    awaited_action_id: null,
   };
 }
 

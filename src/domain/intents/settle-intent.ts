@@ -1,9 +1,11 @@
 import { sql } from 'kysely';
+import { ApiError } from '../../errors.ts';
 import type { IntentActionResult } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { recordEvent } from '../events/record-event.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
+import type { EndedAction } from '../wallet-actions/finish-wallet-actions.ts';
 import { type IntentRow, intentColumns } from './intent-row.ts';
 import { moveIntent } from './intent-state.ts';
 import { intentSummary } from './intent-view.ts';
@@ -30,6 +32,37 @@ export async function settleIntent(
   return isMine;
 }
 
+/**
+ * Settles the intent that began a wallet action, if one did, by how the action ended. To be called in the transaction
+ * that ends it.
+ *
+ * CHOICE: a failed action makes `response_body` the error that a chain's refusal would have been, as for every failed
+ * intent; its `data` names the action.
+ */
+export async function settleIntentOfAction(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  { id, view, failure }: EndedAction,
+): Promise<void> {
+  const row = await context.em
+    .getKysely<Tables>()
+    .selectFrom('intents')
+    .select(intentColumns)
+    .where('awaited_action_id', '=', id)
+    .executeTakeFirst();
+  if (row === undefined) return;
+  const kept = JSON.parse(row.action_result ?? '{}') as IntentActionResult;
+  const refusal =
+    failure === undefined
+      ? undefined
+      : new ApiError('transaction_execution_failure', failure, { data: { wallet_action_id: id } });
+  await settleIntent({ ...context, app: { id: row.app_id, name: '' } }, row, {
+    ...kept,
+    ...(refusal === undefined
+      ? { response_body: view }
+      : { status_code: refusal.status, response_body: refusal.toBody() }),
+  });
+}
+
 /** Intents that are settled in one transaction. */
 export const SETTLED_AT_ONCE = 50;
 /** CHOICE: by then whoever carried it out has settled it or is gone. */
@@ -49,6 +82,7 @@ export async function settleLeftIntents(
     .selectFrom('intents')
     .select(intentColumns)
     .where(sql<boolean>`status = 'processing'`)
+    .where('awaited_action_id', 'is', null)
     .where('updated_at_ms', '<', context.nowMs - LEFT_AFTER_MS)
     .orderBy('updated_at_ms')
     .orderBy('id')

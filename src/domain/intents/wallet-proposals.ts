@@ -1,6 +1,14 @@
 import { ApiError } from '../../errors.ts';
+import type { TransferActionResponse } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
+import { prepareRpc } from '../sending/prepare-rpc.ts';
+import {
+  prepareTransfer,
+  readTransferBody,
+  transferFromWallet,
+} from '../wallet-actions/transfer-from-wallet.ts';
+import { walletActionView } from '../wallet-actions/wallet-action-view.ts';
 import { signersOf } from '../wallets/authorize-use.ts';
 import { findWalletForUpdate } from '../wallets/find-wallet.ts';
 import { signWithWallet } from '../wallets/sign-with-wallet.ts';
@@ -46,5 +54,18 @@ export const walletRpcProposal: Proposal<'walletRpc', WalletRow> = {
       throw asSigningRefusal(error);
     }
   },
+  prepare: (context, { path, body }) => prepareRpc(context, path.wallet_id, body),
   run: (context, { path, body }) => signWithWallet(context, path.wallet_id, body),
+};
+
+export const transferProposal: Proposal<'transferFromWallet', WalletRow> = {
+  intentType: 'TRANSFER',
+  hold,
+  pathOf: ownPath,
+  signers: ({ row }) => signersOf(row),
+  check: (_, { row }, { body }) => void readTransferBody(row, body),
+  prepare: (context, { path, body }) => prepareTransfer(context, path.wallet_id, body),
+  actionOf: ({ id }) => id,
+  run: async (context, { path, body }) =>
+    walletActionView(await transferFromWallet(context, path.wallet_id, body)) as TransferActionResponse,
 };

@@ -4,7 +4,7 @@ import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { recordEvent } from '../events/record-event.ts';
 import type { WalletActionRow } from './wallet-action-row.ts';
-import { actionEvent } from './wallet-action-view.ts';
+import { actionEvent, actionEventType } from './wallet-action-view.ts';
 
 export interface NewWalletAction {
   readonly type: WalletActionType;
@@ -57,7 +57,7 @@ export async function beginWalletAction(
       })),
     )
     .execute();
-  await recordEvent(context, `wallet_action.${row.type}.created`, actionEvent(row));
+  await recordEvent(context, actionEventType(row), actionEvent(row));
   return row;
 }
 

@@ -7,10 +7,19 @@ import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import { gasOf } from './plan-transfer.ts';
 import { type WalletActionRow, walletActionColumns } from './wallet-action-row.ts';
 import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-action-steps.ts';
-import { actionEvent } from './wallet-action-view.ts';
+import { actionEvent, actionEventType, walletActionView } from './wallet-action-view.ts';
 
 /** Actions that one transaction ends. */
 const BATCH = 50;
+
+/** How a wallet action has ended. */
+export interface EndedAction {
+  readonly id: string;
+  /** As its operation answers it now. */
+  readonly view: object;
+  /** Undefined when it has succeeded. */
+  readonly failure: string | undefined;
+}
 
 const endStatuses = ['confirmed', 'finalized', 'failed', 'replaced', 'provider_error'] as const;
 
@@ -18,19 +27,19 @@ const endStatuses = ['confirmed', 'finalized', 'failed', 'replaced', 'provider_e
  * Ends the actions whose transactions have ended, each with its event. Several processes may do so at once: what one of
  * them works on, the others leave.
  *
- * Result: how many were ended.
+ * Result: those that were ended.
  */
 export async function finishWalletActions(
   services: Pick<Services, 'ids'>,
   em: SqlEntityManager,
   nowMs: number,
-): Promise<number> {
+): Promise<EndedAction[]> {
   const actions = await claimEnded(em);
   const steps = await loadSteps(
     { em },
     actions.map(({ id }) => id),
   );
-  let ended = 0;
+  const ended: EndedAction[] = [];
   for (const action of actions) {
     const own = steps.get(action.id) ?? [];
     const status = actionStatusOf(own);
@@ -48,8 +57,12 @@ export async function finishWalletActions(
       .where('id', '=', row.id)
       .execute();
     const context = { ...services, em, nowMs, app: { id: row.app_id, name: '' } };
-    await recordEvent(context, `wallet_action.${row.type}.${status}`, actionEvent(row, own));
-    ended += 1;
+    await recordEvent(context, actionEventType(row), actionEvent(row, own));
+    ended.push({
+      id: row.id,
+      view: walletActionView(row),
+      failure: status === 'succeeded' ? undefined : failureOf(own).message,
+    });
   }
   return ended;
 }

@@ -94,7 +94,12 @@ const stepTypes: Readonly<Record<string, string>> = {
   tron: 'tvm_transaction',
 };
 
-function readTransferBody(wallet: WalletRow, body: TransferRequest): TransferTerms {
+/**
+ * Reads the body of a transfer as far as no chain need be asked.
+ *
+ * @throws ApiError invalid_data naming the field; not_supported.
+ */
+export function readTransferBody(wallet: WalletRow, body: TransferRequest): TransferTerms {
   if (wallet.custody_provider !== null) {
     throw new ApiError('not_supported', 'the custodian of this wallet takes no transfers from here yet');
   }

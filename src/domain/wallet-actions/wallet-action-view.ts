@@ -1,4 +1,5 @@
-import type { WalletActionResponse } from '../../generated/schemas.ts';
+import assert from 'node:assert/strict';
+import type { WalletActionResponse, WalletActionStatus, WalletActionType } from '../../generated/schemas.ts';
 import type { WalletActionRow } from './wallet-action-row.ts';
 import { type StoredStep, stepView } from './wallet-action-steps.ts';
 
@@ -32,6 +33,23 @@ const notTold = [
 ] as const;
 
 const endFields = { succeeded: 'completed_at', rejected: 'rejected_at', failed: 'failed_at' } as const;
+
+/** The event of each state of an action, by its type. */
+const eventTypes: Partial<Record<WalletActionType, Readonly<Record<WalletActionStatus, string>>>> = {
+  transfer: {
+    pending: 'wallet_action.transfer.created',
+    succeeded: 'wallet_action.transfer.succeeded',
+    rejected: 'wallet_action.transfer.rejected',
+    failed: 'wallet_action.transfer.failed',
+  },
+};
+
+/** The type of the event that tells of the state an action has come to. */
+export function actionEventType({ type, status }: WalletActionRow): string {
+  const eventType = eventTypes[type]?.[status];
+  assert(eventType !== undefined, `actions of type ${type} are told of`);
+  return eventType;
+}
 
 /** What the events of an action say of it. */
 export function actionEvent(row: WalletActionRow, steps?: readonly StoredStep[]): object {

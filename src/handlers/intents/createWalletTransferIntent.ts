@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { proposeIntent } from '../../domain/intents/propose-intent.ts';
 import type { Handler } from '../../services.ts';
 
-export const createWalletTransferIntent: Handler<'createWalletTransferIntent'> = async () => {
-  throw notImplemented('createWalletTransferIntent');
-};
+export const createWalletTransferIntent: Handler<'createWalletTransferIntent'> = (input, context) =>
+  proposeIntent(context, 'transferFromWallet', input);

@@ -41,7 +41,7 @@ create table "deleted_users" ("id" text not null, "app_id" text not null, "creat
 create table "idempotency_records" ("app_id" text not null, "key" text not null, "fingerprint" text not null, "status" int not null, "answer" text null, "created_at_ms" bigint not null, primary key ("app_id", "key"));
 create index "idempotency_records_by_age" on "idempotency_records" ("created_at_ms");
 
-create table "intents" ("id" text not null, "app_id" text not null, "intent_type" text not null, "status" text not null, "operation_id" text not null, "path_parameters" text not null, "body" text null, "url" text not null, "subject_id" text not null, "resource_id" text not null, "created_by_id" text null, "created_at_ms" bigint not null, "updated_at_ms" bigint not null, "expires_at_ms" bigint not null, "request_expiry_ms" bigint null, "ended_at_ms" bigint null, "dismissal_reason" text null, "authorization_details" text not null, "action_result" text null, primary key ("id"));
+create table "intents" ("id" text not null, "app_id" text not null, "intent_type" text not null, "status" text not null, "operation_id" text not null, "path_parameters" text not null, "body" text null, "url" text not null, "subject_id" text not null, "resource_id" text not null, "created_by_id" text null, "created_at_ms" bigint not null, "updated_at_ms" bigint not null, "expires_at_ms" bigint not null, "request_expiry_ms" bigint null, "ended_at_ms" bigint null, "dismissal_reason" text null, "authorization_details" text not null, "action_result" text null, "awaited_action_id" text null, primary key ("id"));
 create index "intents_by_age" on "intents" ("app_id", "created_at_ms", "id");
 create index "intents_by_expiry" on "intents" ("app_id", "expires_at_ms", "id");
 create index "intents_by_change" on "intents" ("app_id", "updated_at_ms", "id");
@@ -52,6 +52,7 @@ create index "intents_by_resource" on "intents" ("resource_id", "created_at_ms",
 create index "intents_by_creator" on "intents" ("created_by_id", "created_at_ms", "id") where created_by_id is not null;
 create index "intents_pending_by_subject" on "intents" ("subject_id") where status = 'pending';
 create index "intents_pending_by_expiry" on "intents" ("expires_at_ms", "id") where status = 'pending';
+create index "intents_by_awaited_action" on "intents" ("awaited_action_id") where awaited_action_id is not null;
 create index "intents_processing" on "intents" ("updated_at_ms", "id") where status = 'processing';
 
 create table "intent_parties" ("intent_id" text not null, "key_quorum_id" text not null, "position" int not null, primary key ("intent_id", "key_quorum_id"));

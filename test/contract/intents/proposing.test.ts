@@ -7,7 +7,7 @@ import { intentEvents } from '../../support/intents.ts';
 import { asOtherApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { messageRule, unknownId } from '../policies/rules.ts';
-import { message, worldOf } from './world.ts';
+import { message, payment, worldOf } from './world.ts';
 
 let sandbox: TestSandbox;
 let world: ReturnType<typeof worldOf>;
@@ -108,6 +108,18 @@ const proposing = {
       underlying: `wallets/${wallet.id}/rpc`,
       resourceId: wallet.id,
       body: message('hello'),
+      shown: { current_resource_data: wallet },
+    };
+  },
+  createWalletTransferIntent: async () => {
+    const wallet = await world.wallet();
+    return {
+      type: 'TRANSFER',
+      path: { wallet_id: wallet.id },
+      method: 'POST',
+      underlying: `wallets/${wallet.id}/transfer`,
+      resourceId: wallet.id,
+      body: payment('250'),
       shown: { current_resource_data: wallet },
     };
   },
@@ -219,6 +231,7 @@ describe('a proposal is refused at once', () => {
       refused,
     );
     expect(await outcome('createWalletRpcIntent', { wallet_id: wallet.id }, message('x'))).toBe(refused);
+    expect(await outcome('createWalletTransferIntent', { wallet_id: wallet.id }, payment('1'))).toBe(refused);
     expect(await outcome('addConditionSetItemsIntent', { condition_set_id: set.id }, [{ value: 'a' }])).toBe(
       refused,
     );
@@ -260,6 +273,19 @@ describe('a proposal is refused at once', () => {
       ],
       ['createWalletRpcIntent', walletPath, { method: 'eth_unknown' }, /^400 invalid_data /],
       ['createWalletRpcIntent', walletPath, { method: 'signMessage', params: message('x').params }, /^400 /],
+      ['createWalletTransferIntent', walletPath, payment('0'), /^400 invalid_data \/source\/amount/],
+      [
+        'createWalletTransferIntent',
+        walletPath,
+        payment('1', 'solana'),
+        /^400 not_supported \/source\/chain/,
+      ],
+      [
+        'createWalletTransferIntent',
+        walletPath,
+        { ...payment('1'), nonce: 'short' },
+        /^400 invalid_data \/nonce/,
+      ],
       [
         'addConditionSetItemsIntent',
         { condition_set_id: set.id },
