@@ -26,6 +26,8 @@ export interface TronDraft {
 export interface TronPlan {
   readonly chain: TronChain;
   readonly rawData: TronRawData;
+  /** What its contract call uses by the dry run. */
+  readonly energy: bigint;
 }
 
 /**
@@ -55,7 +57,7 @@ export async function planTron(
   requireOwnerAddress(filled, address);
   const simulation = await askChain(chain.simulate(encodeTronRawData(filled)));
   if (!simulation.succeeds) throw chainRefusal(simulation.reason, simulation.message);
-  return { chain, rawData: filled };
+  return { chain, rawData: filled, energy: simulation.units };
 }
 
 function requireOwnerAddress({ contract: [contract] }: TronRawData, address: string): void {

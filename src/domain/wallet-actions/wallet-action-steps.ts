@@ -99,17 +99,22 @@ function failureOfStep(step: StoredStep): { message: string } | undefined {
   return reason === undefined ? undefined : { message: step.transaction.failure_reason ?? reason };
 }
 
+/** The wire fields of the hash that are not `transaction_hash`, by the kind of step. */
+const hashFields: Readonly<Record<string, string>> = {
+  svm_transaction: 'transaction_signature',
+  tvm_transaction: 'transaction_id',
+};
+
 /** A step as the contract shows it. */
 export function stepView(step: StoredStep): WalletActionStep {
   const { type, transaction } = step;
   const failure = failureOfStep(step);
-  const hashField = type === 'svm_transaction' ? 'transaction_signature' : 'transaction_hash';
   return {
     type,
     caip2: transaction.caip2,
     status: statusOf(step),
-    [hashField]: transaction.transaction_hash,
-    finalized: transaction.status === 'finalized',
+    [hashFields[type] ?? 'transaction_hash']: transaction.transaction_hash,
+    ...(type === 'tvm_transaction' ? {} : { finalized: transaction.status === 'finalized' }),
     ...(failure === undefined ? {} : { failure_reason: failure }),
   } as unknown as WalletActionStep;
 }

@@ -231,6 +231,50 @@ test('on Solana lamports and tokens move, the recipient’s token account made o
   expect(await holds(other.address, 'solana', null, mint)).toEqual([250_000_000n, 1_000_001n]);
 });
 
+test('on Tron TRX and tokens move', async () => {
+  const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'tron' } });
+  const { body: other } = await call(sandbox, 'createWallet', { body: { chain_type: 'tron' } });
+  await fund(sandbox, wallet.address, { chain: 'tron', asset: 'trx', rawAmount: 500_000_000n });
+  await fund(sandbox, wallet.address, { chain: 'tron', asset: 'usdt', rawAmount: 5_000_000n });
+  const destination = { address: other.address };
+  const sun = await transfer(wallet, {
+    source: { asset: 'trx', chain: 'tron', amount: '0.25' },
+    destination,
+  });
+  const tokens = await transfer(wallet, {
+    source: { asset: 'usdt', chain: 'tron', amount: '1.000001' },
+    destination,
+  });
+  await wait(10);
+  const done = await actionOf(tokens, 'steps');
+  expect(done).toMatchObject({
+    status: 'succeeded',
+    steps: [
+      {
+        type: 'tvm_transaction',
+        caip2: 'tron:0x2b6653dc',
+        status: 'confirmed',
+        transaction_id: expect.stringMatching(/^[0-9a-f]{64}$/),
+      },
+    ],
+  });
+  const paid = await actionOf(sun);
+  expect(paid.status).toBe('succeeded');
+  for (const { gas, estimated_gas: estimated } of [done, paid]) {
+    const share = Number(estimated?.base_amount) / Number(gas?.base_amount);
+    expect(share).toBeGreaterThanOrEqual(1);
+    expect(share).toBeLessThan(1.05);
+  }
+  const usdt = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
+  expect(await holds(other.address, 'tron', null, usdt)).toEqual([250_000n, 1_000_001n]);
+  const fees = BigInt(done.gas?.base_amount ?? 0) + BigInt(paid.gas?.base_amount ?? 0);
+  expect(await holds(wallet.address, 'tron', null, usdt)).toEqual([499_750_000n - fees, 3_999_999n]);
+  const least = { asset: 'trx', chain: 'tron' };
+  expect(await refused(wallet, { source: { ...least, amount: '9007199255' }, destination })).toMatchObject({
+    code: 'insufficient_funds',
+  });
+});
+
 describe('what does not go well', () => {
   // By its last bytes the recipient tells the simulated chain what happens.
   const revertsAt = '0x00000000000000000000000000000000dead0003';
