@@ -10,6 +10,8 @@ import { type IntentRow, intentColumns } from './intent-row.ts';
 import { moveIntent } from './intent-state.ts';
 import { intentSummary } from './intent-view.ts';
 
+const settledEvents = { executed: 'intent.executed', failed: 'intent.failed' } as const;
+
 /**
  * Writes down how the request of an intent in `processing` went, and tells of it.
  *
@@ -24,7 +26,7 @@ export async function settleIntent(
   const outcome = { action_result: JSON.stringify(result) };
   const isMine = await moveIntent(context, intent.id, { from: 'processing', to: status, outcome });
   if (isMine) {
-    await recordEvent(context, `intent.${status}`, {
+    await recordEvent(context, settledEvents[status], {
       ...intentSummary({ ...intent, status }),
       action_result: result,
     });

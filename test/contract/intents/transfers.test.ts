@@ -5,6 +5,7 @@ import { call, refusal } from '../../support/call.ts';
 import { chain, fund } from '../../support/fund.ts';
 import { authorize, intentEvents, readIntent } from '../../support/intents.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+import { waitSeconds } from '../../support/wait-seconds.ts';
 import { allow, makePolicy } from '../policies-enforced/policies.ts';
 import { alice, bob, payment, treasury, worldOf } from './world.ts';
 
@@ -33,16 +34,7 @@ async function propose(wallet: Wallet, body: object): Promise<IntentResponse> {
   return (await call(sandbox, 'createWalletTransferIntent', { path, body: body as never })).body;
 }
 
-async function wait(seconds: number): Promise<void> {
-  const answer = await sandbox.dispatcher.request({
-    origin: sandbox.baseUrl,
-    path: '/_sandbox/clock',
-    method: 'PUT',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ now_ms: sandbox.clock.now() + seconds * 1000, frozen: true }),
-  });
-  if (answer.statusCode !== 200) throw new Error(await answer.body.text());
-}
+const wait = (seconds: number) => waitSeconds(sandbox, seconds);
 
 async function actionsOf(wallet: Wallet): Promise<TransferActionResponse[]> {
   const { body } = await call(sandbox, 'listWalletActions', { path: { wallet_id: wallet.id } });

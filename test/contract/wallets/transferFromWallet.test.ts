@@ -6,6 +6,7 @@ import { type CallOptions, call, refusal } from '../../support/call.ts';
 import { chain, fund } from '../../support/fund.ts';
 import { asOtherApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+import { waitSeconds } from '../../support/wait-seconds.ts';
 
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 const usdcOnBase = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
@@ -53,16 +54,7 @@ async function actionOf(action: TransferActionResponse, include?: 'steps'): Prom
   return (await call(sandbox, 'getWalletAction', { path, query })).body as TransferActionResponse;
 }
 
-async function wait(seconds: number): Promise<void> {
-  const answer = await sandbox.dispatcher.request({
-    origin: sandbox.baseUrl,
-    path: '/_sandbox/clock',
-    method: 'PUT',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ now_ms: sandbox.clock.now() + seconds * 1000, frozen: true }),
-  });
-  if (answer.statusCode !== 200) throw new Error(await answer.body.text());
-}
+const wait = (seconds: number) => waitSeconds(sandbox, seconds);
 
 async function holds(address: string, name: string, ...tokens: (string | null)[]) {
   return sandbox.chains.find(chain(name).caip2)?.balances(address, tokens);
