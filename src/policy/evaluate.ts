@@ -41,7 +41,8 @@ export interface PolicyDecision {
   readonly units: readonly UnitTrace[];
 }
 
-function rulesFor(policy: CompiledPolicy, method: string): readonly CompiledRule[] {
+/** The rules that a request of this method is judged by. */
+export function rulesFor(policy: CompiledPolicy, method: string): readonly CompiledRule[] {
   return policy.rules.filter((rule) => rule.method === method || rule.method === '*');
 }
 
@@ -61,7 +62,7 @@ function judgeAll(
 type See = (condition: CompiledCondition) => Observation;
 
 /** Reads each field of a unit once, however many conditions ask for it. */
-function seeOnce(unit: ActionUnit, facts: PolicyFacts): See {
+export function seeOnce(unit: ActionUnit, facts: PolicyFacts): See {
   const seen = new Map<CompiledCondition['observe'], Observation>();
   return ({ observe }) => {
     const before = seen.get(observe);

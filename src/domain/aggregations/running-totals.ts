@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
+import { invalidField } from '../../errors.ts';
 import type { PolicyAction, PolicyFacts } from '../../policy/action.ts';
 import {
   type AggregationDefinition,
@@ -27,6 +28,13 @@ export interface RunningTotals {
   record(): Promise<void>;
 }
 
+/**
+ * CHOICE: no number is published. Each group is held and summed by itself, and PostgreSQL holds some thousands for all.
+ */
+const MAX_GROUPS = 500;
+/** CHOICE: calls of one request that are counted, each under up to 100 conditions of ten aggregations. */
+const MAX_COUNTED_UNITS = 1000;
+
 interface Entry extends Contribution {
   readonly aggregationId: string;
 }
@@ -36,6 +44,8 @@ const compiled = new LRUCache<string, { text: string; aggregation: CompiledAggre
 /**
  * Reads the totals that an action of a wallet falls under, and holds their groups until the transaction ends: of two
  * concurrent requests the second sees what the first recorded, so a cap that only one fits under is passed by one.
+ *
+ * @throws ApiError invalid_data for a request of more calls or groups than are counted.
  */
 export async function openRunningTotals(
   context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
@@ -93,7 +103,12 @@ async function readTotals(
 ): Promise<{ totals: ReadonlyMap<string, bigint | 'unreadable'>; entries: readonly Entry[] }> {
   const totals = new Map<string, bigint | 'unreadable'>();
   const entries: Entry[] = [];
-  for (const row of await aggregationsFor(context, action.method)) {
+  const rows = await aggregationsFor(context, action.method);
+  if (rows.length > 0 && action.units.length > MAX_COUNTED_UNITS) {
+    throw invalidField('/params', `makes more than ${MAX_COUNTED_UNITS} calls, which running totals count`);
+  }
+  let groups = 0;
+  for (const row of rows) {
     const added = contributionsOf(row, action, context.nowMs).map((contribution) => ({
       aggregationId: row.id,
       // CHOICE: totals are kept per wallet, and within a wallet per value of `group_by`.
@@ -101,6 +116,10 @@ async function readTotals(
       amount: contribution.amount,
     }));
     entries.push(...added);
+    groups += new Set(added.map(({ groupKey }) => groupKey)).size;
+    if (groups > MAX_GROUPS) {
+      throw invalidField('/params', `falls into more than ${MAX_GROUPS} groups of running totals`);
+    }
     totals.set(row.id, await totalWith(context, row, added, hold));
   }
   return { totals, entries };

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Kysely } from 'kysely';
 import { LRUCache } from 'lru-cache';
+import { invalidField } from '../../errors.ts';
 import type { PolicyAction, PolicyFacts, SetCandidate } from '../../policy/action.ts';
 import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../policy/compile.ts';
 import { collectLookups, evaluatePolicy, type PolicyDecision } from '../../policy/evaluate.ts';
 import { setCandidateKey } from '../../policy/operators.ts';
+import { isTooMuchToJudge, MAX_JUDGEMENTS } from '../../policy/work.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { prepareQuery } from '../../storage/prepared-query.ts';
@@ -43,13 +45,21 @@ export async function judgePolicies(
   return decisions;
 }
 
-/** Judges an action under one policy, with everything the decision was made from. */
+/**
+ * Judges an action under one policy, with everything the decision was made from.
+ *
+ * @throws ApiError invalid_data for a request of so many calls or values that judging it would keep others waiting.
+ */
 export async function decide(
   context: EnforceContext,
   policy: CompiledPolicy,
   action: PolicyAction,
   totals: Pick<RunningTotals, 'totalOf'>,
 ): Promise<PolicyDecision> {
+  if (isTooMuchToJudge(policy, action, context.nowMs)) {
+    const message = `asks for more than ${MAX_JUDGEMENTS} comparisons under the policy; send fewer calls or values at once`;
+    throw invalidField('/params', message);
+  }
   const lookups = collectLookups(policy, action, context.nowMs);
   const memberships = new Map<string, ReadonlySet<string> | undefined>();
   for (const { conditionSetId, candidates } of lookups.conditionSets) {

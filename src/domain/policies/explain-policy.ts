@@ -2,6 +2,7 @@ import { invalidField } from '../../errors.ts';
 import type { PolicyAction } from '../../policy/action.ts';
 import type { CompiledPolicy } from '../../policy/compile.ts';
 import { decisionOf, type ImpliedDecision, type UnitTrace } from '../../policy/evaluate.ts';
+import { traceLength } from '../../policy/trace-length.ts';
 import type { OperationContext } from '../../services.ts';
 import type { ChainType } from '../../signing/chains.ts';
 import { peekRunningTotals } from '../aggregations/running-totals.ts';
@@ -57,6 +58,9 @@ export interface ExplainedPolicy {
   readonly other_rules: readonly { rule_id: string; rule_name: string; method: string; action: string }[];
 }
 
+/** The longest trace of a policy that is answered, characters. */
+const MAX_EXPLAINED = 16 * 1024 * 1024;
+
 type AppContext = DeskContext & Pick<OperationContext, 'app'>;
 
 /**
@@ -73,13 +77,17 @@ export async function explainPolicy(context: DeskContext, input: ExplainInput): 
     walletId === undefined ? undefined : await findWallet(own, walletId, { includeArchived: true });
   const { policies, chainType } = await policiesOf(own, input, wallet);
   context.checkRequest(operation, request, '/request');
-  const action = await decodeUse(chainType, { operation, request }).catch((error: unknown) => {
+  const refused = (error: unknown): never => {
     throw inRequest(error);
-  });
-  const totals = await peekRunningTotals(own, wallet?.id ?? '', action);
+  };
+  const judged = { chainType, address: wallet?.address };
+  const action = await decodeUse(judged, { operation, request }).catch(refused);
+  const totals = await peekRunningTotals(own, wallet?.id ?? '', action).catch(refused);
   const explained: ExplainedPolicy[] = [];
   for (const policy of policies) {
-    const { allowed, units } = await decide(own, policy, action, totals);
+    const { allowed, units } = await decide(own, policy, action, totals).catch(refused);
+    if (traceLength(units) > MAX_EXPLAINED)
+      throw invalidField('/request', 'is explained by more than can be answered: its values are too many');
     const recomputed = decisionOf({ units });
     const other = otherRules(policy, action);
     explained.push({ policy_id: policy.id, allowed, recomputed, units, other_rules: other });

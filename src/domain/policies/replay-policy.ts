@@ -3,6 +3,7 @@ import { ApiError } from '../../errors.ts';
 import type { PolicyAction } from '../../policy/action.ts';
 import type { CompiledPolicy } from '../../policy/compile.ts';
 import { decisionOf } from '../../policy/evaluate.ts';
+import { isTooMuchToJudge } from '../../policy/work.ts';
 import type { OperationContext } from '../../services.ts';
 import type { ChainType } from '../../signing/chains.ts';
 import { LONGEST_WINDOW_MS, type ReplayedTotals, replayTotals } from '../aggregations/replayed-totals.ts';
@@ -31,7 +32,7 @@ export interface Replay {
   readonly changed: number;
   readonly newly_allowed: number;
   readonly newly_denied: number;
-  /** Requests that could not be judged again: too large to be kept, or of a form that is not judged any more. */
+  /** Requests that could not be judged again: too large to be kept, too much to judge by the draft, or of a form that is not judged any more. */
   readonly skipped: number;
   /** The first of those that changed, oldest first. */
   readonly changes: readonly DecisionChange[];
@@ -82,7 +83,10 @@ export async function replayPolicy(context: DeskContext, input: ReplayInput): Pr
   for await (const use of usesOfWallet(context.em, wallet.id, sinceMs - LONGEST_WINDOW_MS)) {
     seen += 1;
     if (seen % AT_ONCE === 0) await setImmediate();
-    const action = await actionOf(wallet.chain_type as ChainType, use);
+    const action = await actionOf(
+      { chainType: wallet.chain_type as ChainType, address: wallet.address },
+      use,
+    );
     if (use.judgedAtMs < sinceMs) {
       if (action !== undefined && use.decision === 'allowed')
         (await totals.at(action, use.judgedAtMs)).count();
@@ -92,8 +96,12 @@ export async function replayPolicy(context: DeskContext, input: ReplayInput): Pr
       replay.skipped += 1;
       continue;
     }
-    replay.judged += 1;
     const change = await judgeAgain(own, { policy, totals, use, action });
+    if (change === 'not judged') {
+      replay.skipped += 1;
+      continue;
+    }
+    replay.judged += 1;
     if (change === undefined) continue;
     replay[change.would_be === 'allowed' ? 'newly_allowed' : 'newly_denied'] += 1;
     if (changes.length < MAX_LISTED) changes.push(change);
@@ -104,12 +112,12 @@ export async function replayPolicy(context: DeskContext, input: ReplayInput): Pr
 
 /** Undefined when the request cannot be judged again. */
 async function actionOf(
-  chainType: ChainType,
+  wallet: { chainType: ChainType; address: string },
   { operation, request }: RecordedUse,
 ): Promise<PolicyAction | undefined> {
   if (request === undefined) return undefined;
   try {
-    return await decodeUse(chainType, { operation, request });
+    return await decodeUse(wallet, { operation, request });
   } catch (error) {
     if (error instanceof ApiError && error.status < 500) return undefined;
     throw error;
@@ -119,8 +127,9 @@ async function actionOf(
 async function judgeAgain(
   context: AppContext,
   again: { policy: CompiledPolicy; totals: ReplayedTotals; use: RecordedUse; action: PolicyAction },
-): Promise<DecisionChange | undefined> {
+): Promise<DecisionChange | 'not judged' | undefined> {
   const { policy, use, action } = again;
+  if (isTooMuchToJudge(policy, action, use.judgedAtMs)) return 'not judged';
   const totals = await again.totals.at(action, use.judgedAtMs);
   const trace = await decide({ ...context, nowMs: use.judgedAtMs }, policy, action, totals);
   const { allowed, units } = decisionOf(trace);

@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { PolicyDecision } from '../../policy/evaluate.ts';
+import { shortenTrace, traceLength } from '../../policy/trace-length.ts';
 import type { OperationContext, UseRecord } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 
@@ -21,8 +22,17 @@ export interface JudgedUse extends WalletUse {
   readonly policyIds: readonly string[];
 }
 
-/** CHOICE: larger bodies and traces are not kept, so that nobody fills the table with a few requests. Characters. */
+/**
+ * CHOICE: larger bodies are not kept and longer traces are shortened, so that nobody fills the table, or an answer,
+ * with a few requests. Characters.
+ */
 const MAX_KEPT = 256 * 1024;
+
+/** Decisions as they are told and kept: with their whole traces, or with what decides where those are too long. */
+export function tellable(decisions: readonly PolicyDecision[]): readonly PolicyDecision[] {
+  const isLong = decisions.reduce((sum, { units }) => sum + traceLength(units), 0) > MAX_KEPT;
+  return isLong ? decisions.map(shortenTrace) : decisions;
+}
 
 /** A judged use as it is recorded. */
 export function useRecordOf(
@@ -42,7 +52,7 @@ export function useRecordOf(
 }
 
 /**
- * Records that a policy denied the use of a wallet. `decisions` led to it, the denying one last.
+ * Records that a policy denied the use of a wallet. `decisions` led to it, the denying one last, as `tellable`.
  *
  * CHOICE: a denied request has no event, since none of the contract's 67 tells of one: `wallet_action.*.rejected`
  * names a wallet action, `intent.rejected` an intent, and an rpc request is neither.

@@ -6,7 +6,7 @@ import type { PolicyDecision } from '../../policy/evaluate.ts';
 import type { OperationContext, UseRecord } from '../../services.ts';
 import { openRunningTotals } from '../aggregations/running-totals.ts';
 import { judgePolicies } from '../policies/enforce-policies.ts';
-import { recordDenial, useRecordOf, type WalletUse } from '../wallet-uses/record-use.ts';
+import { recordDenial, tellable, useRecordOf, type WalletUse } from '../wallet-uses/record-use.ts';
 import { applicablePolicyIds } from './applicable-policies.ts';
 import type { WalletRow } from './wallet-row.ts';
 
@@ -64,10 +64,11 @@ function denial(
   decisions: readonly PolicyDecision[],
 ): ApiError {
   const traceId = ids.cuid2();
-  const data = { decision: decisions.at(-1), trace_id: traceId };
+  const told = tellable(decisions);
+  const data = { decision: told.at(-1), trace_id: traceId };
   return new ApiError('policy_violation', undefined, {
     ...(diagnostics ? { data } : {}),
-    afterwards: (em) => recordDenial(em, use, { traceId, decisions }),
+    afterwards: (em) => recordDenial(em, use, { traceId, decisions: told }),
   });
 }
 

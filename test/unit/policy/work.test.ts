@@ -1,0 +1,109 @@
+import { encodeFunctionData, parseAbi, toBytes } from 'viem';
+import { expect, test } from 'vitest';
+import type { ActionUnit } from '../../../src/policy/action.ts';
+import { compilePolicy, type RuleInput } from '../../../src/policy/compile.ts';
+import type { ConditionInput } from '../../../src/policy/source.ts';
+import { isTooMuchToJudge, MAX_JUDGEMENTS } from '../../../src/policy/work.ts';
+
+const rule = (method: string, condition: ConditionInput, count: number): RuleInput => ({
+  id: 'rule',
+  name: 'rule',
+  method,
+  action: 'ALLOW',
+  conditions: Array.from({ length: count }, () => condition),
+});
+const judged = (
+  chain: string,
+  rules: readonly RuleInput[],
+  method: string,
+  units: readonly Partial<ActionUnit>[],
+) =>
+  isTooMuchToJudge(
+    compilePolicy({ id: 'policy', chain_type: chain, rules }),
+    { method, units: units.map((unit) => ({ label: 'unit', ...unit })) },
+    0,
+  );
+const times = (count: number, unit: Partial<ActionUnit>) => Array.from({ length: count }, () => unit);
+
+const pay = parseAbi(['function pay(uint256[] amounts)']);
+const value: ConditionInput = {
+  field_source: 'ethereum_transaction',
+  field: 'value',
+  operator: 'eq',
+  value: '1',
+};
+const call = { ethereumCall: { to: undefined, value: 1n, chainId: 1n, data: new Uint8Array() } };
+
+test('conditions times units, of the rules that are asked', () => {
+  const conditions = 250;
+  const own = [rule('eth_signTransaction', value, conditions)];
+  const most = MAX_JUDGEMENTS / conditions;
+  expect(judged('ethereum', own, 'eth_signTransaction', times(most, call))).toBe(false);
+  expect(judged('ethereum', own, 'eth_signTransaction', times(most + 1, call))).toBe(true);
+  expect(judged('ethereum', own, 'personal_sign', times(most + 1, call))).toBe(false);
+  const any = [rule('*', value, conditions)];
+  expect(judged('ethereum', any, 'personal_sign', times(most + 1, call))).toBe(true);
+});
+
+test('times the values that a condition looks at, wherever there may be many', () => {
+  const names: ConditionInput = {
+    field_source: 'sui_transaction_command',
+    field: 'commandName',
+    operator: 'eq',
+    value: 'SplitCoins',
+  };
+  const commands = (count: number) => [
+    { suiCommands: Array.from({ length: count }, () => ({ name: 'SplitCoins' }) as const) },
+  ];
+  const sui = (conditions: number, count: number) =>
+    judged('sui', [rule('signTransactionBytes', names, conditions)], 'signTransactionBytes', commands(count));
+  expect(sui(50, MAX_JUDGEMENTS / 50)).toBe(false);
+  expect(sui(50, MAX_JUDGEMENTS / 50 + 1)).toBe(true);
+
+  const types = { Votes: [{ name: 'votes', type: 'uint256[]' }] };
+  const votes: ConditionInput = {
+    field_source: 'ethereum_typed_data_message',
+    field: 'votes',
+    operator: 'eq',
+    value: '1',
+    typed_data: { types, primary_type: 'Votes' },
+  };
+  const typed = (count: number) =>
+    judged('ethereum', [rule('eth_signTypedData_v4', votes, 50)], 'eth_signTypedData_v4', [
+      {
+        typedData: {
+          domain: {},
+          types,
+          primaryType: 'Votes',
+          message: { votes: Array.from({ length: count }, () => 1) },
+        },
+      },
+    ]);
+  expect(typed(5000)).toBe(false);
+  expect(typed(5001)).toBe(true);
+});
+
+test('elements of calldata, and a unit that says nothing counts its conditions once', () => {
+  const data = (count: number) =>
+    toBytes(encodeFunctionData({ abi: pay, args: [Array.from({ length: count }, () => 1n)] }));
+  const amounts = (field_source: string): ConditionInput => ({
+    field_source,
+    field: 'pay.amounts',
+    operator: 'eq',
+    value: '1',
+    abi: pay,
+  });
+  const ethereum = [rule('eth_signTransaction', amounts('ethereum_calldata'), 50)];
+  const tron = [rule('tron_signTransaction', amounts('tron_trigger_smart_contract_data'), 50)];
+  for (const [count, isTooMuch] of [
+    [5000, false],
+    [5001, true],
+  ] as const) {
+    const ethereumCall = { to: undefined, value: 0n, chainId: 1n, data: data(count) };
+    expect(judged('ethereum', ethereum, 'eth_signTransaction', [{ ethereumCall }])).toBe(isTooMuch);
+    const tronContract = { type: 'TriggerSmartContract', fields: {}, data: data(count) };
+    expect(judged('tron', tron, 'tron_signTransaction', [{ tronContract }])).toBe(isTooMuch);
+  }
+  const unread = { ethereumCall: { to: undefined, value: 0n, chainId: 1n, data: data(5001).subarray(1) } };
+  expect(judged('ethereum', ethereum, 'eth_signTransaction', times(5000, unread))).toBe(false);
+});
