@@ -7,18 +7,25 @@ import { decodeTronRawData } from '../../signing/tron/raw-data.ts';
 
 /**
  * What a `raw_sign` request does. Bytes that are a Tron or Sui transaction are judged as one
- * (`signTransactionBytes`), all else as a message (`signRawMessageBytes`). On ethereum a message that is laid out like
+ * (`signTransactionBytes`), and so is a hash there, all else as a message (`signRawMessageBytes`). On ethereum a message that is laid out like
  * something of its own method cannot be read as one.
  *
  * @throws SigningInputError
  */
 export function decodeRawSignAction(chainType: ChainType, params: RawSignParams): PolicyAction {
   const { message } = decodeRawSign(params, chains[chainType].curve);
-  // CHOICE: on XRPL a hash stands for a transaction that is not shown, so that only conditions on time can hold.
+  // CHOICE: where transactions have rules of their own, a hash stands for a transaction that is not shown, so that
+  // only conditions on time can hold: whoever may sign messages must not sign a transaction by its hash.
   if (chainType === 'xrpl') {
     return {
       method: 'xrpl_signTransaction',
       units: [{ label: 'hash', undecodable: 'only a hash is signed' }],
+    };
+  }
+  if (message === undefined && (chainType === 'tron' || chainType === 'sui')) {
+    return {
+      method: 'signTransactionBytes',
+      units: [{ label: 'hash', undecodable: 'only a hash was given' }],
     };
   }
   const units = message === undefined ? undefined : transactionUnits(chainType, message);

@@ -17,10 +17,19 @@ export function decodeSolanaUnits(transaction: string): readonly ActionUnit[] {
 
 const SIGNATURE_BYTES = 64;
 const VERSION_BIT = 0x80;
+/** Begins off-chain messages, which no transaction can be. Source: Solana docs, off-chain message signing. */
+const OFFCHAIN = 0xff;
+/** Version || header of 3 bytes || one account || blockhash. */
+const SHORTEST_VERSIONED = 1 + 3 + 32 + 32;
 
 /** The same of the part of a transaction that is signed; undefined for bytes that are none. */
 export function decodeSolanaMessageUnits(message: Uint8Array): readonly ActionUnit[] | undefined {
-  const isVersioned = ((message[0] ?? 0) & VERSION_BIT) !== 0;
+  const first = message[0] ?? 0;
+  const isVersioned = (first & VERSION_BIT) !== 0;
+  // CHOICE: validators may come to take versions that are not known here. No text begins with such a byte.
+  if (first > VERSION_BIT && first < OFFCHAIN && message.length >= SHORTEST_VERSIONED) {
+    return [{ label: 'transaction', undecodable: 'the bytes may be a transaction of another version' }];
+  }
   const signers = message[isVersioned ? 1 : 0] ?? 0;
   // The count of a hundred and more would take two bytes; such a transaction fits into no packet.
   if (signers === 0 || signers >= VERSION_BIT) return undefined;
@@ -48,6 +57,8 @@ function unitsOf(transaction: SolanaTransaction): readonly ActionUnit[] {
 }
 
 /** Fields whose accounts are behind a lookup table read as such: a rule on them cannot be judged. */
-function fieldsOf({ fields }: SolanaInstruction): Readonly<Record<string, bigint | SolanaAccount>> {
-  return fields ?? {};
+function fieldsOf({ fields = {} }: SolanaInstruction): Readonly<Record<string, bigint | SolanaAccount>> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, value === undefined ? BEHIND_TABLE : value]),
+  );
 }

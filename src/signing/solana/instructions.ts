@@ -14,10 +14,10 @@ export interface SolanaInstruction {
   /** Undefined when the program is another or the data is not one of its known instructions. */
   readonly instructionName: string | undefined;
   /**
-   * The named fields of the instruction, when they are known. Undefined as a whole when an account comes
-   * from an address lookup table, whose content is not in the transaction: a rule on fields cannot be judged.
+   * The named fields of the instruction, when they are known. A field is undefined when its account comes from an
+   * address lookup table, whose content is not in the transaction: a rule on it cannot be judged.
    */
-  readonly fields: Readonly<Record<string, InstructionField>> | undefined;
+  readonly fields: Readonly<Record<string, InstructionField | undefined>> | undefined;
 }
 
 interface Layout {
@@ -113,7 +113,7 @@ function decodeInstruction(transaction: SolanaTransaction, compiled: CompiledIns
     programId,
     program,
     instructionName: layout.name,
-    fields: addresses === undefined ? undefined : { ...addresses, ...data },
+    fields: { ...addresses, ...data },
   };
 }
 
@@ -147,12 +147,11 @@ function namedAddresses(
   transaction: SolanaTransaction,
   compiled: CompiledInstruction,
   names: readonly string[],
-): Record<string, string> | undefined {
-  const addresses: Record<string, string> = {};
+): Record<string, string | undefined> {
+  const addresses: Record<string, string | undefined> = {};
   for (const [position, name] of names.entries()) {
     const key = transaction.staticKeys[compiled.accountIndexes[position] ?? -1];
-    if (key === undefined) return undefined;
-    addresses[name] = bytesToBase58(key);
+    addresses[name] = key === undefined ? undefined : bytesToBase58(key);
   }
   return addresses;
 }

@@ -26,6 +26,8 @@ const tronRules = [
   allow('signRawMessageBytes', when('message', 'content', 'starts_with', 'hello')),
 ];
 
+const suiPayment = when('sui_transfer_objects_command', 'amount', 'lte', '5');
+
 function tronTransfer(wallet: { address: string }, to_address: string): Uint8Array {
   const contract = [
     {
@@ -53,9 +55,25 @@ test('tron: the bytes of a transaction are judged as one, all else as a message'
   expect(await judge(Buffer.from('goodbye'))).toBe(denied);
   // Nothing is known of what a hash stands for.
   expect(await judge(hash)).toBe(denied);
-  const anyMessage = await makeWallet(sandbox, 'tron', { rules: [allow('signRawMessageBytes')] });
-  expect(await judgeIn(sandbox, anyMessage, 'sha256')(hash)).toBe(allowed);
 });
+
+test.each(['tron', 'sui'] as const)(
+  '%s: whoever may sign any message may not sign a transaction by its hash',
+  async (chain) => {
+    await using sandbox = await startSandbox();
+    const judge = async (...rules: Rule[]) =>
+      judgeIn(sandbox, await makeWallet(sandbox, chain, { rules }), 'sha256');
+    expect(await (await judge(allow('signRawMessageBytes')))(hash)).toBe(denied);
+    expect(await (await judge(allow('signRawMessageBytes')))(Buffer.from('text'))).toBe(allowed);
+    expect(await (await judge(allow('signTransactionBytes')))(hash)).toBe(allowed);
+    expect(await (await judge(allow('*'), deny('signTransactionBytes')))(hash)).toBe(denied);
+    const byContent = chain === 'tron' ? tronRules : [allow('signTransactionBytes', suiPayment)];
+    expect(await (await judge(...byContent))(hash)).toBe(denied);
+    // A DENY on what a transaction does is met by one that cannot be read.
+    const denying = { ...byContent[0]!, name: 'not that', action: 'DENY' } as const;
+    expect(await (await judge(allow('signTransactionBytes'), denying))(hash)).toBe(denied);
+  },
+);
 
 test('tron: bytes that a node still reads as a transaction are never a message', async () => {
   await using sandbox = await startSandbox();

@@ -196,7 +196,7 @@ describe('instructions that cannot be told', () => {
     ]);
   });
 
-  test('fields are not known when an account comes from a lookup table', () => {
+  test('a field is not known when its account comes from a lookup table, the others are', () => {
     const table = new AddressLookupTableAccount({
       key: new PublicKey(account(8)),
       state: {
@@ -214,7 +214,12 @@ describe('instructions that cannot be told', () => {
     expect(message.addressTableLookups).toHaveLength(1);
     const decoded = decodeSolanaTransaction(new VersionedTransaction(message).serialize());
     expect(decodeSolanaInstructions(decoded)).toEqual([
-      { programId: account(0), program: 'system', instructionName: 'Transfer', fields: undefined },
+      {
+        programId: account(0),
+        program: 'system',
+        instructionName: 'Transfer',
+        fields: { from: payer, to: undefined, lamports: amount },
+      },
     ]);
   });
 });
