@@ -1,7 +1,7 @@
 import { ApiError } from '../../errors.ts';
 import type { TransferActionResponse } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
-import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
+import type { ChainType } from '../../signing/chains.ts';
 import { prepareRpc } from '../sending/prepare-rpc.ts';
 import {
   prepareTransfer,
@@ -9,12 +9,12 @@ import {
   transferFromWallet,
 } from '../wallet-actions/transfer-from-wallet.ts';
 import { walletActionView } from '../wallet-actions/wallet-action-view.ts';
+import { decodeUse } from '../wallet-uses/decode-use.ts';
 import { signersOf } from '../wallets/authorize-use.ts';
 import { findWalletForUpdate } from '../wallets/find-wallet.ts';
 import { signWithWallet } from '../wallets/sign-with-wallet.ts';
 import { checkWalletChange, updateWallet } from '../wallets/update-wallet.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
-import { asSigningRefusal } from '../wallets/wallet-signing-error.ts';
 import { walletView } from '../wallets/wallet-view.ts';
 import type { Proposal, Subject } from './proposal.ts';
 
@@ -46,13 +46,13 @@ export const walletRpcProposal: Proposal<'walletRpc', WalletRow> = {
   hold,
   pathOf: ownPath,
   signers: ({ row }, { body }) => (ownersMethods.has(body.method) ? [] : signersOf(row)),
-  check(_, { row }, { body }) {
+  async check(_, { row }, { body }) {
     if (row.custody_provider !== null) throw new ApiError('not_supported', 'a custodial wallet has no rpc');
-    try {
-      requireRpcMethod(row.chain_type as ChainType, body.method);
-    } catch (error) {
-      throw asSigningRefusal(error);
-    }
+    // Params that could not be signed are found by reading what they do; what a network decides is left for then.
+    await decodeUse(
+      { chainType: row.chain_type as ChainType, address: row.address },
+      { operation: 'walletRpc', request: body },
+    );
   },
   prepare: (context, { path, body }) => prepareRpc(context, path.wallet_id, body),
   run: (context, { path, body }) => signWithWallet(context, path.wallet_id, body),

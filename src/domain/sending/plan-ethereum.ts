@@ -67,7 +67,11 @@ export async function planEthereum(
   return { chain, address: draft.address, transaction: filled, pendingCount };
 }
 
-function withSuffix({ transaction, dataSuffix }: EthereumDraft): UnsignedEthereumTransaction {
+/** The transaction as it is sent: with the bytes behind its calldata. @throws ApiError invalid_data */
+export function withSuffix({
+  transaction,
+  dataSuffix,
+}: Pick<EthereumDraft, 'transaction' | 'dataSuffix'>): UnsignedEthereumTransaction {
   if (dataSuffix === undefined) return transaction;
   if ('calls' in transaction) {
     throw invalidField('/experimental_data_suffix', 'expected none with a transaction of type 118');

@@ -62,7 +62,8 @@ export async function planCalls(
   return { ...plan, delegates };
 }
 
-function readCall({ to, value, data }: EthereumSendCallsCall, at: string) {
+/** A call of a batch. @throws SigningInputError and ApiError invalid_data, with pointers under `at`. */
+export function readCall({ to, value, data }: EthereumSendCallsCall, at: string) {
   const target = parseEvmAddress(to, `${at}/to`);
   // ERC-7821 reads address 0 as the account itself.
   if (BigInt(target) === 0n) throw invalidField(`/params${at}/to`, 'expected another address than 0');

@@ -7,7 +7,8 @@ const MAX_DEPTH = 8;
  * An action in which every batch that the account runs on itself (ERC-7821) is followed by its calls, each of which
  * needs its own permission: otherwise a call to oneself would carry others past their rules.
  */
-export function unfoldBatches(action: PolicyAction, address: string): PolicyAction {
+export function unfoldBatches(action: PolicyAction, address: string | undefined): PolicyAction {
+  if (address === undefined) return action;
   return { ...action, units: action.units.flatMap((unit) => unfold(unit, address.toLowerCase(), MAX_DEPTH)) };
 }
 

@@ -8,6 +8,9 @@ import type {
 import type { PolicyAction } from '../../policy/action.ts';
 import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
 import type { RawSignParams } from '../../signing/raw-sign.ts';
+import { readSentAction } from '../sending/read-sent-action.ts';
+import { isSendingRequest } from '../sending/rpc-senders.ts';
+import { unfoldBatches } from '../sending/unfold-batches.ts';
 import { readTransfer, transferAction } from '../wallet-actions/transfer-terms.ts';
 import { decodeRpcAction } from '../wallets/decode-action.ts';
 import { decodeRawSignAction } from '../wallets/decode-raw-bytes.ts';
@@ -28,15 +31,17 @@ export const judgeableOperations = [
  *
  * @throws ApiError invalid_data, invalid_solana_transaction, not_supported: the codes of the operation for a request
  * that it would not sign. Pointers are into the request's body.
+ *
+ * @param address the wallet's; left out, a call of the wallet to itself is not known as one.
  */
 export async function decodeUse(
-  chainType: ChainType,
+  { chainType, address }: { readonly chainType: ChainType; readonly address: string | undefined },
   { operation, request }: WalletUse,
 ): Promise<PolicyAction> {
   try {
     switch (operation) {
       case 'walletRpc':
-        return await decodeRpc(chainType, request as WalletRpcRequest);
+        return unfoldBatches(await decodeRpc(chainType, request as WalletRpcRequest), address);
       case 'rawSignWallet':
         return decodeRawSignAction(chainType, (request as RawSignRequest).params as RawSignParams);
       case 'exportWallet':
@@ -58,5 +63,5 @@ async function decodeRpc(chainType: ChainType, request: WalletRpcRequest): Promi
   if (method === 'exportPrivateKey' || method === 'exportSeedPhrase') {
     return exportAction({ ...request.params, export_seed_phrase: method === 'exportSeedPhrase' });
   }
-  return decodeRpcAction(request);
+  return isSendingRequest(request) ? readSentAction(request) : decodeRpcAction(request);
 }

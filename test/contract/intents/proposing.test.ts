@@ -17,6 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox[Symbol.asyncDispose]());
 
+const aliceAddress = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 let wallets = 0;
 const HOURS_72_MS = 72 * 60 * 60_000;
 
@@ -285,6 +286,24 @@ describe('a proposal is refused at once', () => {
         walletPath,
         { ...payment('1'), nonce: 'short' },
         /^400 invalid_data \/nonce/,
+      ],
+      [
+        'createWalletRpcIntent',
+        walletPath,
+        { method: 'eth_signTransaction', params: { transaction: { to: '0x12', chain_id: 1 } } },
+        /^400 invalid_data \/params\/transaction\/to: /,
+      ],
+      [
+        'createWalletRpcIntent',
+        walletPath,
+        { method: 'eth_sendTransaction', caip2: 'eip155:1', params: { transaction: { value: '-1' } } },
+        /^400 invalid_data \/params\/transaction\/value: /,
+      ],
+      [
+        'createWalletRpcIntent',
+        walletPath,
+        { method: 'wallet_sendCalls', caip2: 'solana:1', params: { calls: [{ to: aliceAddress }] } },
+        /^400 invalid_data \/caip2: /,
       ],
       [
         'addConditionSetItemsIntent',
