@@ -87,7 +87,7 @@ export interface Inclusion {
   readonly blockNumber: bigint;
   /** Unix seconds. */
   readonly blockTimestampSeconds: number;
-  /** In the smallest unit of the native asset. */
+  /** In the smallest unit of the native asset; on Tempo, of the token that the fee was paid in. */
   readonly feePaid: bigint;
 }
 

@@ -3,7 +3,7 @@ export interface ChainTerms {
   readonly blockMs: number;
   /** After so many further blocks a block is final. */
   readonly finalityBlocks: number;
-  /** EVM: wei per gas, the same in every block. */
+  /** EVM: wei per gas, the same in every block; on Tempo 10^-18 US dollars. */
   readonly baseFee: bigint;
   readonly priorityFee: bigint;
 }
@@ -19,6 +19,14 @@ const rollup: ChainTerms = {
   priorityFee: GWEI / 1000n,
 };
 const ethereum: ChainTerms = { blockMs: 12_000, finalityBlocks: 64, baseFee: GWEI, priorityFee: GWEI / 10n };
+// 20 * 10^9 attodollars a gas: a transfer costs about a tenth of a cent.
+const tempo: ChainTerms = {
+  ...rollup,
+  blockMs: 500,
+  finalityBlocks: 1,
+  baseFee: 20n * GWEI,
+  priorityFee: 0n,
+};
 const solana: ChainTerms = { blockMs: 400, finalityBlocks: 32, baseFee: 0n, priorityFee: 0n };
 const tron: ChainTerms = { blockMs: 3_000, finalityBlocks: 19, baseFee: 0n, priorityFee: 0n };
 const bitcoin: ChainTerms = { blockMs: 600_000, finalityBlocks: 6, baseFee: 0n, priorityFee: 0n };
@@ -31,6 +39,8 @@ const termsByChain: Readonly<Record<string, ChainTerms>> = {
   'eip155:80002': { ...rollup, baseFee: 30n * GWEI, priorityFee: 30n * GWEI },
   'eip155:43114': { ...rollup, baseFee: 25n * GWEI, priorityFee: GWEI, finalityBlocks: 1 },
   'eip155:43113': { ...rollup, baseFee: 25n * GWEI, priorityFee: GWEI, finalityBlocks: 1 },
+  'eip155:4217': tempo,
+  'eip155:42431': tempo,
 };
 
 const termsByNamespace: Readonly<Record<string, ChainTerms>> = {

@@ -35,6 +35,21 @@ export async function recoverEthereumSender(serialized: Hex, view: EthereumTrans
   return recoverSigner(payload, view.signature);
 }
 
+/**
+ * Who pays the gas: on Tempo the signer of the fee payer's signature where there is one, else the sender.
+ * Throws InvalidTransactionError.
+ */
+export async function recoverFeePayer(
+  serialized: Hex,
+  view: EthereumTransactionView,
+  sender: string,
+): Promise<string> {
+  const signature = view.tempo?.feePayerSignature;
+  if (signature === undefined) return sender;
+  const { feePayerPayload } = await import('./tempo-transaction.ts');
+  return recoverSigner(feePayerPayload(serialized, sender), signature);
+}
+
 /** Who signed an authorization of EIP-7702; undefined when nobody did: such an authorization counts for nothing. */
 export function recoverAuthority(
   authorization: EthereumTransactionView['authorizations'][number],

@@ -227,3 +227,9 @@ export function recoverTempoSender(
   const flat = signature?.type === 'secp256k1' ? signatureHex(signature.signature) : undefined;
   return recover(Tempo.getSignPayload(envelope), flat);
 }
+
+/** What a fee payer signs to pay for the sender's transaction, a 32-byte digest as 0x hex. */
+export function feePayerPayload(hex: `0x${string}`, sender: string): `0x${string}` {
+  const envelope = Tempo.deserialize(hex as Tempo.Serialized);
+  return Tempo.getFeePayerSignPayload(envelope, { sender: sender as `0x${string}` });
+}

@@ -60,7 +60,7 @@ function asked(
 
 /** What has to do with signed transactions. */
 function sent(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'> {
-  const { state, pool, blocks, now } = parts;
+  const { world, state, pool, blocks, now } = parts;
   return {
     async broadcast(signedBytes) {
       const decoded = await decodeOrRefuse(() => decodeSigned(signedBytes));
@@ -74,7 +74,8 @@ function sent(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'> {
         const status = pool.status(hash, blocks.isFinal);
         if (status !== undefined && status.kind !== 'unknown') return status;
         const isTaken = nonce < BigInt(state.accounts.nonce(plan.sender, lane));
-        if (!isTaken) return { kind: 'unknown', isExpired: false };
+        const isExpired = plan.validBefore !== null && world.clock.now() >= plan.validBefore * 1000;
+        if (!isTaken) return { kind: 'unknown', isExpired };
         return { kind: 'replaced', byHash: pool.ofNonce(plan.sender, lane, Number(nonce)) };
       });
     },

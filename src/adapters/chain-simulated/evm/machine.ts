@@ -4,10 +4,11 @@ import { contractAddress } from '../../../signing/ethereum/contract-address.ts';
 import { decodeTokenCall, type TokenCall } from '../../../signing/ethereum/token-calls.ts';
 import type { ContractAccounts } from '../accounts.ts';
 import type { Machine } from '../blocks.ts';
-import { FEE_ACCOUNT, type Ledger, type Movement, NATIVE, RevertError } from '../ledger.ts';
+import { type Ledger, type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Execution, Pool, PoolEntry } from '../pool.ts';
 import type { ChainStore } from '../store.ts';
 import { applyTokenCall } from '../token-effects.ts';
+import { canAfford, hasNativeAsset, withGas } from './gas-money.ts';
 import type { EvmPlan, PlannedAuthorization, PlannedCall } from './plan.ts';
 
 // CHOICE: what contracts cost. Real tokens differ among themselves; these are near the usual.
@@ -72,28 +73,18 @@ function readinessOf(state: EvmState, entry: PoolEntry<EvmPlan>, nowSeconds: num
   if (plan.validBefore !== null && nowSeconds >= plan.validBefore) return 'drop';
   if (nonce > next || plan.sentinel === 'stuck' || nowSeconds < plan.validAfter) return 'waits';
   if (plan.sentinel === 'replaced') return 'replaced';
-  return state.ledger.balance(sender, NATIVE) < costOf(plan) ? 'drop' : 'ready';
-}
-
-/** What a transaction can take from its sender at most: gas limit * fee cap + value. */
-export function costOf({ gasLimit, maxFeePerGas, calls }: EvmPlan): bigint {
-  return calls.reduce((sum, { value }) => sum + value, gasLimit * maxFeePerGas);
+  return canAfford(state, [plan]) ? 'ready' : 'drop';
 }
 
 function include(state: EvmState, entry: PoolEntry<EvmPlan>): Execution {
   const { plan, sender, lane, nonce = 0 } = entry;
   state.accounts.setNonce(sender, lane, nonce + 1);
-  // effective price = min(fee cap, base fee + tip)
-  const offered = state.baseFee + plan.maxPriorityFeePerGas;
-  const price = offered < plan.maxFeePerGas ? offered : plan.maxFeePerGas;
-  // The whole gas is bought before the calls run, so that they cannot spend it.
-  const bought = plan.gasLimit * price;
-  state.ledger.debit({ owner: sender, asset: NATIVE, amount: bought, shortfall: 'the gas cannot be paid' });
-  const { gasUsed, revert, movements } = runEvm(state, plan, { nonce, isIncluded: true });
-  const fee = gasUsed * price;
-  state.ledger.credit(sender, NATIVE, bought - fee);
-  state.ledger.credit(FEE_ACCOUNT, NATIVE, fee);
-  return { fee, failure: revert?.message, movements };
+  let run: EvmRun | undefined;
+  const fee = withGas(state, plan, () => {
+    run = runEvm(state, plan, { nonce, isIncluded: true });
+    return run;
+  });
+  return { fee, failure: run?.revert?.message, movements: run?.movements ?? [] };
 }
 
 type Runnable = Pick<
@@ -175,6 +166,7 @@ function runCall(frame: Frame, from: string, { to, value, data }: PlannedCall, n
 
 function moveValue({ state, movements }: Frame, from: string, to: string, value: bigint): void {
   if (value === 0n) return;
+  if (!hasNativeAsset(state)) throw new RevertError('this chain has no native asset to send', true);
   const shortfall = 'insufficient funds for transfer';
   state.ledger.debit({ owner: from, asset: NATIVE, amount: value, shortfall });
   state.ledger.credit(to, NATIVE, value);

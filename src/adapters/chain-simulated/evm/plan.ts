@@ -2,7 +2,11 @@ import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import { decodeBatch } from '../../../signing/ethereum/batch-executor.ts';
 import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
-import { recoverAuthority, recoverEthereumSender } from '../../../signing/ethereum/recover-sender.ts';
+import {
+  recoverAuthority,
+  recoverEthereumSender,
+  recoverFeePayer,
+} from '../../../signing/ethereum/recover-sender.ts';
 import { decodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
 import type { EthereumTransactionView } from '../../../signing/ethereum/transaction-view.ts';
 import { type Sentinel, sentinelOf } from '../sentinels.ts';
@@ -26,6 +30,10 @@ export interface PlannedAuthorization {
 /** An EVM transaction as it will be run. */
 export interface EvmPlan {
   readonly sender: string;
+  /** Who pays the gas; another than the sender on Tempo only. */
+  readonly feePayer: string;
+  /** What the gas is to be paid in, on Tempo only. */
+  readonly feeToken: string | null;
   readonly calls: readonly PlannedCall[];
   readonly authorizations: readonly PlannedAuthorization[];
   readonly gasLimit: bigint;
@@ -68,6 +76,8 @@ export async function decodeSigned(signedBytes: Uint8Array): Promise<DecodedTran
     lane: nonceKey === 0n ? '' : nonceKey.toString(16),
     plan: {
       sender,
+      feePayer: await recoverFeePayer(hex, view, sender),
+      feeToken: view.tempo?.feeToken?.toLowerCase() ?? null,
       calls,
       authorizations: planAuthorizations(view.authorizations),
       gasLimit: view.gasLimit,

@@ -1,7 +1,7 @@
 import type { BroadcastOutcome, BroadcastRefusal } from '../../../services.ts';
 import { refuse } from '../decode-or-refuse.ts';
-import { NATIVE } from '../ledger.ts';
-import { BLOCK_GAS_LIMIT, costOf } from './machine.ts';
+import { canAfford } from './gas-money.ts';
+import { BLOCK_GAS_LIMIT } from './machine.ts';
 import type { EvmParts } from './parts.ts';
 import type { DecodedTransaction, EvmPlan } from './plan.ts';
 
@@ -27,11 +27,8 @@ export function take(
   if (rival !== undefined && !outbids(plan, rival.plan)) {
     return refuse('underpriced', 'replacement transaction underpriced');
   }
-  const owed = waiting.reduce(
-    (sum, entry) => sum + (entry === rival ? 0n : costOf(entry.plan)),
-    costOf(plan),
-  );
-  if (state.ledger.balance(sender, NATIVE) < owed) {
+  const others = waiting.filter((entry) => entry !== rival).map((entry) => entry.plan);
+  if (!canAfford(state, [...others, plan])) {
     return refuse('insufficient_funds', 'insufficient funds for gas * price + value');
   }
   if (rival !== undefined) pool.replace(rival.hash, hash);
