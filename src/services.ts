@@ -89,6 +89,8 @@ export interface Inclusion {
   readonly blockTimestampSeconds: number;
   /** In the smallest unit of the native asset; on Tempo, of the token that the fee was paid in. */
   readonly feePaid: bigint;
+  /** Of a user operation only: the transaction that carried it, and the place of the entry point's event. */
+  readonly operation?: { transactionHash: string; gasUsed: bigint; logIndex: number };
 }
 
 /** What a chain said to signed bytes. A node that cannot be reached rejects instead. */
@@ -164,6 +166,14 @@ export interface EvmChain extends Chain {
   read(call: { readonly to: string; readonly data: Uint8Array }): Promise<Uint8Array>;
   /** The code at an address: empty for a plain account, `ef0100` and the contract for one that delegates (EIP-7702). */
   code(address: string): Promise<Uint8Array>;
+  /** Undefined where nobody pays the gas of others. */
+  readonly bundler?: Bundler;
+}
+
+/** Takes user operations (`encodeSponsoredOperation`) to its chain and pays their gas. The hash is the operation's. */
+export interface Bundler extends Pick<Chain, 'broadcast' | 'statusOf'> {
+  /** The contract that pays. */
+  readonly paymaster: string;
 }
 
 export interface EvmCall {
@@ -202,6 +212,8 @@ export interface SolanaChain extends Chain {
   mint(address: string): Promise<{ readonly decimals: number; readonly tokenProgram: string } | undefined>;
   /** Lamports that an account of this size must hold to be kept. */
   rentExemption(sizeBytes: number): Promise<bigint>;
+  /** Pays the fees of messages that it signs; undefined where nobody pays for others. */
+  readonly feePayer?: { readonly address: string; sign(messageBytes: Uint8Array): Promise<Uint8Array> };
 }
 
 /** A chain whose id is `tron:…`. */

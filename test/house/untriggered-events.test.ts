@@ -11,7 +11,7 @@ const listed = readFileSync(join(import.meta.dirname, 'untriggered-events.txt'),
   .filter((line) => line !== '');
 
 /** What the list may hold at most; lower it whenever the list has shrunk. */
-const mostListed = 37;
+const mostListed = 35;
 
 const document = JSON.parse(readFileSync(join(root, 'openapi', 'openapi.json'), 'utf8')) as {
   webhooks: Record<string, unknown>;

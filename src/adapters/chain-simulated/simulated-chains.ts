@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
-import type { AnyChain, Chains, EvmChain, PlainChain, SolanaChain, TronChain } from '../../services.ts';
+import type {
+  AnyChain,
+  Bundler,
+  Chains,
+  EvmChain,
+  PlainChain,
+  SolanaChain,
+  TronChain,
+} from '../../services.ts';
 import { forwarded } from '../forwarded.ts';
 import { NATIVE } from './ledger.ts';
+import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
 import {
   type Deposit,
@@ -78,6 +87,7 @@ const kinds: Readonly<Record<string, Kind>> = {
       caip2,
       chainId: BigInt(caip2.slice('eip155:'.length)),
       ...forwarded(chainOf<EvmChain>(make))(...everyChain, 'nonce', 'fees', 'simulate', 'read', 'code'),
+      ...(tempoChains.has(caip2) ? {} : { bundler: bundlerFace(make) }),
     }),
   },
   tron: {
@@ -99,9 +109,18 @@ const kinds: Readonly<Record<string, Kind>> = {
         ...everyChain,
         ...(['latestBlockhash', 'simulate', 'tokenAccounts', 'mint', 'rentExemption'] as const),
       ),
+      feePayer: {
+        address: FEE_PAYER_ADDRESS,
+        ...forwarded(async () => (await chainOf<SolanaChain>(make)()).feePayer!)('sign'),
+      },
     }),
   },
 };
+
+function bundlerFace(make: () => Promise<Simulated>): Bundler {
+  const bundler = async () => (await chainOf<EvmChain>(make)()).bundler!;
+  return { paymaster: PAYMASTER_ADDRESS, ...forwarded(bundler)('broadcast', 'statusOf') };
+}
 
 /**
  * The simulated chains of every namespace that is known here; each chain begins when it is first asked, and the file

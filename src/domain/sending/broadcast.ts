@@ -1,6 +1,6 @@
 import type { AnyChain, OperationContext } from '../../services.ts';
 import { advanceTransaction, type Finding } from '../transactions/advance-transaction.ts';
-import { findStale } from '../transactions/follow-transaction.ts';
+import { carrierOf, findStale } from '../transactions/follow-transaction.ts';
 import type { TransactionRow } from '../transactions/transaction-row.ts';
 import { chainRefusal } from './ask-chain.ts';
 
@@ -15,13 +15,13 @@ import { chainRefusal } from './ask-chain.ts';
  * refuses it: it is `failed`, its nonce free for the next one.
  */
 export async function broadcastTransaction(
-  context: Pick<OperationContext, 'inUnit' | 'ids' | 'nowMs' | 'log'>,
+  context: Pick<OperationContext, 'inUnit' | 'ids' | 'nowMs' | 'log' | 'prices'>,
   chain: AnyChain,
   row: TransactionRow,
 ): Promise<void> {
   let refused: Error | undefined;
   try {
-    const outcome = await chain.broadcast(row.signed_bytes);
+    const outcome = await carrierOf(chain, row).broadcast(row.signed_bytes);
     let finding: Finding = { status: 'broadcasted', isSettled: false };
     if (!outcome.isAccepted) {
       finding =

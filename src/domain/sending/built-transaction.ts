@@ -10,6 +10,8 @@ export interface BuiltTransaction {
   readonly nonce?: number | undefined;
   /** What is signed, in the contract's names; EVM only. */
   readonly request?: object | undefined;
+  /** Set where somebody else pays the gas: as a user operation's paymaster, or as a fee payer who signs as well. */
+  readonly sponsorship?: 'operation' | 'fee_payer';
   /** Throws SigningInputError. */
   sign(privateKey: Uint8Array): Promise<SignedBytes>;
 }
@@ -17,6 +19,6 @@ export interface BuiltTransaction {
 export interface SignedBytes {
   /** What the chain takes. */
   readonly bytes: Uint8Array;
-  /** As the chain type writes it. */
+  /** As the chain type writes it; of a user operation its own, since it is no transaction yet. */
   readonly hash: string;
 }

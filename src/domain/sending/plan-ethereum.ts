@@ -4,6 +4,7 @@ import type { EvmCall, EvmChain, OperationContext } from '../../services.ts';
 import type { EthereumTransaction } from '../../signing/ethereum/sign-transaction.ts';
 import { wordHex } from '../../signing/ethereum/transaction.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity, parseSafeInteger } from '../../signing/fields.ts';
+import { chainOfCaip2 } from '../chains/known-chains.ts';
 import { askChain, chainRefusal, requireChain } from './ask-chain.ts';
 
 /** A transaction to be sent from one address, as a caller gave it. */
@@ -63,7 +64,9 @@ export async function planEthereum(
     gas_limit: gas,
   } as EthereumTransaction;
   // Tempo's fees are paid in a token, and out of whose pocket is in the transaction.
-  if (filled.type !== TEMPO_TYPE) requireFunds(filled, { calls, balance });
+  const known = chainOfCaip2(draft.caip2);
+  const paysInTokens = filled.type === TEMPO_TYPE || (known !== undefined && known.native === undefined);
+  if (!paysInTokens) requireFunds(filled, { calls, balance });
   return { chain, address: draft.address, transaction: filled, pendingCount };
 }
 
@@ -79,7 +82,10 @@ export function withSuffix({
   return { ...transaction, data: (transaction.data ?? '0x') + dataSuffix.slice(2) };
 }
 
-function requireSameChain({ chain_id: given }: UnsignedEthereumTransaction, { caip2, chainId }: EvmChain) {
+export function requireSameChain(
+  { chain_id: given }: UnsignedEthereumTransaction,
+  { caip2, chainId }: EvmChain,
+) {
   if (given === undefined || parseQuantity(given, '/transaction/chain_id', 256) === chainId) return;
   throw invalidField(
     '/params/transaction/chain_id',
@@ -87,7 +93,7 @@ function requireSameChain({ chain_id: given }: UnsignedEthereumTransaction, { ca
   );
 }
 
-function requireSameSender({ from }: UnsignedEthereumTransaction, address: string): void {
+export function requireSameSender({ from }: UnsignedEthereumTransaction, address: string): void {
   if (from === undefined || parseEvmAddress(from, '/transaction/from') === address.toLowerCase()) return;
   throw invalidField(
     '/params/transaction/from',
@@ -142,7 +148,7 @@ function authorizationGas({ delegatesTo }: EthereumDraft): bigint {
  * CHOICE: the calls of a Tempo batch are run one by one on the newest state, so one that builds on another before it
  * fails here; only the first call's failure is the batch's, and the gas of the others is what they would need alone.
  */
-async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): Promise<bigint> {
+export async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): Promise<bigint> {
   let units = 0n;
   for (const [index, call] of calls.entries()) {
     const simulation = await chain.simulate(call);
@@ -159,7 +165,7 @@ async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): Promise<
 const PLAIN_TRANSFER_GAS = 21_000n;
 
 /** CHOICE: a fifth above the estimate, since the state may change before the block; a plain transfer needs just this. */
-function withMargin(units: bigint): bigint {
+export function withMargin(units: bigint): bigint {
   return units === PLAIN_TRANSFER_GAS ? units : (units * 6n) / 5n;
 }
 
@@ -204,7 +210,7 @@ function requireFunds(
   if (cost > balance) throw chainRefusal('insufficient_funds', '');
 }
 
-function hexOf(value: bigint): string {
+export function hexOf(value: bigint): string {
   return `0x${value.toString(16)}`;
 }
 

@@ -1,5 +1,5 @@
 import { bytesToBase64 } from '../../crypto/encoding.ts';
-import { ApiError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import type { WalletRpcRequest } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
@@ -8,6 +8,7 @@ import type { BuiltTransaction } from './built-transaction.ts';
 import { type EthereumPlan, planEthereum } from './plan-ethereum.ts';
 import type { SendOptions, SentTransaction } from './send-built.ts';
 import { buildCalls, type CallsPlan, planCalls } from './send-calls.ts';
+import { buildOperation, type OperationPlan, planOperation } from './send-operation.ts';
 import { buildSolana, planSolana, type SolanaPlan } from './send-solana.ts';
 import { buildTron, planTron, TRON_MAINNET, type TronPlan } from './send-tron.ts';
 
@@ -26,7 +27,7 @@ export interface RpcSender<Request, Plan> {
 
 const ethereumTransaction: RpcSender<RpcRequest<'eth_sendTransaction'>, EthereumPlan> = {
   plan(context, { address }, request) {
-    requireUnsponsored(request);
+    requireOptionsFit(request);
     const { caip2, experimental_data_suffix: dataSuffix } = request;
     return planEthereum(context, {
       caip2,
@@ -48,7 +49,7 @@ const ethereumTransaction: RpcSender<RpcRequest<'eth_sendTransaction'>, Ethereum
 
 const ethereumCalls: RpcSender<RpcRequest<'wallet_sendCalls'>, CallsPlan> = {
   plan(context, { address }, request) {
-    requireUnsponsored(request);
+    requireOptionsFit(request);
     const { caip2, experimental_data_suffix: dataSuffix } = request;
     return planCalls(context, { caip2, address, calls: request.params.calls, dataSuffix });
   },
@@ -59,9 +60,9 @@ const ethereumCalls: RpcSender<RpcRequest<'wallet_sendCalls'>, CallsPlan> = {
 
 const solanaTransaction: RpcSender<RpcRequest<'signAndSendTransaction'>, SolanaPlan> = {
   plan(context, { address }, request) {
-    requireUnsponsored(request);
-    const { caip2, params } = request;
-    return planSolana(context, { caip2, address, transaction: params.transaction });
+    requireOptionsFit(request);
+    const { caip2, params, sponsor: isSponsored } = request;
+    return planSolana(context, { caip2, address, transaction: params.transaction, isSponsored });
   },
   build: async (_context, plan) => buildSolana(plan, 'signAndSendTransaction'),
   options: ({ reference_id: referenceId, optimistic_broadcast: isOptimistic }) => ({
@@ -90,6 +91,37 @@ const tronTransaction: RpcSender<RpcRequest<'tron_sendTransaction'>, TronPlan> =
   }),
 };
 
+const sponsoredTransaction: RpcSender<RpcRequest<'eth_sendTransaction'>, OperationPlan> = {
+  plan(context, { address }, { caip2, params, experimental_data_suffix: dataSuffix }) {
+    return planOperation(context, { caip2, address, dataSuffix, transaction: params.transaction });
+  },
+  build: async (context, plan) => buildOperation(context, plan, 'eth_sendTransaction'),
+  options: ethereumTransaction.options,
+  answer: ({ caip2, reference_id: referenceId }, _built, { hash, transactionId }) => ({
+    // The transaction that carries the operation is made by the bundler; its hash comes with the events.
+    hash: '',
+    caip2,
+    transaction_id: transactionId,
+    user_operation_hash: hash,
+    ...(referenceId === undefined ? {} : { reference_id: referenceId }),
+  }),
+};
+
+const sponsoredCalls: RpcSender<RpcRequest<'wallet_sendCalls'>, OperationPlan> = {
+  plan(context, { address }, { caip2, params, experimental_data_suffix: dataSuffix }) {
+    return planOperation(context, { caip2, address, dataSuffix, calls: params.calls });
+  },
+  build: async (context, plan) => buildOperation(context, plan, 'wallet_sendCalls'),
+  options: () => ({}),
+  answer: ethereumCalls.answer,
+};
+
+/** Those that send otherwise when the gas is sponsored. */
+const operationSenders = {
+  eth_sendTransaction: sponsoredTransaction,
+  wallet_sendCalls: sponsoredCalls,
+} as const;
+
 /** The methods that send, by name. */
 export const rpcSenders = {
   eth_sendTransaction: ethereumTransaction,
@@ -106,11 +138,20 @@ export function isSendingRequest(request: WalletRpcRequest): request is RpcReque
 
 /** The sender of a request, without the types that tie the two together. */
 export function senderOf(request: RpcRequest<SendingMethod>): RpcSender<unknown, unknown> {
-  return rpcSenders[request.method] as RpcSender<unknown, unknown>;
+  const isSponsored = 'sponsor' in request && request.sponsor === true;
+  const senders: Readonly<Record<string, unknown>> = isSponsored
+    ? { ...rpcSenders, ...operationSenders }
+    : rpcSenders;
+  return senders[request.method] as RpcSender<unknown, unknown>;
 }
 
-function requireUnsponsored({ sponsor }: { readonly sponsor?: boolean | undefined }): void {
-  if (sponsor === true) {
-    throw new ApiError('not_supported', '/sponsor: nobody pays the gas of this chain for the wallet');
-  }
+/** CHOICE: which asset the app is charged in is between it and who pays; it changes nothing here. */
+function requireOptionsFit({ sponsor, sponsor_options: options }: Sponsorable): void {
+  if (options === undefined || sponsor === true) return;
+  throw invalidField('/sponsor_options', 'expected only with `sponsor`');
+}
+
+interface Sponsorable {
+  readonly sponsor?: boolean | undefined;
+  readonly sponsor_options?: object | undefined;
 }

@@ -35,7 +35,9 @@ export async function sendBuilt(
   const { chain } = built;
   const signed = await useWalletKey(context, wallet, ({ privateKey }) => built.sign(privateKey));
   const identity = { caip2: chain.caip2, sender: wallet.address, hash: signed.hash };
-  const sentId = await findSent(context, identity);
+  // No two user operations are the same: each draws a nonce of its own.
+  const isOperation = built.sponsorship === 'operation';
+  const sentId = isOperation ? undefined : await findSent(context, identity);
   if (sentId !== undefined) {
     throw new ApiError(
       'transaction_broadcast_failure',
@@ -49,6 +51,8 @@ export async function sendBuilt(
     nonce: built.nonce,
     referenceId,
     transactionRequest: built.request,
+    isOperation,
+    isSponsored: built.sponsorship !== undefined,
     plainTransfer: plainTransferOf(built.action.units),
     isBroadcastHere: !isOptimistic,
   });

@@ -15,6 +15,7 @@ import {
   prepareEthereumTransaction,
   signPreparedTransaction,
 } from '../../signing/ethereum/sign-transaction.ts';
+import { SIMPLE_ACCOUNT_ADDRESS } from '../../signing/ethereum/simple-account.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../signing/fields.ts';
 import { askChain, requireChain } from './ask-chain.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
@@ -80,6 +81,8 @@ const DELEGATION = /^0xef0100([0-9a-f]{40})$/;
 async function mustDelegate(chain: EvmChain, address: string): Promise<boolean> {
   const [, delegate] = DELEGATION.exec(bytesTo0xHex(await chain.code(address))) ?? [];
   if (delegate !== undefined) {
+    // A sponsored transaction has delegated it before: both are ours to choose between.
+    if (`0x${delegate}` === SIMPLE_ACCOUNT_ADDRESS) return true;
     const answer = await chain.read({ to: address, data: encodeSupportsBatches() });
     const isExecutor = `0x${delegate}` === BATCH_EXECUTOR_ADDRESS;
     if (isExecutor || (answer.length === 32 && BigInt(bytesTo0xHex(answer)) === 1n)) return false;

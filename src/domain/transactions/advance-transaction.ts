@@ -2,11 +2,12 @@ import type { Inclusion, OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { recordEvent } from '../events/record-event.ts';
 import { tellOfFunds } from './tell-of-funds.ts';
+import { tellOfGas } from './tell-of-gas.ts';
 import { nextCheckAt } from './transaction-checks.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 import { type TransactionStatus, wayTo } from './transaction-state.ts';
 
-export type AdvanceContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
+export type AdvanceContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs' | 'prices'>;
 
 /** What was found out about a transaction. */
 export interface Finding {
@@ -50,6 +51,7 @@ export async function advanceTransaction(
     status: finding.status,
     block_number: inclusion === undefined ? null : Number(inclusion.blockNumber),
     block_timestamp_seconds: inclusion?.blockTimestampSeconds ?? null,
+    transaction_hash: inclusion?.operation?.transactionHash ?? row.transaction_hash,
     fee_paid: inclusion === undefined ? null : String(inclusion.feePaid),
     failure_reason: finding.reason ?? null,
     updated_at_ms: way.length === 0 ? row.updated_at_ms : nowMs,
@@ -67,8 +69,9 @@ export async function advanceTransaction(
   if (numUpdatedRows === 0n) return false;
   const app = { id: row.app_id, name: '' };
   for (const type of way.flatMap((status) => events[status] ?? [])) {
-    await recordEvent({ ...context, app }, type, eventPayload(row));
+    await recordEvent({ ...context, app }, type, eventPayload({ ...row, ...changed }));
   }
+  if (inclusion !== undefined && way.length > 0) await tellOfGas(context, { ...row, ...changed }, inclusion);
   if (way.includes('confirmed')) await tellOfFunds(context, { ...row, ...changed });
   return true;
 }

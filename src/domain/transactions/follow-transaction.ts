@@ -14,16 +14,16 @@ export async function followTransaction(
 ): Promise<Finding> {
   const status = await statusOf(chain, row);
   if (status.kind !== 'unknown') return findingOf(status);
-  if (status.isExpired) return failed('it can no longer come into a block');
-  const outcome = await chain.broadcast(row.signed_bytes);
+  if (status.isExpired) return failed(row, 'it can no longer come into a block');
+  const outcome = await carrierOf(chain, row).broadcast(row.signed_bytes);
   if (outcome.isAccepted) return { status: 'broadcasted', isSettled: false };
   if (outcome.reason === 'stale') {
     const found = await findStale(chain, row, outcome.message);
-    if (found.status !== 'failed') return found;
+    if (found.status !== 'failed' && found.status !== 'provider_error') return found;
   }
   // A node took it once: what stands in its way may pass, so it is sent again until it is given up.
   const mayStillCome = row.status !== 'pending' && nowMs - row.created_at_ms < GIVEN_UP_AFTER_MS;
-  return mayStillCome ? { status: 'broadcasted', isSettled: false } : failed(outcome.message);
+  return mayStillCome ? { status: 'broadcasted', isSettled: false } : failed(row, outcome.message);
 }
 
 /**
@@ -32,11 +32,20 @@ export async function followTransaction(
  */
 export async function findStale(chain: AnyChain, row: TransactionRow, message: string): Promise<Finding> {
   const status = await statusOf(chain, row);
-  return status.kind === 'unknown' ? failed(message) : findingOf(status);
+  return status.kind === 'unknown' ? failed(row, message) : findingOf(status);
+}
+
+/** Who takes the bytes of a transaction: its chain, or the chain's bundler where they are a user operation. */
+export function carrierOf(chain: AnyChain, row: TransactionRow): Pick<AnyChain, 'broadcast' | 'statusOf'> {
+  if (row.user_operation_hash === null) return chain;
+  const bundler = chain.kind === 'evm' ? chain.bundler : undefined;
+  if (bundler === undefined) throw new Error(`nobody takes user operations to ${chain.caip2}`);
+  return bundler;
 }
 
 function statusOf(chain: AnyChain, row: TransactionRow): Promise<ChainStatus> {
-  return chain.statusOf(row.transaction_hash ?? '', row.signed_bytes);
+  const hash = row.user_operation_hash ?? row.transaction_hash ?? '';
+  return carrierOf(chain, row).statusOf(hash, row.signed_bytes);
 }
 
 function findingOf(status: Exclude<ChainStatus, { kind: 'unknown' }>): Finding {
@@ -65,6 +74,8 @@ function findingOf(status: Exclude<ChainStatus, { kind: 'unknown' }>): Finding {
   }
 }
 
-function failed(reason: string): Finding {
-  return { status: 'failed', reason, isSettled: true };
+/** It never comes into a block; of a user operation it is its bundler that failed. */
+function failed(row: TransactionRow, reason: string): Finding {
+  const status = row.user_operation_hash === null ? 'failed' : 'provider_error';
+  return { status, reason, isSettled: true };
 }

@@ -17,6 +17,10 @@ export interface SignedTransaction {
   /** What was signed, in the contract's names. */
   readonly transactionRequest?: object | undefined;
   readonly plainTransfer?: PlainTransfer | undefined;
+  /** Whether `hash` is that of a user operation, whose transaction has none yet. */
+  readonly isOperation?: boolean | undefined;
+  /** Whether somebody else pays the gas. */
+  readonly isSponsored?: boolean | undefined;
   /** Whether the request broadcasts it itself; else the job does so at once. */
   readonly isBroadcastHere: boolean;
 }
@@ -40,9 +44,9 @@ export async function recordTransaction(
     sender: signed.sender,
     method: signed.method,
     status: 'pending',
-    transaction_hash: signed.hash,
-    user_operation_hash: null,
-    is_sponsored: 0,
+    transaction_hash: signed.isOperation === true ? null : signed.hash,
+    user_operation_hash: signed.isOperation === true ? signed.hash : null,
+    is_sponsored: signed.isSponsored === true ? 1 : 0,
     reference_id: signed.referenceId ?? null,
     nonce: signed.nonce ?? null,
     signed_bytes: Buffer.from(signed.signedBytes),
@@ -57,6 +61,7 @@ export async function recordTransaction(
     failure_reason: null,
     is_slow_told: 0,
     are_funds_told: 0,
+    is_gas_told: 0,
     created_at_ms: nowMs,
     updated_at_ms: nowMs,
     next_check_at_ms: signed.isBroadcastHere ? nowMs + REQUEST_LEASE_MS : nowMs,

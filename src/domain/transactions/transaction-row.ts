@@ -32,6 +32,7 @@ export const transactionColumns = [
   'failure_reason',
   'is_slow_told',
   'are_funds_told',
+  'is_gas_told',
   'created_at_ms',
   'updated_at_ms',
   'next_check_at_ms',

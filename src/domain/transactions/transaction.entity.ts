@@ -42,6 +42,8 @@ export const TransactionEntity = defineEntity({
     isSlowTold: p.integer().default(0),
     /** 0 or 1: the `wallet.funds_*` events were told. */
     areFundsTold: p.integer().default(0),
+    /** 0 or 1: what a sponsored one cost was told. */
+    isGasTold: p.integer().default(0),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
     /** When its chain is asked next; null once nothing can change any more. Whoever asks puts it off, as a lease. */

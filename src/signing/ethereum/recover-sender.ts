@@ -50,6 +50,12 @@ export async function recoverFeePayer(
   return recoverSigner(feePayerPayload(serialized, sender), signature);
 }
 
+/** Who signed a 32-byte digest as r || s || v with v = 27 or 28, 0x hex. Throws InvalidTransactionError. */
+export function recoverDigestSigner(digest: Uint8Array, signature: string): string {
+  const v = Number.parseInt(signature.slice(-2), 16);
+  return recoverSigner(bytesTo0xHex(digest), `${signature.slice(0, -2)}0${v - 27}`);
+}
+
 /** Who signed an authorization of EIP-7702; undefined when nobody did: such an authorization counts for nothing. */
 export function recoverAuthority(
   authorization: EthereumTransactionView['authorizations'][number],

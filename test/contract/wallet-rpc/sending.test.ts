@@ -104,6 +104,8 @@ const wait = (seconds: number): Promise<void> => waitSeconds(sandbox, seconds);
 const hexOf = (bytes: Uint8Array | undefined): Hex => `0x${Buffer.from(bytes ?? []).toString('hex')}`;
 const ethSend = (transaction: object, extra: object = {}) =>
   ({ method: 'eth_sendTransaction', caip2: base, params: { transaction }, ...extra }) as WalletRpcRequest;
+const sendCalls = (calls: readonly object[], extra: object = {}) =>
+  ({ method: 'wallet_sendCalls', caip2: base, params: { calls }, ...extra }) as WalletRpcRequest;
 const transferData = (to: string, amount: bigint) =>
   encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to as Hex, amount] });
 
@@ -192,15 +194,6 @@ test('eth_sendTransaction through a node that does not answer stays pending, wit
   expect(new Set(taken.map(hexOf)).size).toBe(1);
   expect(taken.length).toBeGreaterThan(1);
 });
-
-test('sponsor: nobody pays here', async () => {
-  const wallet = await createWallet('ethereum');
-  const request = ethSend({ to: receiver, value: 1 }, { sponsor: true });
-  expect(await refused(wallet, request)).toMatchObject({ status: 400, code: 'not_supported' });
-});
-
-const sendCalls = (calls: readonly object[], extra: object = {}) =>
-  ({ method: 'wallet_sendCalls', caip2: base, params: { calls }, ...extra }) as WalletRpcRequest;
 
 test('wallet_sendCalls: the account delegates once, and the calls run together or not at all', async () => {
   const wallet = await createWallet('ethereum');

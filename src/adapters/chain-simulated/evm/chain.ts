@@ -2,10 +2,13 @@ import { hexToBytes } from '../../../crypto/encoding.ts';
 import type { EvmChain, TransferQuery } from '../../../services.ts';
 import { checksumAddress } from '../../../signing/ethereum/address.ts';
 import { BATCH_EXECUTOR_ADDRESS } from '../../../signing/ethereum/batch-executor.ts';
+import { ENTRY_POINT_ADDRESS, SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import { termsOf } from '../chain-terms.ts';
 import { assertNodeAnswers, decodeOrRefuse } from '../decode-or-refuse.ts';
 import { NATIVE } from '../ledger.ts';
+import { PAYMASTER_ADDRESS, tempoChains } from '../sponsors.ts';
 import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+import { simulateBundler } from './bundler.ts';
 import { dryRun } from './dry-run.ts';
 import { fundEvm } from './faucet.ts';
 import { type EvmParts, makeEvmParts } from './parts.ts';
@@ -13,13 +16,29 @@ import { decodeSigned } from './plan.ts';
 import { take } from './take.ts';
 import { answerTokenQuery } from './token-queries.ts';
 
+/** What every simulated chain has deployed. */
+const CONTRACTS: ReadonlySet<string> = new Set([
+  BATCH_EXECUTOR_ADDRESS,
+  SIMPLE_ACCOUNT_ADDRESS,
+  ENTRY_POINT_ADDRESS,
+  PAYMASTER_ADDRESS,
+]);
+
 /** One simulated EVM chain. Inside, addresses are lower-case hex. */
 export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
   const parts = makeEvmParts(world, caip2);
   const { state, blocks, now } = parts;
   const { ledger } = state;
   return {
-    chain: { kind: 'evm', caip2, chainId: state.chainId, ...asked(parts), ...sent(parts), ...listed(parts) },
+    chain: {
+      kind: 'evm',
+      caip2,
+      chainId: state.chainId,
+      ...(tempoChains.has(caip2) ? {} : { bundler: simulateBundler(parts) }),
+      ...asked(parts),
+      ...sent(parts),
+      ...listed(parts),
+    },
     ledger,
     decimalsOf: (tokenAddress) =>
       tokenAddress === null ? 18 : tokenOf(parts, tokenAddress.toLowerCase())?.decimals,
@@ -51,7 +70,7 @@ function asked(
         const key = address.toLowerCase();
         const delegate = accounts.delegate(key);
         if (delegate !== undefined) return hexToBytes(`ef0100${delegate.slice(2)}`);
-        const isContract = key === BATCH_EXECUTOR_ADDRESS || tokenOf(parts, key) !== undefined;
+        const isContract = CONTRACTS.has(key) || tokenOf(parts, key) !== undefined;
         // CHOICE: contracts that are simulated show the code of one that always fails.
         return isContract ? Uint8Array.of(0xfe) : new Uint8Array();
       }),

@@ -1,9 +1,9 @@
 import { FEE_ACCOUNT, NATIVE } from '../ledger.ts';
+import { tempoChains } from '../sponsors.ts';
 import type { EvmState } from './machine.ts';
 import type { EvmPlan } from './plan.ts';
 
 // Tempo has no native asset: gas is priced in 10^-18 US dollars and paid in stablecoins of 6 decimals.
-const tempoChains = new Set([4217n, 42431n]);
 const ATTODOLLARS_PER_UNIT = 10n ** 12n;
 /** Every stablecoin that Tempo itself issues stands below this prefix. */
 const TEMPO_TOKEN = /^0x20c0000000000000000000/;
@@ -17,7 +17,7 @@ interface Debt {
 }
 
 export function hasNativeAsset({ chainId }: Pick<EvmState, 'chainId'>): boolean {
-  return !tempoChains.has(chainId);
+  return !tempoChains.has(`eip155:${chainId}`);
 }
 
 /** The gas of a transaction as money: who pays it, in which asset, and how much for so much gas at a price. */

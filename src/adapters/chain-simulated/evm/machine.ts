@@ -1,6 +1,7 @@
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import { BATCH_EXECUTOR_ADDRESS, decodeBatch } from '../../../signing/ethereum/batch-executor.ts';
 import { contractAddress } from '../../../signing/ethereum/contract-address.ts';
+import { SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import { decodeTokenCall, type TokenCall } from '../../../signing/ethereum/token-calls.ts';
 import type { ContractAccounts } from '../accounts.ts';
 import type { Machine } from '../blocks.ts';
@@ -19,6 +20,8 @@ const TOKEN_GAS: Readonly<Record<TokenCall['name'], bigint>> = {
 };
 /** No transaction has more gas than a block. */
 export const BLOCK_GAS_LIMIT = 30_000_000n;
+/** Nonces of user operations are counted by the entry point, each key by itself. */
+export const OPERATION_LANE = 'operation ';
 const BATCHED_CALL_GAS = 3_000n;
 const BATCHED_VALUE_GAS = 9_000n;
 const NEW_AUTHORITY_GAS = 25_000n;
@@ -72,8 +75,26 @@ function readinessOf(state: EvmState, entry: PoolEntry<EvmPlan>, nowSeconds: num
   if (nonce < next) return 'replaced';
   if (plan.validBefore !== null && nowSeconds >= plan.validBefore) return 'drop';
   if (nonce > next || plan.sentinel === 'stuck' || nowSeconds < plan.validAfter) return 'waits';
-  if (plan.sentinel === 'replaced') return 'replaced';
+  if (lane.startsWith(OPERATION_LANE)) {
+    if (!takesOperations(state, plan)) return 'waits';
+  } else if (plan.sentinel === 'replaced') return 'replaced';
   return canAfford(state, [plan]) ? 'ready' : 'drop';
+}
+
+// A delegation that comes with the operation is made before it runs.
+function takesOperations({ accounts, chainId }: EvmState, { sender, authorizations }: EvmPlan): boolean {
+  const isDelegated = accounts.delegate(sender) === SIMPLE_ACCOUNT_ADDRESS;
+  const isCountReached = (nonce: bigint): boolean => nonce === BigInt(accounts.nonce(sender, ''));
+  return (
+    isDelegated ||
+    authorizations.some(
+      ({ authority, contract, nonce, chainId: here }) =>
+        authority === sender &&
+        contract === SIMPLE_ACCOUNT_ADDRESS &&
+        (here === 0 || BigInt(here) === chainId) &&
+        isCountReached(nonce),
+    )
+  );
 }
 
 function include(state: EvmState, entry: PoolEntry<EvmPlan>): Execution {

@@ -87,7 +87,7 @@ export async function decodeSigned(signedBytes: Uint8Array): Promise<DecodedTran
       ...gasBefore(calls, view),
       validAfter: view.tempo?.validAfter ?? 0,
       validBefore: view.tempo?.validBefore ?? null,
-      sentinel: sentinelOf(calls.flatMap(recipientsOf)) ?? null,
+      sentinel: sentinelAmong(calls) ?? null,
     },
   };
 }
@@ -121,6 +121,11 @@ export function gasBefore(
   }
   for (const { storageKeys } of accessList) intrinsicGas += 2_400n + 1_900n * BigInt(storageKeys.length);
   return { intrinsicGas: intrinsicGas + 4n * tokens, floorGas: 21_000n + 10n * tokens };
+}
+
+/** The sentinel among everybody whom calls send something. */
+export function sentinelAmong(calls: readonly PlannedCall[]): Sentinel | undefined {
+  return sentinelOf(calls.flatMap(recipientsOf));
 }
 
 /** Everybody whom a call sends something, the calls of a batch included. */

@@ -1,6 +1,8 @@
+import { ed25519Sign } from '../../../crypto/ed25519.ts';
 import type { SolanaChain } from '../../../services.ts';
 import { assertNodeAnswers, decodeOrRefuse } from '../decode-or-refuse.ts';
 import { NATIVE } from '../ledger.ts';
+import { FEE_PAYER_ADDRESS, FEE_PAYER_SEED } from '../sponsors.ts';
 import { type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
 import { fundSolana } from './faucet.ts';
 import { BLOCKHASH_LIFE, makeSolanaParts, type SolanaParts } from './parts.ts';
@@ -13,7 +15,16 @@ export function simulateSolana(world: World, caip2: string): Simulated<SolanaCha
   const parts = makeSolanaParts(world, caip2);
   const { state, blocks, now } = parts;
   return {
-    chain: { kind: 'solana', caip2, ...asked(parts), ...sent(parts) },
+    chain: {
+      kind: 'solana',
+      caip2,
+      feePayer: {
+        address: FEE_PAYER_ADDRESS,
+        sign: async (messageBytes) => ed25519Sign(messageBytes, FEE_PAYER_SEED),
+      },
+      ...asked(parts),
+      ...sent(parts),
+    },
     ledger: state.ledger,
     decimalsOf: (tokenAddress) => (tokenAddress === null ? 9 : state.mint(tokenAddress)?.decimals),
     fund: (deposit) => now(() => fundSolana(parts, deposit)),
@@ -21,7 +32,9 @@ export function simulateSolana(world: World, caip2: string): Simulated<SolanaCha
   };
 }
 
-function asked(parts: SolanaParts): Omit<SolanaChain, 'kind' | 'caip2' | keyof ReturnType<typeof sent>> {
+function asked(
+  parts: SolanaParts,
+): Omit<SolanaChain, 'kind' | 'caip2' | 'feePayer' | keyof ReturnType<typeof sent>> {
   const { world, caip2, state, blocks, blockhashAt, now } = parts;
   return {
     balances: (address, tokens) =>

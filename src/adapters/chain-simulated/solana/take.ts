@@ -1,9 +1,13 @@
 import type { BroadcastOutcome } from '../../../services.ts';
 import { type Refusal, refuse } from '../decode-or-refuse.ts';
+import { NATIVE } from '../ledger.ts';
+import { FEE_PAYER_ADDRESS } from '../sponsors.ts';
 import { undone } from '../undone.ts';
-import { canPay, runSolana, type SolanaRun } from './machine.ts';
+import { fundSolana } from './faucet.ts';
+import { canPay, feeOf, runSolana, type SolanaRun } from './machine.ts';
 import type { SolanaParts } from './parts.ts';
 import type { DecodedSolana, SolanaPlan } from './plan.ts';
+import { rentExemption } from './state.ts';
 
 /** Takes a transaction, or says why not: nodes run it first. */
 export function take(parts: SolanaParts, { hash, isSigned, plan }: DecodedSolana): BroadcastOutcome {
@@ -19,13 +23,29 @@ export function take(parts: SolanaParts, { hash, isSigned, plan }: DecodedSolana
 }
 
 /** Runs a transaction and undoes everything. */
-export function preflight({ state, isAlive }: SolanaParts, plan: SolanaPlan): SolanaRun | Refusal {
+export function preflight(parts: SolanaParts, plan: SolanaPlan): SolanaRun | Refusal {
+  const { state, isAlive } = parts;
   if (plan.usesTables) return refuse('invalid', 'address lookup table not found');
   if (!isAlive(plan.blockhash)) return refuse('stale', 'Blockhash not found');
+  if (plan.feePayer === FEE_PAYER_ADDRESS) refill(parts, plan);
   if (!canPay(state, plan)) {
     return refuse('insufficient_funds', 'the fee payer cannot pay the fee and keep its rent exemption');
   }
   const run = undone(state.store, () => runSolana(state, plan, { isIncluded: false }));
   if (run.revert === undefined) return run;
   return refuse(run.revert.isShortfall ? 'insufficient_funds' : 'reverts', run.revert.message);
+}
+
+/** CHOICE: ten SOL at once. */
+const REFILL = 10_000_000_000n;
+
+/** Keeps more than every fee that the fee payer has promised. */
+function refill(parts: SolanaParts, plan: SolanaPlan): void {
+  const { state, pool } = parts;
+  const waiting = pool.due(Number.MAX_SAFE_INTEGER).map((entry) => entry.plan);
+  const promised = [...waiting.filter(({ feePayer }) => feePayer === FEE_PAYER_ADDRESS), plan];
+  const owed = promised.reduce((sum, each) => sum + feeOf(each), rentExemption(0));
+  while (state.ledger.balance(FEE_PAYER_ADDRESS, NATIVE) < owed) {
+    fundSolana(parts, { address: FEE_PAYER_ADDRESS, tokenAddress: null, rawAmount: REFILL });
+  }
 }

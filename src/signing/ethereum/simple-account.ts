@@ -1,0 +1,57 @@
+import * as AbiFunction from 'ox/AbiFunction';
+import * as Hex from 'ox/Hex';
+import { hexToBytes } from '../../crypto/encoding.ts';
+import type { BatchCall } from './batch-executor.ts';
+
+/**
+ * The contract that an account delegates to (EIP-7702) to take user operations: the Simple7702Account of the authors
+ * of ERC-4337, deployed at one address on the large chains. Its entry point checks the owner's signature of the
+ * operation's hash.
+ *
+ * CHOICE: nobody says which account contract sponsored gas runs through. This one has no owner but the key of the
+ * account itself, no state and no modules. Source: eth-infinitism/account-abstraction v0.8, Simple7702Account.sol.
+ */
+export const SIMPLE_ACCOUNT_ADDRESS = '0xe6cae83bde06e4c305530e199d7217f42808555b';
+/** Entry point 0.8. */
+export const ENTRY_POINT_ADDRESS = '0x4337084d9e255ff0702461cf8895ce9e3b5ff108';
+
+const execute = AbiFunction.from('function execute(address target, uint256 value, bytes data)');
+const executeBatch = AbiFunction.from([
+  'struct Call { address target; uint256 value; bytes data; }',
+  'function executeBatch(Call[] calls)',
+]);
+
+/** Call data that has the account make one call, or several one after the other, all or none. */
+export function encodeAccountCalls(calls: readonly BatchCall[]): Uint8Array {
+  const items = calls.map(({ to, value, data }) => ({
+    target: to as `0x${string}`,
+    value,
+    data: Hex.fromBytes(data),
+  }));
+  const [only] = items;
+  const hex =
+    only !== undefined && items.length === 1
+      ? AbiFunction.encodeData(execute, [only.target, only.value, only.data])
+      : AbiFunction.encodeData(executeBatch, [items]);
+  return hexToBytes(hex.slice(2));
+}
+
+/** The calls in such call data, addresses in lower case; undefined when it is anything else. */
+export function decodeAccountCalls(callData: Uint8Array): readonly BatchCall[] | undefined {
+  const hex = Hex.fromBytes(callData);
+  try {
+    if (hex.startsWith(AbiFunction.getSelector(execute))) {
+      const [target, value, data] = AbiFunction.decodeData(execute, hex);
+      return [callOf({ target, value, data })];
+    }
+    if (!hex.startsWith(AbiFunction.getSelector(executeBatch))) return undefined;
+    const [calls] = AbiFunction.decodeData(executeBatch, hex);
+    return calls.map(callOf);
+  } catch {
+    return undefined;
+  }
+}
+
+function callOf({ target, value, data }: { target: string; value: bigint; data: string }): BatchCall {
+  return { to: target.toLowerCase(), value, data: hexToBytes(data.slice(2)) };
+}

@@ -1,0 +1,36 @@
+import { bytesToUtf8, utf8ToBytes } from '../../crypto/encoding.ts';
+import { InvalidTransactionError } from '../signing-errors.ts';
+import { ENTRY_POINT_ADDRESS } from './simple-account.ts';
+import type { SignedAuthorization } from './transaction.ts';
+import { hashUserOperation, signUserOperation, type UserOperationInput } from './user-operation.ts';
+
+/** A user operation as a bundler takes it: signed, with the delegation that its account may still need. */
+export interface SponsoredOperation {
+  readonly user_operation: UserOperationInput & { readonly signature: string };
+  readonly authorization?: SignedAuthorization | undefined;
+}
+
+/** The operation signed by the key of its account, for entry point 0.8. Throws SigningInputError. */
+export function signSponsoredOperation(
+  secret: Uint8Array,
+  { chainId, operation }: { chainId: number; operation: UserOperationInput },
+): { readonly signature: string; readonly hash: Uint8Array } {
+  const params = { contract: ENTRY_POINT_ADDRESS, chain_id: chainId, user_operation: operation };
+  return { signature: signUserOperation(secret, params), hash: hashUserOperation(params).hash };
+}
+
+/** The bytes that are kept and handed to the bundler: UTF-8 JSON. */
+export function encodeSponsoredOperation(operation: SponsoredOperation): Uint8Array {
+  return utf8ToBytes(JSON.stringify(operation));
+}
+
+/** Throws InvalidTransactionError for bytes that are no such operation. */
+export function decodeSponsoredOperation(bytes: Uint8Array): SponsoredOperation {
+  try {
+    const decoded = JSON.parse(bytesToUtf8(bytes) ?? '') as Partial<SponsoredOperation>;
+    if (typeof decoded.user_operation?.signature === 'string') return decoded as SponsoredOperation;
+  } catch {
+    // refused below
+  }
+  throw new InvalidTransactionError('', 'expected a signed user operation');
+}
