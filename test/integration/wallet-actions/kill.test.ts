@@ -1,0 +1,211 @@
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { Agent } from 'undici';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { makeCertificate } from '../../../src/adapters/certificate.ts';
+import { systemClock } from '../../../src/adapters/clock.ts';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
+import { type Anvil, startAnvil } from '../../support/anvil.ts';
+import { freshPostgres } from '../../support/databases.ts';
+import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { startTreacherousNode, type Trap, type TreacherousNode } from '../../support/treacherous-node.ts';
+
+// The process is killed at a given step of a transfer, on a real node, and another one takes it up.
+const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
+const ether = 10n ** 18n;
+
+interface Answered<Body> {
+  readonly status: number;
+  readonly body: Body;
+}
+
+interface Server {
+  call<Body>(method: string, path: string, body?: object): Promise<Answered<Body>>;
+  kill(): Promise<unknown>;
+}
+
+/** A server that can be started again and again on the same data. */
+interface Home {
+  start(): Promise<Server>;
+  /** Whatever was left to somebody for a while is free to be taken up. */
+  letTimePass(server: Server): Promise<void>;
+}
+
+/** The sandbox on SQLite; its clock is moved. */
+async function sandboxHome(nodeUrl: string): Promise<Home> {
+  const data = temporaryFolder();
+  return {
+    async start() {
+      const custos = await serveCustos([
+        'sandbox',
+        '--data',
+        data,
+        '--quiet',
+        '--rpc',
+        `eip155:8453=${nodeUrl}`,
+      ]);
+      return { call: custos.call, kill: () => custos.stop('SIGKILL') };
+    },
+    async letTimePass({ call }) {
+      const { body } = await call<{ now_ms: number }>('GET', '/_sandbox/clock');
+      await call('PUT', '/_sandbox/clock', { now_ms: body.now_ms + 90_000, frozen: false });
+    },
+  };
+}
+
+/** The production server on PostgreSQL. */
+async function productionHome(nodeUrl: string): Promise<Home> {
+  const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
+  writeFileSync(join(folder, 'key.pem'), certificate.key);
+  const database = await freshPostgres();
+  const env = {
+    DATABASE_URL: database,
+    CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
+    CUSTOS_TLS_KEY: join(folder, 'key.pem'),
+    CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
+    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
+    CUSTOS_HOST: '127.0.0.1',
+    CUSTOS_PORT: '0',
+    CUSTOS_ADMIN_PORT: '0',
+    CUSTOS_RPC: `eip155:8453=${nodeUrl}`,
+  };
+  const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env });
+  const { id, secret } = JSON.parse(created.stdout) as { id: string; secret: string };
+  const agent = new Agent({ connect: { ca: certificate.ca } });
+  return {
+    async start() {
+      const custos = await startCustos(['serve'], { env });
+      const url = () => /"url":"([^"]+)"/.exec(custos.output().stdout)?.[1];
+      await waitFor(() => url() !== undefined);
+      return {
+        async call(method, path, body) {
+          const answer = await agent.request({
+            origin: new URL(url()!).origin,
+            path,
+            method: method as 'GET',
+            headers: {
+              authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
+              'service-app-id': id,
+              ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+            },
+            body: body === undefined ? null : JSON.stringify(body),
+          });
+          return { status: answer.statusCode, body: (await answer.body.json()) as never };
+        },
+        kill: () => custos.stop('SIGKILL'),
+      };
+    },
+    async letTimePass() {
+      const client = new Client({ connectionString: database });
+      await client.connect();
+      await client.query('update transactions set next_check_at_ms = 0 where next_check_at_ms is not null');
+      await client.end();
+    },
+  };
+}
+
+const homes = { sqlite: sandboxHome, postgres: productionHome };
+
+interface Step extends Trap {
+  readonly name: string;
+  /** Whether anything had been signed and kept by then. */
+  readonly isKept: boolean;
+}
+
+const steps: readonly Step[] = [
+  { name: 'before anything is signed', method: 'eth_estimateGas', hasArrived: true, isKept: false },
+  {
+    name: 'between the commit and the broadcast',
+    method: 'eth_sendRawTransaction',
+    hasArrived: false,
+    isKept: true,
+  },
+  {
+    name: 'after the broadcast, before its answer',
+    method: 'eth_sendRawTransaction',
+    hasArrived: true,
+    isKept: true,
+  },
+  { name: 'while it is followed', method: 'eth_getTransactionReceipt', hasArrived: true, isKept: true },
+];
+
+describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is killed', (kind) => {
+  let anvil: Anvil;
+  let node: TreacherousNode;
+  let home: Home;
+  let server: Server;
+  beforeEach(async () => {
+    anvil = await startAnvil(8453);
+    node = await startTreacherousNode(anvil.url);
+    home = await homes[kind](node.url);
+    server = await home.start();
+  }, 60_000);
+  afterEach(async () => {
+    await server.kill();
+    await node[Symbol.asyncDispose]();
+    await anvil[Symbol.asyncDispose]();
+  });
+
+  const nonceOf = (reference: string) => `${reference}-of-the-treasury-2026`;
+  const send = (wallet: Wallet, reference: string) =>
+    server.call<TransferActionResponse>('POST', `/v1/wallets/${wallet.id}/transfer`, {
+      source: { asset: 'eth', chain: 'base', amount: '0.25' },
+      destination: { address: receiver },
+      nonce: nonceOf(reference),
+      reference_id: reference,
+    });
+  const actionsOf = async (wallet: Wallet) =>
+    (await server.call<{ data: TransferActionResponse[] }>('GET', `/v1/wallets/${wallet.id}/actions`)).body
+      .data;
+
+  /** Blocks are made and looked at until the wallet's actions have ended. */
+  async function settle(wallet: Wallet): Promise<TransferActionResponse[]> {
+    for (let round = 0; round < 100; round += 1) {
+      await anvil.ask('evm_mine');
+      await home.letTimePass(server);
+      const actions = await actionsOf(wallet);
+      if (actions.every(({ status }) => status !== 'pending')) return actions;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    throw new Error('the actions do not end');
+  }
+
+  test.each(steps)(
+    '$name moves the money once',
+    async ({ isKept, name: _, ...trap }) => {
+      const { body: wallet } = await server.call<Wallet>('POST', '/v1/wallets', { chain_type: 'ethereum' });
+      await anvil.ask('anvil_setBalance', wallet.address, `0x${ether.toString(16)}`);
+      const { promise: isDead, resolve: onDeath } = Promise.withResolvers<void>();
+      node.set(trap, async () => {
+        await server.kill();
+        onDeath();
+      });
+      // Its answer is lost with the server, but for what is asked after it was given.
+      const lost = send(wallet, 'paid-once').catch(() => undefined);
+      await isDead;
+      await lost;
+
+      server = await home.start();
+      const left = await actionsOf(wallet);
+      expect(left.map(({ status }) => status)).toEqual(isKept ? ['pending'] : []);
+      // Whoever has no answer sends the same request again.
+      const again = await send(wallet, 'paid-once');
+      expect(again.status).toBe(isKept ? 409 : 200);
+      // The next one takes the next nonce of the chain, and waits for nothing.
+      expect((await send(wallet, 'paid-after')).status).toBe(200);
+      const ended = await settle(wallet);
+      expect(ended.map(({ status, reference_id }) => [reference_id, status]).sort()).toEqual([
+        ['paid-after', 'succeeded'],
+        ['paid-once', 'succeeded'],
+      ]);
+      expect(await anvil.ask('eth_getBalance', receiver, 'latest')).toBe(`0x${(ether / 2n).toString(16)}`);
+      expect(await anvil.ask('eth_getTransactionCount', wallet.address, 'pending')).toBe('0x2');
+    },
+    120_000,
+  );
+});

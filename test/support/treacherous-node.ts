@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** Where the line to the node breaks. */
+export interface Trap {
+  /** The JSON-RPC method whose first call it breaks at. */
+  readonly method: string;
+  /** Whether the node has had the question by then. */
+  readonly hasArrived: boolean;
+}
+
+/** Stands between a server and its node, and passes everything on until a trap is set. */
+export interface TreacherousNode extends AsyncDisposable {
+  readonly url: string;
+  /** At the trap `spring` is called while the question hangs, and the line breaks when it is done. */
+  set(trap: Trap, spring: () => Promise<unknown>): void;
+}
+
+export async function startTreacherousNode(nodeUrl: string): Promise<TreacherousNode> {
+  let armed: { readonly trap: Trap; readonly spring: () => Promise<unknown> } | undefined;
+
+  async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks);
+    const questions = [JSON.parse(body.toString('utf8'))].flat() as { method: string }[];
+    const set = armed;
+    const isTrapped = set !== undefined && questions.some(({ method }) => method === set.trap.method);
+    if (isTrapped) armed = undefined;
+    const ask = () =>
+      fetch(nodeUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    if (!isTrapped) {
+      const answer = await ask();
+      response.writeHead(answer.status, { 'content-type': 'application/json' });
+      response.end(Buffer.from(await answer.arrayBuffer()));
+      return;
+    }
+    if (set.trap.hasArrived) await ask();
+    await set.spring();
+    request.socket.destroy();
+  }
+
+  const server = createServer((request, response) => {
+    pass(request, response).catch(() => request.socket.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    set(trap, spring) {
+      armed = { trap, spring };
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
