@@ -17,12 +17,42 @@ import type { Tables } from '../../../src/storage/entities.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 
-const base = 'eip155:8453';
-const solana = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
-const usdc: Readonly<Record<string, string>> = {
-  [base]: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
-  [solana]: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
-};
+const networks = [
+  {
+    name: 'base',
+    chainType: 'ethereum',
+    caip2: 'eip155:8453',
+    native: ['eth', 18],
+    stable: ['usdc', 6],
+    token: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+  },
+  {
+    name: 'arbitrum',
+    chainType: 'ethereum',
+    caip2: 'eip155:42161',
+    native: ['eth', 18],
+    stable: ['usdc', 6],
+    token: '0xaf88d065e77c8cC2239327C5EDb3A432268e5831',
+  },
+  {
+    name: 'solana',
+    chainType: 'solana',
+    caip2: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
+    native: ['sol', 9],
+    stable: ['usdc', 6],
+    token: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+  },
+  {
+    name: 'tron',
+    chainType: 'tron',
+    caip2: 'tron:0x2b6653dc',
+    native: ['trx', 6],
+    stable: ['usdt', 6],
+    token: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t',
+  },
+] as const;
+const base = networks[0].caip2;
+const usdcOnBase = networks[0].token;
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 const nonce = 'a-nonce-of-the-caller-000001';
 const second = 1000;
@@ -30,8 +60,13 @@ const ether = 10n ** 18n;
 
 /** A chain as it is, but for broadcasts that may be lost on their way. */
 interface Weather {
-  /** Drops the line before the chain has the bytes, or after it. */
-  loses: 'nothing' | 'requests' | 'answers';
+  /**
+   * Drops the line before the chain has the bytes, or after it; or the server itself goes down then, and never comes
+   * back to what it was doing.
+   */
+  loses: 'nothing' | 'requests' | 'answers' | 'the server before' | 'the server after';
+  /** Called when the server goes down. */
+  onCrash(): void;
 }
 
 describe.each(databaseKinds)('transfers on %s', (kind) => {
@@ -46,7 +81,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
       clock: { now: () => clock.nowMs },
       confirmAfterMs: undefined,
     });
-    weather = { loses: 'nothing' };
+    weather = { loses: 'nothing', onCrash: () => undefined };
     operations = await openOperations(kind, {
       chains: { find: (caip2) => inWeather(chains.find(caip2), weather) },
     });
@@ -67,15 +102,34 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     }
   }
 
-  async function makeWallet(chainType: 'ethereum' | 'solana' = 'ethereum'): Promise<Wallet> {
+  /** A wallet with 1 ETH or 1000 of another native asset, and 10 of a stablecoin. */
+  async function makeWallet(name: (typeof networks)[number]['name'] = 'base'): Promise<Wallet> {
+    const { chainType, caip2, native, token } = networks.find((network) => network.name === name)!;
     const { body } = await operations.run('createWallet', { body: { chain_type: chainType } });
     const wallet = body as Wallet;
-    const [caip2, gas] =
-      chainType === 'ethereum' ? ([base, ether] as const) : ([solana, 1_000_000_000n] as const);
     const { address } = wallet;
+    const gas = parseUnits(native[0] === 'eth' ? '1' : '1000', native[1]);
     await chains.fund(caip2, { address, tokenAddress: null, rawAmount: gas });
-    await chains.fund(caip2, { address, tokenAddress: usdc[caip2]!, rawAmount: 10_000_000n, decimals: 6 });
+    await chains.fund(caip2, { address, tokenAddress: token, rawAmount: 10_000_000n, decimals: 6 });
     return wallet;
+  }
+
+  /** Sends, or goes down with the server. */
+  async function sendInWeather(loses: Weather['loses'], ...order: Parameters<typeof send>): Promise<string> {
+    const crash = Promise.withResolvers<string>();
+    weather.loses = loses;
+    weather.onCrash = () => {
+      // Whoever comes after it has better luck.
+      weather.loses = 'nothing';
+      crash.resolve('crashed');
+    };
+    const outcome = send(...order).then(({ status, body }) =>
+      status === 200 ? 'begun' : (body as { code: string }).code,
+    );
+    const told = await Promise.race([outcome, crash.promise]);
+    // It goes down while it sends or not at all.
+    if (loses.startsWith('the server')) weather.loses = 'nothing';
+    return told;
   }
 
   const send = (wallet: Wallet, amount: string, extra: object = {}, served = operations) =>
@@ -92,7 +146,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     const { body } = await operations.run('getWalletAction', { path: { wallet_id, action_id: id } });
     return (body as TransferActionResponse).status;
   };
-  const received = async () => (await chains.find(base)!.balances(receiver, [usdc[base]!]))[0];
+  const received = async () => (await chains.find(base)!.balances(receiver, [usdcOnBase]))[0];
   const eventTypes = async () => {
     const em = operations.database.orm.em.fork() as SqlEntityManager;
     const rows = await em
@@ -107,7 +161,14 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
 
   test('of requests with one nonce at once exactly one moves money', async () => {
     const wallet = await makeWallet();
-    const answers = await Promise.all(Array.from({ length: 5 }, () => send(wallet, '1', { nonce })));
+    // On PostgreSQL another process serves half of them.
+    const other = kind === 'postgres' ? await operations.anotherProcess() : operations;
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, (_, index) =>
+        send(wallet, '1', { nonce }, index % 2 === 0 ? operations : other),
+      ),
+    );
+    if (other !== operations) await other[Symbol.asyncDispose]();
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409, 409]);
     await wait(60);
     expect(await received()).toBe(1_000_000n);
@@ -199,73 +260,90 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     expect(await spend(madeMs, madeMs + 1, ['another'])).toEqual({ value: '0', currency: 'usd' });
   });
 
-  test('money is neither made nor lost, whatever is sent and whatever is lost on the way', async () => {
-    const evm = [await makeWallet(), await makeWallet()];
-    const svm = [await makeWallet('solana'), await makeWallet('solana')];
+  test('money is neither made nor lost, whatever is sent, whatever is lost and whenever the server goes down', async () => {
+    const pairs: { network: (typeof networks)[number]; wallets: Wallet[] }[] = [];
+    for (const network of networks) {
+      pairs.push({ network, wallets: [await makeWallet(network.name), await makeWallet(network.name)] });
+    }
     const totals = () =>
       Promise.all(
-        [base, solana].flatMap((caip2) => [chains.total(caip2, null), chains.total(caip2, usdc[caip2]!)]),
+        networks.flatMap(({ caip2, token }) => [chains.total(caip2, null), chains.total(caip2, token)]),
       );
     const before = await totals();
     const move = fc.record({
-      onSolana: fc.boolean(),
+      on: fc.integer({ min: 0, max: networks.length - 1 }),
       from: fc.integer({ min: 0, max: 1 }),
       isNative: fc.boolean(),
       raw: fc.bigInt({ min: 1n, max: 4_000_000n }),
-      loses: fc.constantFrom('nothing', 'requests', 'answers'),
+      loses: fc.constantFrom(
+        'nothing' as const,
+        'requests' as const,
+        'answers' as const,
+        'the server before' as const,
+        'the server after' as const,
+      ),
       waits: fc.constantFrom(0, 1, 31),
     });
     const outcomes: string[] = [];
     await fc.assert(
-      fc.asyncProperty(fc.array(move, { minLength: 1, maxLength: 6 }), async (moves) => {
-        for (const { onSolana, from, isNative, raw, loses, waits } of moves) {
-          const pair = onSolana ? svm : evm;
-          const name = onSolana ? 'solana' : 'base';
-          const asset = isNative ? (onSolana ? 'sol' : 'eth') : 'usdc';
-          const decimals = isNative ? (onSolana ? 9 : 18) : 6;
+      fc.asyncProperty(fc.array(move, { minLength: 1, maxLength: 8 }), async (moves) => {
+        for (const { on, from, isNative, raw, loses, waits } of moves) {
+          const { network, wallets } = pairs[on]!;
+          const [asset, decimals] = isNative ? network.native : network.stable;
           const text = raw.toString().padStart(decimals + 1, '0');
-          weather.loses = loses as Weather['loses'];
-          const answer = await send(pair[from]!, '', {
-            source: { asset, chain: name, amount: `${text.slice(0, -decimals)}.${text.slice(-decimals)}` },
-            destination: { address: pair[1 - from]!.address },
+          const amount = `${text.slice(0, -decimals)}.${text.slice(-decimals)}`;
+          const outcome = await sendInWeather(loses, wallets[from]!, '', {
+            source: { asset, chain: network.name, amount },
+            destination: { address: wallets[1 - from]!.address },
           });
-          outcomes.push(answer.status === 200 ? 'begun' : (answer.body as { code: string }).code);
+          outcomes.push(outcome);
           if (waits > 0) await wait(waits);
         }
         weather.loses = 'nothing';
         await wait(120);
         expect(await totals()).toEqual(before);
       }),
-      { numRuns: 8, seed: 7 },
+      { numRuns: 10, seed: 7 },
     );
     expect(outcomes.filter((outcome) => outcome === 'begun').length).toBeGreaterThan(5);
-    // Every action has ended, and what succeeded is what the chain shows of it.
+    expect(outcomes.filter((outcome) => outcome === 'crashed').length).toBeGreaterThan(5);
+    // Every action has ended, those of servers that went down too, and what succeeded is what the chain shows of it.
     await wait(25 * 60 * 60);
+    const ended = await endedActions();
+    expect(ended.filter(({ status }) => status === 'pending')).toEqual([]);
+    expect(ended.length).toBe(
+      outcomes.filter((outcome) => outcome === 'begun' || outcome === 'crashed').length,
+    );
+    for (const { network, wallets } of pairs) {
+      const { caip2, token, stable } = network;
+      const moved = ended.filter(
+        ({ status, source_asset: asset }) => status === 'succeeded' && asset === stable[0],
+      );
+      const sumOf = (actions: typeof moved) =>
+        actions.reduce((sum, { source_amount: amount }) => sum + parseUnits(amount, stable[1]), 0n);
+      for (const wallet of wallets) {
+        const sent = moved.filter(({ wallet_id: id }) => id === wallet.id);
+        const received = moved.filter(({ destination_address: address }) => address === wallet.address);
+        expect(sent.length + received.length).toBeGreaterThan(0);
+        const [balance] = await chains.find(caip2)!.balances(wallet.address, [token]);
+        expect(balance).toBe(10_000_000n + sumOf(received) - sumOf(sent));
+      }
+    }
+    expect(await totals()).toEqual(before);
+  });
+
+  async function endedActions() {
     const em = operations.database.orm.em.fork() as SqlEntityManager;
-    const ended = await em
+    const rows = await em
       .getKysely<Tables>()
       .selectFrom('wallet_actions')
       .select(['wallet_id', 'status', 'details'])
       .execute();
-    expect(ended.filter(({ status }) => status === 'pending')).toEqual([]);
-    const moved = ended
-      .filter(({ status }) => status === 'succeeded')
-      .map(({ wallet_id, details }) => ({ wallet_id, ...JSON.parse(details) }))
-      .filter(({ source_asset: asset }) => asset === 'usdc');
-    expect(moved.length).toBeGreaterThan(0);
-    const sumOf = (actions: typeof moved) =>
-      actions.reduce((sum, { source_amount: amount }) => sum + parseUnits(amount, 6), 0n);
-    for (const [caip2, wallet] of [
-      ...evm.map((one) => [base, one] as const),
-      ...svm.map((one) => [solana, one] as const),
-    ]) {
-      const sent = moved.filter(({ wallet_id }) => wallet_id === wallet.id);
-      const received = moved.filter(({ destination_address }) => destination_address === wallet.address);
-      const [balance] = await chains.find(caip2)!.balances(wallet.address, [usdc[caip2]!]);
-      expect(balance).toBe(10_000_000n + sumOf(received) - sumOf(sent));
-    }
-    expect(await totals()).toEqual(before);
-  });
+    return rows.map(({ details, ...row }) => ({
+      ...row,
+      ...(JSON.parse(details) as Record<'source_asset' | 'source_amount' | 'destination_address', string>),
+    }));
+  }
 });
 
 function inWeather(chain: AnyChain | undefined, weather: Weather): AnyChain | undefined {
@@ -273,13 +351,20 @@ function inWeather(chain: AnyChain | undefined, weather: Weather): AnyChain | un
     chain && {
       ...chain,
       async broadcast(bytes: Uint8Array) {
-        if (weather.loses === 'requests') throw new Error('connection refused');
+        const { loses } = weather;
+        if (loses === 'requests') throw new Error('connection refused');
+        if (loses === 'the server before') return goDown(weather);
         const outcome = await chain.broadcast(bytes);
-        if (weather.loses === 'answers') throw new Error('connection reset');
-        return outcome;
+        if (loses === 'answers') throw new Error('connection reset');
+        return loses === 'the server after' ? goDown(weather) : outcome;
       },
     }
   );
+}
+
+function goDown(weather: Weather): Promise<never> {
+  weather.onCrash();
+  return new Promise(() => undefined);
 }
 
 function unreachable(chain: AnyChain | undefined): AnyChain | undefined {
