@@ -89,7 +89,7 @@ async function deliver(database: Database, count: number) {
     const startedMs = performance.now();
     const before = process.cpuUsage();
     const { jobs } = startBesideRequests(services, unitsOf(database), 'bench');
-    await jobs.settle();
+    await jobs.finish();
     const elapsedMs = performance.now() - startedMs;
     const { user, system } = process.cpuUsage(before);
     await jobs.stop();

@@ -1,0 +1,97 @@
+import { parseArgs } from 'node:util';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
+import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
+import { anyAddress, createWebhookSender } from '../../../src/adapters/webhook-http.ts';
+import { startBesideRequests } from '../../../src/compose/jobs.ts';
+import { createUser } from '../../../src/domain/users/create-user.ts';
+import { deleteUser } from '../../../src/domain/users/delete-user.ts';
+import { linkAccount } from '../../../src/domain/users/link-account.ts';
+import { unlinkAccount } from '../../../src/domain/users/unlink-account.ts';
+import { createWebhookEndpoint } from '../../../src/domain/webhooks/change-webhook-endpoint.ts';
+import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
+import type { OperationContext } from '../../../src/services.ts';
+import type { Tables } from '../../../src/storage/entities.ts';
+import { openDatabase } from '../../../src/storage/open-database.ts';
+import { contextOf, services as others } from '../contexts.ts';
+
+// A process on PostgreSQL that changes users and delivers their events, as a server in production does, with the guard
+// that lets loopback through. It is told what to do by its parent.
+
+/** What the parent asks for. */
+export interface Told {
+  readonly number: number;
+  readonly verb: 'begin' | 'endpoint' | 'create' | 'link' | 'unlink' | 'delete' | 'advance' | 'pending';
+  /** The address of an endpoint, email addresses, a user's id, or how far the clock is moved, ms. */
+  readonly about: string;
+  /** Of the account to link. */
+  readonly handle: string;
+}
+
+/** What came of it, after the commit. */
+export interface Done {
+  readonly number: number;
+  readonly value: unknown;
+}
+
+const { values } = parseArgs({
+  options: { url: { type: 'string' }, owner: { type: 'string' } },
+});
+let aheadMs = 0;
+const clock = { now: () => Date.now() + aheadMs };
+const services = {
+  ...others,
+  clock,
+  // The next process opens what this one has sealed.
+  vault: createMasterKeyVault({
+    masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
+    entropy: systemEntropy,
+  }),
+  webhooks: createWebhookSender({ guard: anyAddress }),
+};
+const database = await openDatabase({ kind: 'postgres', url: values.url!, poolSize: 8 });
+let openUnit = unitsOf(database);
+
+const contextIn = (em: SqlEntityManager): OperationContext => ({
+  ...contextOf(em, 'acme', clock.now()),
+  ...services,
+});
+
+async function work({ verb, about, handle }: Told): Promise<unknown> {
+  if (verb === 'advance' || verb === 'begin') aheadMs += Number(about);
+  // Loaded while the process before is still at work, it does nothing before its turn.
+  if (verb === 'begin') ({ openUnit } = startBesideRequests(services, openUnit, values.owner!));
+  return inUnitOf(openUnit)(async (em) => {
+    const context = contextIn(em);
+    if (verb === 'endpoint') return createWebhookEndpoint(context, { url: about });
+    if (verb === 'create') {
+      const ids: string[] = [];
+      for (const address of about.split(' ')) {
+        const user = await createUser(context, { linked_accounts: [{ type: 'email', address }] });
+        ids.push(user.row.id);
+      }
+      return ids;
+    }
+    if (verb === 'link') await linkAccount(context, about, { type: 'custom_auth', custom_user_id: handle });
+    if (verb === 'unlink') await unlinkAccount(context, about, { type: 'custom_auth', handle });
+    if (verb === 'delete') await deleteUser(context, about);
+    if (verb !== 'pending') return undefined;
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom('webhook_deliveries')
+      .select('next_attempt_at_ms')
+      .where('status', '=', 'pending')
+      .execute();
+    const newer = await em.execute('select 1 from outbox_events where fanned_out_at_ms is null limit 1');
+    if (rows.length + newer.length === 0) return 'nothing';
+    return newer.length === 0 && rows.every((row) => row.next_attempt_at_ms! > context.nowMs)
+      ? 'retries'
+      : 'what is due';
+  });
+}
+
+process.on('message', (told: Told) => {
+  void work(told).then((value) => process.send?.({ number: told.number, value } satisfies Done));
+});
+process.on('disconnect', () => process.exit());
