@@ -175,8 +175,8 @@ test.each(databaseKinds)(
     const duplicates = accepted.length - count;
     expect(duplicates).toBeLessThanOrEqual(kills * underWay);
     const failed = notes.length - accepted.length;
-    console.log(
-      `${kind}: ${count} events, ${kills} kills: ${notes.length} requests, ${failed} of them failed, 0 lost, ${duplicates} duplicates`,
+    process.stdout.write(
+      `${kind}: ${count} events, ${kills} kills: ${notes.length} requests, ${failed} of them failed, 0 lost, ${duplicates} duplicates\n`,
     );
   },
   1_800_000,
