@@ -49,7 +49,8 @@ interface Ran {
   readonly fee: number;
 }
 
-export async function startLiteSvmNode(): Promise<LiteSvmNode> {
+/** @param genesis what it says of its network. */
+export async function startLiteSvmNode(genesis = genesisHash): Promise<LiteSvmNode> {
   const svm = new LiteSVM();
   const ran = new Map<string, Ran>();
   const server = createServer((request, response) => {
@@ -59,7 +60,7 @@ export async function startLiteSvmNode(): Promise<LiteSvmNode> {
       const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString()) as RpcCall;
       let answer: object;
       try {
-        answer = { jsonrpc: '2.0', id, result: answerTo({ svm, ran }, method, params ?? []) };
+        answer = { jsonrpc: '2.0', id, result: answerTo({ svm, ran, genesis }, method, params ?? []) };
       } catch (error) {
         if (!(error instanceof RpcError)) throw error;
         answer = {
@@ -102,14 +103,15 @@ interface RpcCall {
 interface State {
   readonly svm: LiteSVM;
   readonly ran: Map<string, Ran>;
+  readonly genesis: string;
 }
 
-function answerTo({ svm, ran }: State, method: string, params: readonly unknown[]): unknown {
+function answerTo({ svm, ran, genesis }: State, method: string, params: readonly unknown[]): unknown {
   const [first, second] = params as [never, never];
   const withContext = (value: unknown) => ({ context: { slot: svm.getClock().slot }, value });
   switch (method) {
     case 'getGenesisHash':
-      return genesisHash;
+      return genesis;
     case 'getBalance':
       return withContext(svm.getBalance(first) ?? 0n);
     case 'getLatestBlockhash':
@@ -146,7 +148,7 @@ function statusOf(found: Ran | undefined) {
 }
 
 // Validators run a transaction before they take it, and take it only when it succeeds.
-function send({ svm, ran }: State, encoded: string): string {
+function send({ svm, ran }: Omit<State, 'genesis'>, encoded: string): string {
   const transaction = decode(encoded);
   const signature = signatureOf(transaction);
   const tried = svm.simulateTransaction(transaction);
