@@ -1,10 +1,9 @@
 import type { Inclusion, OperationContext } from '../../services.ts';
 import { decodeSponsoredOperation } from '../../signing/ethereum/sponsored-operation.ts';
 import type { Tables } from '../../storage/entities.ts';
-import { decimalText, fromRaw, ZERO } from '../balances/decimal.ts';
-import { pricesOf, worthOf } from '../balances/worth.ts';
-import { chainOfCaip2 } from '../chains/known-chains.ts';
+import { decimalText } from '../balances/decimal.ts';
 import { recordEvent } from '../events/record-event.ts';
+import { costInUsd } from '../gas-spend/gas-cost.ts';
 import { normalizeAddress } from '../wallets/normalize-address.ts';
 import type { TransactionRow } from './transaction-row.ts';
 
@@ -26,7 +25,7 @@ export async function tellOfGas(
   }
   await recordEvent({ ...context, app }, 'usage.gas_sponsorship.recorded', {
     event_id: context.ids.cuid2(),
-    amount_usd: await costInUsd(context, row.caip2, inclusion.feePaid),
+    amount_usd: decimalText(await costInUsd(context, [{ caip2: row.caip2, fee: inclusion.feePaid }])),
     recorded_at: context.nowMs,
     source_type: row.method === 'transfer' ? 'wallet-action-transfer' : 'rpc',
     source_id: row.id,
@@ -54,17 +53,4 @@ function completedOf(row: TransactionRow, { blockNumber, feePaid, operation }: I
     block_number: Number(blockNumber),
     log_index: operation?.logIndex,
   };
-}
-
-/** CHOICE: gas on test networks, and on chains whose native asset has no price here, costs nothing. */
-async function costInUsd(
-  context: Pick<GasContext, 'prices'>,
-  caip2: string,
-  feePaid: bigint,
-): Promise<string> {
-  const chain = chainOfCaip2(caip2);
-  if (chain?.native === undefined) return '0';
-  const asset = { ...chain.native, chain, tokenAddress: null };
-  const price = (await pricesOf(context, [asset], 'usd'))(asset) ?? ZERO;
-  return decimalText(worthOf(fromRaw(feePaid, asset.decimals), price));
 }

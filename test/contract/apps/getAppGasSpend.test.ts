@@ -1,8 +1,12 @@
+import { encodeFunctionData, erc20Abi, formatUnits, parseUnits } from 'viem';
 import { expect, test } from 'vitest';
 import { call, refusal } from '../../support/call.ts';
 import { fund } from '../../support/fund.ts';
 import { startSandbox } from '../../support/sandbox.ts';
+import { waitSeconds } from '../../support/wait-seconds.ts';
 
+const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
+const usdcOnBase = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const path = { wallet_id: 'ext_wal_acme-ethereum' };
 const day = 24 * 60 * 60 * 1000;
 
@@ -23,6 +27,45 @@ test('an app that sponsored nothing spent nothing', async () => {
     end_timestamp: now + day,
   };
   expect((await call(sandbox, 'getAppGasSpend', { query })).body).toEqual({ value: '0', currency: 'usd' });
+});
+
+test('what the app sponsored is summed, exactly as the events told it', async () => {
+  await using sandbox = await startSandbox();
+  const { body: wallet } = await call(sandbox, 'getWallet', { path });
+  await fund(sandbox, wallet.address, { chain: 'base', asset: 'usdc', rawAmount: 1_000_000n });
+  const data = encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [receiver, 1n] });
+  const body = {
+    method: 'eth_sendTransaction',
+    caip2: 'eip155:8453',
+    sponsor: true,
+    params: { transaction: { to: usdcOnBase, data } },
+  } as const;
+  const startMs = sandbox.clock.now();
+  for (let count = 0; count < 2; count += 1) {
+    await call(sandbox, 'walletRpc', { path, body });
+    await waitSeconds(sandbox, 10);
+  }
+  const rows = await sandbox.database.orm.em
+    .fork()
+    .execute<{ payload: string }[]>(
+      "select payload from outbox_events where type = 'usage.gas_sponsorship.recorded'",
+    );
+  const told = rows.map(({ payload }) => (JSON.parse(payload) as { amount_usd: string }).amount_usd);
+  expect(told).toHaveLength(2);
+  const sum = told.reduce((total, amount) => total + parseUnits(amount, 24), 0n);
+  expect(sum).toBeGreaterThan(0n);
+  const spend = async (wallet_ids: string[], start_timestamp: number) => {
+    const query = { wallet_ids, start_timestamp, end_timestamp: startMs + day };
+    return (await call(sandbox, 'getAppGasSpend', { query })).body;
+  };
+  expect(await spend([wallet.id, 'nobody'], startMs)).toEqual({
+    value: formatUnits(sum, 24),
+    currency: 'usd',
+  });
+  // The first was made at the beginning of the span, which counts.
+  const second = formatUnits(parseUnits(told[1]!, 24), 24);
+  expect(await spend([wallet.id], startMs + 1)).toEqual({ value: second, currency: 'usd' });
+  expect(await spend(['nobody'], startMs)).toEqual({ value: '0', currency: 'usd' });
 });
 
 test.each([
