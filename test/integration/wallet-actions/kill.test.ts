@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
 import { systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
+import type { IntentResponse, TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { freshPostgres } from '../../support/databases.ts';
+import { signIntent } from '../../support/intents.ts';
 import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { startTreacherousNode, type Trap, type TreacherousNode } from '../../support/treacherous-node.ts';
 
@@ -23,6 +25,7 @@ interface Answered<Body> {
 }
 
 interface Server {
+  readonly appId: string;
   call<Body>(method: string, path: string, body?: object): Promise<Answered<Body>>;
   kill(): Promise<unknown>;
 }
@@ -47,7 +50,7 @@ async function sandboxHome(nodeUrl: string): Promise<Home> {
         '--rpc',
         `eip155:8453=${nodeUrl}`,
       ]);
-      return { call: custos.call, kill: () => custos.stop('SIGKILL') };
+      return { appId: custos.ready.app_id, call: custos.call, kill: () => custos.stop('SIGKILL') };
     },
     async letTimePass({ call }) {
       const { body } = await call<{ now_ms: number }>('GET', '/_sandbox/clock');
@@ -83,6 +86,7 @@ async function productionHome(nodeUrl: string): Promise<Home> {
       const url = () => /"url":"([^"]+)"/.exec(custos.output().stdout)?.[1];
       await waitFor(() => url() !== undefined);
       return {
+        appId: id,
         async call(method, path, body) {
           const answer = await agent.request({
             origin: new URL(url()!).origin,
@@ -174,6 +178,46 @@ describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is
     }
     throw new Error('the actions do not end');
   }
+
+  test('begun by an intent, it goes out once and ends the intent', async () => {
+    const { body: wallet } = await server.call<Wallet>('POST', '/v1/wallets', {
+      chain_type: 'ethereum',
+      owner: { public_key: aliceKey.publicKey },
+    });
+    await anvil.ask('anvil_setBalance', wallet.address, `0x${ether.toString(16)}`);
+    const { body: intent } = await server.call<IntentResponse>(
+      'POST',
+      `/v1/intents/wallets/${wallet.id}/transfer`,
+      { source: { asset: 'eth', chain: 'base', amount: '0.25' }, destination: { address: receiver } },
+    );
+    const intentNow = async () =>
+      (await server.call<IntentResponse>('GET', `/v1/intents/${intent.intent_id}`)).body;
+    const authorize = () =>
+      server.call<{ code: string }>('POST', `/v1/intents/${intent.intent_id}/authorize`, {
+        signature: signIntent({ prefix: 'service', appId: server.appId }, intent, aliceKey.privateKey),
+        timestamp: intent.created_at,
+      });
+    const { promise: isDead, resolve: onDeath } = Promise.withResolvers<void>();
+    node.set({ method: 'eth_sendRawTransaction', hasArrived: false }, async () => {
+      await server.kill();
+      onDeath();
+    });
+    const lost = authorize().catch(() => undefined);
+    await isDead;
+    await lost;
+
+    server = await home.start();
+    expect((await intentNow()).status).toBe('processing');
+    // Whoever has no answer signs again.
+    expect(await authorize()).toMatchObject({ status: 400, body: { code: 'invalid_state' } });
+    const [action] = await settle(wallet);
+    expect(await intentNow()).toMatchObject({
+      status: 'executed',
+      action_result: { status_code: 200, response_body: action },
+    });
+    expect(action?.status).toBe('succeeded');
+    expect(await anvil.ask('eth_getBalance', receiver, 'latest')).toBe(`0x${(ether / 4n).toString(16)}`);
+  }, 120_000);
 
   test.each(steps)(
     '$name moves the money once',
