@@ -1,8 +1,12 @@
 import type { AnyChain, OperationContext } from '../../services.ts';
 import { advanceTransaction, type Finding } from '../transactions/advance-transaction.ts';
-import { carrierOf, findStale } from '../transactions/follow-transaction.ts';
+import { carrierOf, failed, findStale } from '../transactions/follow-transaction.ts';
 import type { TransactionRow } from '../transactions/transaction-row.ts';
+import type { TransactionStatus } from '../transactions/transaction-state.ts';
 import { chainRefusal } from './ask-chain.ts';
+
+/** `replaced` too: the chain refuses a nonce that another transaction has used up before. */
+const neverComes: ReadonlySet<TransactionStatus> = new Set(['failed', 'provider_error', 'replaced']);
 
 /**
  * Hands a recorded transaction to its chain, once the transaction that signed it is committed.
@@ -12,7 +16,7 @@ import { chainRefusal } from './ask-chain.ts';
  * error would have callers send a second one, and both could come into a block.
  *
  * @throws ApiError insufficient_funds, transaction_execution_failure, transaction_broadcast_failure when the chain
- * refuses it: it is `failed`, its nonce free for the next one.
+ * refuses it: it is `failed`, its nonce free for the next one, or `replaced` where the nonce is used up.
  */
 export async function broadcastTransaction(
   context: Pick<OperationContext, 'inUnit' | 'ids' | 'nowMs' | 'log' | 'prices'>,
@@ -27,8 +31,8 @@ export async function broadcastTransaction(
       finding =
         outcome.reason === 'stale'
           ? await findStale(chain, row, outcome.message)
-          : { status: 'failed', reason: outcome.message, isSettled: true };
-      if (finding.status === 'failed') refused = chainRefusal(outcome.reason, outcome.message);
+          : failed(row, outcome.message);
+      if (neverComes.has(finding.status)) refused = chainRefusal(outcome.reason, outcome.message);
     }
     await context.inUnit((em) => advanceTransaction({ ...context, em }, row, finding));
   } catch (err) {

@@ -75,7 +75,7 @@ function findingOf(status: Exclude<ChainStatus, { kind: 'unknown' }>): Finding {
 }
 
 /** It never comes into a block; of a user operation it is its bundler that failed. */
-function failed(row: TransactionRow, reason: string): Finding {
+export function failed(row: TransactionRow, reason: string): Finding {
   const status = row.user_operation_hash === null ? 'failed' : 'provider_error';
   return { status, reason, isSettled: true };
 }
