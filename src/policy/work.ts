@@ -14,13 +14,14 @@ const FEW = { bytes: 2048, commands: 64 };
 
 /** Whether judging the action would cost more than `MAX_JUDGEMENTS`. Depends on the rules' order as little as the decision does. */
 export function isTooMuchToJudge(policy: CompiledPolicy, action: PolicyAction, nowMs: number): boolean {
-  const conditions = rulesFor(policy, action.method).flatMap((rule) => rule.conditions);
-  let judgements = conditions.length * action.units.length;
+  const rules = rulesFor(policy, action.method);
+  const count = rules.reduce((sum, rule) => sum + rule.conditions.length, 0);
+  let judgements = count * action.units.length;
   if (judgements > MAX_JUDGEMENTS) return true;
   const facts: PolicyFacts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
   for (const unit of action.units.filter(mayHoldManyValues)) {
     const see = seeOnce(unit, facts);
-    for (const condition of conditions) {
+    for (const condition of rules.flatMap((rule) => rule.conditions)) {
       const observed = see(condition);
       if (observed.state === 'present') judgements += observed.values.length - 1;
     }
