@@ -14,6 +14,7 @@ import { decodeSolanaUnits } from '../wallets/decode-solana-units.ts';
 import { withSuffix } from './plan-ethereum.ts';
 import type { RpcRequest, SendingMethod } from './rpc-senders.ts';
 import { readCall } from './send-calls.ts';
+import { suffixed } from './send-operation.ts';
 
 type Readers = {
   readonly [Method in SendingMethod]: (request: RpcRequest<Method>) => Promise<readonly ActionUnit[]>;
@@ -37,12 +38,17 @@ const readers: Readers = {
     const prepared = await prepareEthereumTransaction(filled as EthereumTransaction);
     return transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
   },
-  async wallet_sendCalls({ caip2, params }) {
+  async wallet_sendCalls({ caip2, params, sponsor, experimental_data_suffix: dataSuffix }) {
     const chainId = evmChainId(caip2);
     const calls = params.calls.map((call, index) => readCall(call, `/calls/${index}`));
+    const isOperation = sponsor === true;
     return (decodeBatch(encodeBatch(calls)) ?? []).map((call, index) => ({
-      label: `call ${index}`,
-      ethereumCall: { ...call, chainId },
+      label: isOperation && calls.length === 1 ? 'transaction' : `call ${index}`,
+      // A suffix stands behind the whole batch, which is no call's, or behind the operation's last call.
+      ethereumCall: {
+        ...(isOperation && index === calls.length - 1 ? suffixed(call, dataSuffix) : call),
+        chainId,
+      },
     }));
   },
   async signAndSendTransaction({ params }) {

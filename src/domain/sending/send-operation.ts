@@ -9,7 +9,11 @@ import {
   type BatchCall,
   encodeBatch,
 } from '../../signing/ethereum/batch-executor.ts';
-import { encodeAccountCalls, SIMPLE_ACCOUNT_ADDRESS } from '../../signing/ethereum/simple-account.ts';
+import {
+  decodeAccountCalls,
+  encodeAccountCalls,
+  SIMPLE_ACCOUNT_ADDRESS,
+} from '../../signing/ethereum/simple-account.ts';
 import {
   encodeSponsoredOperation,
   signSponsoredOperation,
@@ -108,7 +112,8 @@ function readCalls({ transaction, calls = [], dataSuffix, address }: OperationDr
   return [suffixed(readCall({ to, value, data } as EthereumSendCallsCall, '/transaction'), dataSuffix)];
 }
 
-function suffixed(call: BatchCall, dataSuffix = '0x'): BatchCall {
+/** The call with more bytes behind its calldata. */
+export function suffixed(call: BatchCall, dataSuffix = '0x'): BatchCall {
   if (dataSuffix === '0x') return call;
   return { ...call, data: hexToBytes(bytesTo0xHex(call.data).slice(2) + dataSuffix.slice(2)) };
 }
@@ -137,7 +142,8 @@ export async function buildOperation(
   const account = { caip2: chain.caip2, address };
   const nonce =
     delegationCount === undefined ? undefined : await findNonce(context, account, delegationCount);
-  const units = calls.map(
+  // From the call data that is signed.
+  const units = (decodeAccountCalls(hexToBytes(operation.call_data.slice(2))) ?? []).map(
     (call, index): ActionUnit => ({
       label: calls.length === 1 ? 'transaction' : `call ${index}`,
       ethereumCall: { ...call, chainId: chain.chainId },

@@ -10,7 +10,7 @@ import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
 import type { RawSignParams } from '../../signing/raw-sign.ts';
 import { readSentAction } from '../sending/read-sent-action.ts';
 import { isSendingRequest } from '../sending/rpc-senders.ts';
-import { unfoldBatches } from '../sending/unfold-batches.ts';
+import { callingAccount, unfoldBatches } from '../sending/unfold-batches.ts';
 import { readTransfer, transferAction } from '../wallet-actions/transfer-terms.ts';
 import { decodeRpcAction } from '../wallets/decode-action.ts';
 import { decodeRawSignAction } from '../wallets/decode-raw-bytes.ts';
@@ -41,7 +41,10 @@ export async function decodeUse(
   try {
     switch (operation) {
       case 'walletRpc':
-        return unfoldBatches(await decodeRpc(chainType, request as WalletRpcRequest), address);
+        return unfoldBatches(
+          await decodeRpc(chainType, request as WalletRpcRequest),
+          callingAccount(request as WalletRpcRequest, address),
+        );
       case 'rawSignWallet':
         return decodeRawSignAction(chainType, (request as RawSignRequest).params as RawSignParams);
       case 'exportWallet':

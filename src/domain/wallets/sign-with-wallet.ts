@@ -6,7 +6,7 @@ import { isOfflineMethod, type OfflineMethod, signOffline } from '../../signing/
 import { fillAuthorizationNonce } from '../sending/authorization-nonce.ts';
 import { isSendingRequest } from '../sending/rpc-senders.ts';
 import { sendByRpc } from '../sending/send-by-rpc.ts';
-import { unfoldBatches } from '../sending/unfold-batches.ts';
+import { callingAccount, unfoldBatches } from '../sending/unfold-batches.ts';
 import { authorizeUse } from './authorize-use.ts';
 import { decodeRpcAction } from './decode-action.ts';
 import { exportWallet } from './export-wallet.ts';
@@ -63,7 +63,7 @@ async function answer(
     if (request.method === 'eth_sign7702Authorization') {
       params = (await fillAuthorizationNonce(context, wallet, request)) as never;
     }
-    return unfoldBatches(await decodeRpcAction(request), wallet.address);
+    return unfoldBatches(await decodeRpcAction(request), callingAccount(request, wallet.address));
   };
   const use = await authorizeUse(context, wallet, {
     operation: 'walletRpc',

@@ -51,11 +51,6 @@ export function encodeSupportsBatches(): Uint8Array {
   return hexToBytes(SUPPORTS_SELECTOR + BATCH_MODE.slice(2));
 }
 
-/** Whether calldata asks for a batch, of whatever mode. */
-export function isBatchCall(data: Uint8Array): boolean {
-  return bytesTo0xHex(data.subarray(0, 4)) === EXECUTE_SELECTOR;
-}
-
 /** The calls of a batch; undefined when the calldata is none, or none of this mode. A call to 0x0 is one to itself. */
 export function decodeBatch(data: Uint8Array): readonly BatchCall[] | undefined {
   const hex = bytesTo0xHex(data);

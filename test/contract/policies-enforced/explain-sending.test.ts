@@ -89,6 +89,11 @@ describe('ethereum', () => {
     });
     expect(await explainedAsSent(wallet, calls(shop, shop))).toBe('allowed');
     expect(await explainedAsSent(wallet, calls(shop, thief))).toBe('denied');
+    for (const more of [{ sponsor: true }, { sponsor: true, experimental_data_suffix: '0xff' }]) {
+      expect(await explainedAsSent(wallet, { ...calls(shop, shop), ...more })).toBe('allowed');
+      expect(await explainedAsSent(wallet, { ...calls(thief), ...more })).toBe('denied');
+      expect(await explainedAsSent(wallet, { ...send({ to: thief, value: '0x1' }), ...more })).toBe('denied');
+    }
     // The wallet may call itself, but not so as to pay the thief.
     const own = await makeFunded('ethereum', base, [
       allow('eth_signTransaction', when('ethereum_transaction', 'value', 'lte', '5')),

@@ -1,4 +1,12 @@
-import { encodeFunctionData, keccak256, parseAbi, serializeTransaction } from 'viem';
+import {
+  encodeAbiParameters,
+  encodeFunctionData,
+  type Hex,
+  keccak256,
+  parseAbi,
+  parseAbiParameters,
+  serializeTransaction,
+} from 'viem';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { attempt, call } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
@@ -159,5 +167,130 @@ describe('a cap is not passed by what cannot be counted', () => {
         },
       }),
     ).toEqual(denial);
+  });
+});
+
+describe('a wallet that may spend up to 5 wei a call', () => {
+  const cap = { field_source: 'ethereum_transaction', field: 'value', operator: 'lte', value: '5' };
+  const rules = ['eth_signTransaction', 'eth_signUserOperation'].map((method) => ({
+    name: 'up to 5',
+    method,
+    action: 'ALLOW',
+    conditions: [cap],
+  }));
+  const one = parseAbi(['function execute(address target, uint256 value, bytes data)']);
+  const several = parseAbi([
+    'struct Call { address target; uint256 value; bytes data; }',
+    'function executeBatch(Call[] calls)',
+  ]);
+  const lists = parseAbi(['function executeBatch(address[] dest, uint256[] value, bytes[] func)']);
+  const erc7821 = parseAbi(['function execute(bytes32 mode, bytes executionData)']);
+  const items = parseAbiParameters('(address to, uint256 value, bytes data)[]');
+  const pay = (value: bigint, data: Hex = '0x') => ({ target: OTHER, value, data }) as const;
+  /** Ways in which the code that an account may have makes a call for it. */
+  const ways: Record<string, (value: bigint) => Hex> = {
+    'execute of an account': (value) => encodeFunctionData({ abi: one, args: [OTHER, value, '0x'] }),
+    'executeBatch of a 7702 account': (value) =>
+      encodeFunctionData({ abi: several, args: [[pay(1n), pay(value)]] }),
+    'executeBatch of a smart account': (value) =>
+      encodeFunctionData({
+        abi: lists,
+        args: [
+          [OTHER, OTHER],
+          [1n, value],
+          ['0x', '0x'],
+        ],
+      }),
+    'execute of ERC-7821': (value) =>
+      encodeFunctionData({
+        abi: erc7821,
+        args: [`0x01${'00'.repeat(31)}`, encodeAbiParameters(items, [[{ to: OTHER, value, data: '0x' }]])],
+      }),
+  };
+
+  async function addressOf(walletId: string): Promise<Hex> {
+    return (await call(sandbox, 'getWallet', { path: { wallet_id: walletId } })).body.address as Hex;
+  }
+  const signing = (to: string, data: Hex) => ({
+    method: 'eth_signTransaction',
+    params: { transaction: { to, data, chain_id: 1 } },
+  });
+  const operating = (sender: string, call_data: Hex) => ({
+    method: 'eth_signUserOperation',
+    params: {
+      contract: '0x0000000071727De22E5E9d8BAf0edAc6f37da032',
+      chain_id: 1,
+      user_operation: {
+        sender,
+        nonce: '0x0',
+        call_data,
+        call_gas_limit: '0x1',
+        verification_gas_limit: '0x1',
+        pre_verification_gas: '0x1',
+        max_fee_per_gas: '0x1',
+        max_priority_fee_per_gas: '0x1',
+      },
+    },
+  });
+
+  test.each(Object.entries(ways))('does not spend more by a call to itself: %s', async (_way, encode) => {
+    const walletId = await makeWallet(rules);
+    const own = await addressOf(walletId);
+    expect(await outcome('walletRpc', walletId, signing(own, encode(5n)))).toEqual({ status: 200 });
+    expect(await outcome('walletRpc', walletId, signing(own, encode(6n)))).toEqual(denial);
+    // The same inside itself, with a byte behind it, and to somebody else, who may do as he likes with it.
+    const nested = (value: bigint) => encodeFunctionData({ abi: one, args: [own, 0n, encode(value)] });
+    expect(await outcome('walletRpc', walletId, signing(own, nested(5n)))).toEqual({ status: 200 });
+    expect(await outcome('walletRpc', walletId, signing(own, nested(6n)))).toEqual(denial);
+    expect(await outcome('walletRpc', walletId, signing(own, `${encode(5n)}00`))).toEqual(denial);
+    expect(await outcome('walletRpc', walletId, signing(OTHER, encode(6n)))).toEqual({ status: 200 });
+  });
+
+  test.each(Object.entries(ways))(
+    'nor by a user operation in which its account calls itself: %s',
+    async (_way, encode) => {
+      const walletId = await makeWallet(rules);
+      const account = '0x00000000000000000000000000000000000000ac';
+      const inside = (value: bigint) => encodeFunctionData({ abi: one, args: [account, 0n, encode(value)] });
+      expect(await outcome('walletRpc', walletId, operating(account, inside(5n)))).toEqual({ status: 200 });
+      expect(await outcome('walletRpc', walletId, operating(account, inside(6n)))).toEqual(denial);
+    },
+  );
+
+  test('nor by what else it may ask of itself; to pay itself asks nothing', async () => {
+    const walletId = await makeWallet(rules);
+    const own = await addressOf(walletId);
+    const upgrade = encodeFunctionData({
+      abi: parseAbi(['function upgradeTo(address code)']),
+      args: [OTHER],
+    });
+    expect(await outcome('walletRpc', walletId, signing(own, upgrade))).toEqual(denial);
+    expect(await outcome('walletRpc', walletId, signing(own, '0x'))).toEqual({ status: 200 });
+    const operation = operating(own, encodeFunctionData({ abi: one, args: [own, 0n, upgrade] }));
+    expect(await outcome('walletRpc', walletId, operation)).toEqual(denial);
+  });
+
+  test('what it asks of itself is counted once in running totals', async () => {
+    const { body: aggregation } = await call(sandbox, 'createAggregation', {
+      body: {
+        name: 'spent by operations',
+        method: 'eth_signUserOperation',
+        metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
+        window: { type: 'rolling', seconds: 3600 },
+      },
+    });
+    const field = `aggregation.${aggregation.id}`;
+    const capped = { field_source: 'reference', field, operator: 'lte', value: '100' };
+    const walletId = await makeWallet([
+      { name: 'up to 100', method: 'eth_signUserOperation', action: 'ALLOW', conditions: [capped] },
+    ]);
+    const own = await addressOf(walletId);
+    const spend = (value: bigint) => {
+      const inner = encodeFunctionData({ abi: one, args: [OTHER, value, '0x'] });
+      return operating(own, encodeFunctionData({ abi: one, args: [own, 0n, inner] }));
+    };
+    expect(await outcome('walletRpc', walletId, spend(60n))).toEqual({ status: 200 });
+    expect(await outcome('walletRpc', walletId, spend(41n))).toEqual(denial);
+    expect(await outcome('walletRpc', walletId, spend(40n))).toEqual({ status: 200 });
   });
 });
