@@ -77,17 +77,18 @@ async function work({ verb, about, handle }: Told): Promise<unknown> {
     if (verb === 'unlink') await unlinkAccount(context, about, { type: 'custom_auth', handle });
     if (verb === 'delete') await deleteUser(context, about);
     if (verb !== 'pending') return undefined;
-    const rows = await em
+    const newer = await em.execute('select 1 from outbox_events where fanned_out_at_ms is null limit 1');
+    if (newer.length > 0) return 'what is due';
+    const next = await em
       .getKysely<Tables>()
       .selectFrom('webhook_deliveries')
       .select('next_attempt_at_ms')
-      .where('status', '=', 'pending')
-      .execute();
-    const newer = await em.execute('select 1 from outbox_events where fanned_out_at_ms is null limit 1');
-    if (rows.length + newer.length === 0) return 'nothing';
-    return newer.length === 0 && rows.every((row) => row.next_attempt_at_ms! > context.nowMs)
-      ? 'retries'
-      : 'what is due';
+      .where('next_attempt_at_ms', 'is not', null)
+      .orderBy('next_attempt_at_ms')
+      .limit(1)
+      .executeTakeFirst();
+    if (next === undefined) return 'nothing';
+    return next.next_attempt_at_ms! > context.nowMs ? 'retries' : 'what is due';
   });
 }
 
