@@ -21,6 +21,17 @@ interface ApiErrorDetail {
 export type Afterwards = (em: SqlEntityManager) => Promise<void>;
 
 /**
+ * Rows that were read one after the other do not belong together: another transaction changed them in between. The
+ * request is run again, as after a collision.
+ */
+export class StaleReadError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'StaleReadError';
+  }
+}
+
+/**
  * The one error that leaves the domain. `code` chooses status and default text from the contract's
  * error catalogue (`openapi/common.yaml`, `x-error-catalogue`); `message` is read by the caller.
  */

@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { StaleReadError } from '../errors.ts';
 
 /** One fork of the EntityManager, inside a transaction when it may write. */
 export interface UnitOfWork {
@@ -62,5 +63,6 @@ const collisions = new Set([
 
 /** Whether another transaction got in the way: run again, the same work sees what the other one did. */
 export function isCollision(error: unknown): boolean {
+  if (error instanceof StaleReadError) return true;
   return error instanceof Error && collisions.has(String((error as NodeJS.ErrnoException).code));
 }

@@ -1,7 +1,6 @@
-import assert from 'node:assert/strict';
 import type { Kysely } from 'kysely';
 import { LRUCache } from 'lru-cache';
-import { invalidField } from '../../errors.ts';
+import { invalidField, StaleReadError } from '../../errors.ts';
 import type { PolicyAction, PolicyFacts, SetCandidate } from '../../policy/action.ts';
 import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../policy/compile.ts';
 import { collectLookups, evaluatePolicy, type PolicyDecision } from '../../policy/evaluate.ts';
@@ -94,8 +93,9 @@ export async function loadPolicy({ app, em }: EnforceContext, id: string): Promi
     .where('id', '=', id)
     .where('app_id', '=', app.id)
     .executeTakeFirst();
-  // INVARIANT: a policy that a wallet or signer is under is never deleted.
-  assert(row !== undefined, `policy ${id} is named by a wallet and does not exist`);
+  // INVARIANT: a policy that a wallet or signer is under is never deleted; since the wallet was read it may have been
+  // taken from under the policy, and the policy deleted.
+  if (row === undefined) throw new StaleReadError(`policy ${id} is named by a wallet and does not exist`);
   const rules = JSON.parse(row.rules) as RuleInput[];
   const policy = compilePolicy({ id, chain_type: row.chain_type, rules });
   compiled.set(id, { digest: row.rules_digest, policy });

