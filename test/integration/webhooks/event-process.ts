@@ -11,6 +11,7 @@ import { linkAccount } from '../../../src/domain/users/link-account.ts';
 import { unlinkAccount } from '../../../src/domain/users/unlink-account.ts';
 import { createWebhookEndpoint } from '../../../src/domain/webhooks/change-webhook-endpoint.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
+import type { JobRunner } from '../../../src/jobs/runner.ts';
 import type { OperationContext } from '../../../src/services.ts';
 import type { Tables } from '../../../src/storage/entities.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
@@ -52,6 +53,7 @@ const services = {
 };
 const database = await openDatabase({ kind: 'postgres', url: values.url!, poolSize: 8 });
 let openUnit = unitsOf(database);
+let jobs: JobRunner | undefined;
 
 const contextIn = (em: SqlEntityManager): OperationContext => ({
   ...contextOf(em, 'acme', clock.now()),
@@ -61,7 +63,8 @@ const contextIn = (em: SqlEntityManager): OperationContext => ({
 async function work({ verb, about, handle }: Told): Promise<unknown> {
   if (verb === 'advance' || verb === 'begin') aheadMs += Number(about);
   // Loaded while the process before is still at work, it does nothing before its turn.
-  if (verb === 'begin') ({ openUnit } = startBesideRequests(services, openUnit, values.owner!));
+  if (verb === 'begin') ({ openUnit, jobs } = startBesideRequests(services, openUnit, values.owner!));
+  if (verb === 'advance') return jobs?.settle();
   return inUnitOf(openUnit)(async (em) => {
     const context = contextIn(em);
     if (verb === 'endpoint') return createWebhookEndpoint(context, { url: about });
@@ -77,8 +80,6 @@ async function work({ verb, about, handle }: Told): Promise<unknown> {
     if (verb === 'unlink') await unlinkAccount(context, about, { type: 'custom_auth', handle });
     if (verb === 'delete') await deleteUser(context, about);
     if (verb !== 'pending') return undefined;
-    const newer = await em.execute('select 1 from outbox_events where fanned_out_at_ms is null limit 1');
-    if (newer.length > 0) return 'what is due';
     const next = await em
       .getKysely<Tables>()
       .selectFrom('webhook_deliveries')

@@ -17,7 +17,7 @@ export interface EventProcess {
   deleteUser(userId: string): Promise<void>;
   /** What is left to be sent to the endpoint. */
   left(endpointId: string): Promise<'nothing' | 'retries' | 'what is due'>;
-  /** Makes an hour pass. */
+  /** Makes an hour pass; every event that was recorded before is a delivery then. */
   passHour(): Promise<void>;
   /** At once, in the middle of whatever it does. */
   kill(): Promise<void>;
