@@ -2,11 +2,11 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { acmeApp } from '../../mocks/apps.ts';
-import document from '../../openapi/openapi.json' with { type: 'json' };
-import { recordEvent } from '../../src/domain/events/record-event.ts';
-import type { SandboxEvent, SandboxEvents } from '../../src/sandbox/generated/schemas.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { acmeApp } from '../../../mocks/apps.ts';
+import document from '../../../openapi/openapi.json' with { type: 'json' };
+import { recordEvent } from '../../../src/domain/events/record-event.ts';
+import type { SandboxEvent, SandboxEvents } from '../../../src/sandbox/generated/schemas.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 const startMs = Date.UTC(2026, 0, 1);
 const types = Object.keys(document.webhooks).sort();

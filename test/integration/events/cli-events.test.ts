@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { Webhook as StandardVerifier } from 'standardwebhooks';
 import { Webhook as SvixVerifier } from 'svix';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { acmeApp } from '../../mocks/apps.ts';
-import type { SandboxEvent } from '../../src/sandbox/generated/schemas.ts';
-import { type Received, startHook } from '../support/hook.ts';
+import { acmeApp } from '../../../mocks/apps.ts';
+import type { SandboxEvent } from '../../../src/sandbox/generated/schemas.ts';
+import { type Received, startHook } from '../../support/hook.ts';
 import {
   type Finished,
   runCustos,
@@ -18,7 +18,7 @@ import {
   startCustos,
   temporaryFolder,
   waitFor,
-} from '../support/run-custos.ts';
+} from '../../support/run-custos.ts';
 
 const walletId = 'wkzbbffw8n3xqrmc9s5gzjuq';
 const knownSecret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
