@@ -8883,6 +8883,25 @@ export type WalletTransactionListResponse = {
   transactions: WalletTransaction[];
 };
 
+/** A policy denied the use of a wallet. */
+export type WalletUseDeniedWebhookPayload = {
+  /** When it was denied, in Unix milliseconds. */
+  denied_at: number;
+  /** What was asked for, as policies name it. */
+  method: string;
+  /** The operation that asked for it. */
+  operation: string;
+  /** The id of the policy that denied it. */
+  policy_id: string;
+  /** The `x-request-id` of the request. */
+  request_id: string;
+  /** The id of the trace of the decision. */
+  trace_id: string;
+  type: "wallet.use_denied";
+  /** The id of the wallet. */
+  wallet_id: string;
+};
+
 /** One attempt to deliver an event. */
 export type WebhookAttempt = {
   /** When it began, in Unix milliseconds. */

@@ -97,7 +97,7 @@ const insertEvent = prepareQuery<NewEvent>((database, event) =>
 );
 
 async function assertKeepsContract(type: string, body: object): Promise<void> {
-  // Loaded with the first event: the validators of all 67 are large, and many a process never records one.
+  // Loaded with the first event: the validators of all are large, and many a process never records one.
   const { webhookValidators } = await import('../../generated/webhook-validators.js');
   const validate = webhookValidators[type];
   assert(validate !== undefined, `the contract has no event \`${type}\``);

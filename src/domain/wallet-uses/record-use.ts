@@ -1,8 +1,8 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { PolicyDecision } from '../../policy/evaluate.ts';
 import { shortenTrace, traceLength } from '../../policy/trace-length.ts';
 import type { OperationContext, UseRecord } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { type EventContext, recordEvent } from '../events/record-event.ts';
 
 /** A request that asks for the use of a wallet. */
 export interface WalletUse {
@@ -52,17 +52,27 @@ export function useRecordOf(
 }
 
 /**
- * Records that a policy denied the use of a wallet. `decisions` led to it, the denying one last, as `tellable`.
+ * Records that a policy denied the use of a wallet, and tells of it. `decisions` led to it, the denying one last, as
+ * `tellable`.
  *
- * CHOICE: a denied request has no event, since none of the contract's 67 tells of one: `wallet_action.*.rejected`
- * names a wallet action, `intent.rejected` an intent, and an rpc request is neither.
+ * CHOICE: `wallet.use_denied` is an event of our own. None of the 67 published ones tells of a denied request:
+ * `wallet_action.*.rejected` names a wallet action, `intent.rejected` an intent, and an rpc request is neither.
  */
 export async function recordDenial(
-  em: SqlEntityManager,
+  context: EventContext,
   use: UseRecord,
   { traceId, decisions }: { traceId: string; decisions: readonly PolicyDecision[] },
 ): Promise<void> {
-  await em
+  await recordEvent(context, 'wallet.use_denied', {
+    wallet_id: use.walletId,
+    operation: use.operation,
+    method: use.method,
+    policy_id: decisions.at(-1)?.policy_id,
+    trace_id: traceId,
+    request_id: use.requestId,
+    denied_at: use.judgedAtMs,
+  });
+  await context.em
     .getKysely<Tables>()
     .insertInto('wallet_uses')
     .values({

@@ -59,7 +59,7 @@ export async function authorizeUse(
 }
 
 function denial(
-  { ids, diagnostics }: OperationContext,
+  { app, ids, nowMs, diagnostics }: OperationContext,
   use: UseRecord,
   decisions: readonly PolicyDecision[],
 ): ApiError {
@@ -68,7 +68,7 @@ function denial(
   const data = { decision: told.at(-1), trace_id: traceId };
   return new ApiError('policy_violation', undefined, {
     ...(diagnostics ? { data } : {}),
-    afterwards: (em) => recordDenial(em, use, { traceId, decisions: told }),
+    afterwards: (em) => recordDenial({ app, em, ids, nowMs }, use, { traceId, decisions: told }),
   });
 }
 

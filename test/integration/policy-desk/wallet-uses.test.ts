@@ -109,6 +109,28 @@ describe.each(databaseKinds)('%s', (kind) => {
       method: 'signRawMessageBytes',
       decision: 'denied',
     });
+    const told = await house.database.orm.em
+      .fork()
+      .getKysely<Tables>()
+      .selectFrom('outbox_events')
+      .select('payload')
+      .where('type', '=', 'wallet.use_denied')
+      .orderBy('sequence')
+      .execute();
+    const toldOf = (method: string, { trace_id }: { trace_id: string | null }, operation: string) => ({
+      type: 'wallet.use_denied',
+      wallet_id: wallet.id,
+      operation,
+      method,
+      policy_id: wallet.policy_ids[0],
+      trace_id,
+      request_id: 'test',
+      denied_at: common.judged_at_ms,
+    });
+    expect(told.map(({ payload }) => JSON.parse(payload))).toEqual([
+      toldOf('personal_sign', denied, 'walletRpc'),
+      toldOf('signRawMessageBytes', byRequest.get(JSON.stringify(raw))!, 'rawSignWallet'),
+    ]);
     expect(byRequest.get(JSON.stringify(sign('anything')))).toMatchObject({
       ...common,
       wallet_id: free.id,
