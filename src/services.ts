@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationId, Operations } from './generated/operations.ts';
+import type { SparkOperators } from './services-spark.ts';
 import type { WebhookSender } from './services-webhooks.ts';
 
 /** The one source of time. Sandbox clocks can be frozen and moved; nothing else reads the machine's clock. */
@@ -228,6 +229,7 @@ export interface TronChain extends Chain {
 /** A chain of which only what all chains have is asked. */
 export interface PlainChain extends Chain {
   readonly kind: 'plain';
+  readonly spark?: SparkOperators;
 }
 
 export type AnyChain = EvmChain | SolanaChain | TronChain | PlainChain;

@@ -1,6 +1,7 @@
+import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bech32m } from '@scure/base';
-import { bytesToHex, concatBytes } from '../crypto/encoding.ts';
+import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '../crypto/encoding.ts';
 import { ecBackend } from '../crypto/secp256k1.ts';
 import type { ChainRoom } from './chain-room.ts';
 import { encodeDerSignature } from './der-signature.ts';
@@ -20,6 +21,57 @@ export const sparkRoom: ChainRoom = {
   },
   signPayload: signDigestCompact,
 };
+
+export type SparkNetworkName = 'MAINNET' | 'REGTEST';
+
+/** The address of an identity key (compressed, hex) on a network. */
+export function sparkAddress(publicKeyHex: string, network: SparkNetworkName): string {
+  const words = bech32m.toWords(concatBytes(IDENTITY_KEY_FIELD, hexToBytes(publicKeyHex)));
+  return bech32m.encode(prefixOf(network), words, false);
+}
+
+/** The identity key (compressed, hex) in an address of the network; undefined for any other text. */
+export function readSparkAddress(text: string, network: SparkNetworkName): string | undefined {
+  const bytes = readBech32m(text, prefixOf(network));
+  const isAddress = bytes?.length === 35 && bytes[0] === 0x0a && bytes[1] === 0x21;
+  return isAddress ? bytesToHex(bytes.subarray(2)) : undefined;
+}
+
+/** The 32 bytes in a token's identifier, hex; undefined for any other text. */
+export function readTokenIdentifier(text: string, network: SparkNetworkName): string | undefined {
+  const bytes = readBech32m(text, network === 'MAINNET' ? 'btkn' : 'btknrt');
+  return bytes?.length === 32 ? bytesToHex(bytes) : undefined;
+}
+
+function prefixOf(network: SparkNetworkName): string {
+  return network === 'MAINNET' ? PREFIX.mainnet : PREFIX.regtest;
+}
+
+function readBech32m(text: string, prefix: string): Uint8Array | undefined {
+  try {
+    const decoded = bech32m.decode(text as `${string}1${string}`, false);
+    return decoded.prefix === prefix ? bech32m.fromWords(decoded.words) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Where bitcoin is sent to be taken up on Spark: a Taproot address that stays the same.
+ *
+ * CHOICE: real operators answer an address of a key that they share with the owner. Here it is the Taproot output of
+ * the identity key itself (BIP-341, key path only), which its owner could spend on layer 1 as well.
+ */
+export function sparkDepositAddress(publicKeyHex: string, network: SparkNetworkName): string {
+  const internalKey = hexToBytes(publicKeyHex).subarray(1);
+  const tag = sha256(utf8ToBytes('TapTweak'));
+  // Q = lift_x(P) + H_TapTweak(P) * G
+  const tweak = BigInt(`0x${bytesToHex(sha256(concatBytes(tag, tag, internalKey)))}`);
+  const point = secp256k1.Point.fromHex(`02${bytesToHex(internalKey)}`);
+  const output = point.add(secp256k1.Point.BASE.multiply(tweak)).toBytes(true).subarray(1);
+  const words = [1, ...bech32m.toWords(output)];
+  return bech32m.encode(network === 'MAINNET' ? 'bc' : 'bcrt', words, 90);
+}
 
 /**
  * `signMessageWithIdentityKey`: the signature over sha256(UTF-8 message) as hex without 0x, DER or, when

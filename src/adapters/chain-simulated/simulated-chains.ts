@@ -73,7 +73,6 @@ const kinds: Readonly<Record<string, Kind>> = {
   movement: plain,
   near: plain,
   pearl: plain,
-  spark: plain,
   starknet: plain,
   stellar: plain,
   sui: plain,
@@ -97,6 +96,18 @@ const kinds: Readonly<Record<string, Kind>> = {
       kind: 'tron',
       caip2,
       ...forwarded(chainOf<TronChain>(make))(...everyChain, 'referenceBlock', 'simulate'),
+    }),
+  },
+  spark: {
+    reference: /^(mainnet|regtest)$/,
+    load: async () => (await import('./spark/chain.ts')).simulateSpark,
+    face: (caip2, make) => ({
+      kind: 'plain',
+      caip2,
+      spark: forwarded(async () => (await chainOf<PlainChain>(make)()).spark!)(
+        ...(['holdings', 'quoteDeposit', 'quoteWithdrawal'] as const),
+      ),
+      ...forwarded(chainOf<PlainChain>(make))(...everyChain),
     }),
   },
   solana: {

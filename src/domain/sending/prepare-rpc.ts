@@ -1,6 +1,7 @@
 import type { WalletRpcRequest } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
 import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
+import { isSparkQuestion, planSparkAnswer } from '../spark/ask-spark.ts';
 import { findWallet } from '../wallets/find-wallet.ts';
 import { planAuthorizationNonce } from './authorization-nonce.ts';
 import { isSendingRequest, senderOf } from './rpc-senders.ts';
@@ -16,9 +17,11 @@ export async function prepareRpc(
   request: WalletRpcRequest,
 ): Promise<unknown> {
   const isAuthorization = request.method === 'eth_sign7702Authorization';
-  if (!isAuthorization && !isSendingRequest(request)) return undefined;
+  const isQuestion = isSparkQuestion(request);
+  if (!isAuthorization && !isQuestion && !isSendingRequest(request)) return undefined;
   const wallet = await findWallet(context, walletId);
   requireRpcMethod(wallet.chain_type as ChainType, request.method);
+  if (isQuestion) return planSparkAnswer(context, wallet, request);
   return isAuthorization
     ? planAuthorizationNonce(context, wallet, request)
     : senderOf(request).plan(context, wallet, request);

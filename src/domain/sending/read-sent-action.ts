@@ -8,7 +8,8 @@ import {
   prepareEthereumTransaction,
 } from '../../signing/ethereum/sign-transaction.ts';
 import { encodeTronRawData, type TronRawData } from '../../signing/tron/raw-data.ts';
-import { transactionUnits } from '../wallets/decode-action.ts';
+import { sparkSenders } from '../spark/spark-senders.ts';
+import { decodeRpcAction, transactionUnits } from '../wallets/decode-action.ts';
 import { decodeTronUnits } from '../wallets/decode-raw-bytes.ts';
 import { decodeSolanaUnits } from '../wallets/decode-solana-units.ts';
 import { withSuffix } from './plan-ethereum.ts';
@@ -17,7 +18,9 @@ import { readCall } from './send-calls.ts';
 import { suffixed } from './send-operation.ts';
 
 type Readers = {
-  readonly [Method in SendingMethod]: (request: RpcRequest<Method>) => Promise<readonly ActionUnit[]>;
+  readonly [Method in Exclude<SendingMethod, keyof typeof sparkSenders>]: (
+    request: RpcRequest<Method>,
+  ) => Promise<readonly ActionUnit[]>;
 };
 
 /**
@@ -27,7 +30,9 @@ type Readers = {
  * @throws SigningInputError and ApiError: the codes of what could not be sent either.
  */
 export async function readSentAction(request: RpcRequest<SendingMethod>): Promise<PolicyAction> {
-  const read = readers[request.method] as (given: unknown) => Promise<readonly ActionUnit[]>;
+  // What moves on Spark is not decoded: only rules for every method speak of it.
+  if (Object.hasOwn(sparkSenders, request.method)) return decodeRpcAction(request);
+  const read = readers[request.method as keyof Readers] as (given: unknown) => Promise<readonly ActionUnit[]>;
   return { method: request.method, units: await read(request) };
 }
 

@@ -2,6 +2,7 @@ import { bytesToBase64 } from '../../crypto/encoding.ts';
 import { invalidField } from '../../errors.ts';
 import type { WalletRpcRequest } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
+import { sparkSenders } from '../spark/spark-senders.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 import { buildEthereum } from './build-ethereum.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
@@ -15,14 +16,14 @@ import { buildTron, planTron, TRON_MAINNET, type TronPlan } from './send-tron.ts
 export type RpcRequest<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
 
 /** How one rpc method sends. */
-export interface RpcSender<Request, Plan> {
+export interface RpcSender<Request, Plan, Built extends BuiltTransaction = BuiltTransaction> {
   /** Asks the chain; before the transaction where that is possible. */
   plan(context: OperationContext, wallet: WalletRow, request: Request): Promise<Plan>;
   /** Fixes the bytes, inside the transaction. */
-  build(context: OperationContext, plan: Plan, request: Request): Promise<BuiltTransaction>;
+  build(context: OperationContext, plan: Plan, request: Request): Promise<Built>;
   options(request: Request): Omit<SendOptions, 'method'>;
   /** The wire data of the method's answer. */
-  answer(request: Request, built: BuiltTransaction, sent: SentTransaction): object;
+  answer(request: Request, built: Built, sent: SentTransaction): object;
 }
 
 const ethereumTransaction: RpcSender<RpcRequest<'eth_sendTransaction'>, EthereumPlan> = {
@@ -128,6 +129,7 @@ export const rpcSenders = {
   wallet_sendCalls: ethereumCalls,
   signAndSendTransaction: solanaTransaction,
   tron_sendTransaction: tronTransaction,
+  ...sparkSenders,
 } as const;
 
 export type SendingMethod = keyof typeof rpcSenders;

@@ -17,6 +17,8 @@ export interface SendOptions {
 
 export interface SentTransaction extends SignedBytes {
   readonly transactionId: string;
+  /** Unix ms. */
+  readonly sentAtMs: number;
 }
 
 /**
@@ -57,5 +59,5 @@ export async function sendBuilt(
     isBroadcastHere: !isOptimistic,
   });
   if (!isOptimistic) context.afterCommit(() => broadcastTransaction(context, chain, row));
-  return { ...signed, transactionId: row.id };
+  return { ...signed, transactionId: row.id, sentAtMs: context.nowMs };
 }

@@ -7,6 +7,7 @@ import { fillAuthorizationNonce } from '../sending/authorization-nonce.ts';
 import { isSendingRequest } from '../sending/rpc-senders.ts';
 import { sendByRpc } from '../sending/send-by-rpc.ts';
 import { callingAccount, unfoldBatches } from '../sending/unfold-batches.ts';
+import { askSpark, isSparkQuestion } from '../spark/ask-spark.ts';
 import { authorizeUse } from './authorize-use.ts';
 import { decodeRpcAction } from './decode-action.ts';
 import { exportWallet } from './export-wallet.ts';
@@ -16,9 +17,9 @@ import type { WalletRow } from './wallet-row.ts';
 import { asSigningRefusal } from './wallet-signing-error.ts';
 
 /**
- * Runs one rpc method with a wallet's key, sending what the method sends. The wallet's owner or one of its additional signers must have signed the
- * request, when there is an owner, and every policy that applies must allow it. `address`, `chain_type` and
- * `wallet_id` of the request inform and decide nothing.
+ * Runs one rpc method with a wallet's key, sending what the method sends. The wallet's owner or one of its additional
+ * signers must have signed the request, when there is an owner, and every policy that applies must allow it.
+ * `address`, `chain_type` and `wallet_id` of the request inform and decide nothing.
  *
  * @throws ApiError not_found; invalid_data for a method of another chain type or params that cannot be signed;
  * invalid_solana_transaction; not_supported for a custodial wallet and for methods that need a network; the codes
@@ -53,6 +54,7 @@ async function answer(
     throw new ApiError('not_supported', '/signature_options/type: the wallet has no smart account');
   }
   if (isSendingRequest(request)) return { method, data: await sendByRpc(context, wallet, request) };
+  if (isSparkQuestion(request)) return { method, data: await askSpark(context, wallet, request) };
   if (!isOfflineMethod(method) || !('params' in request)) {
     // CHOICE: 400 and not 501, which clients would try again.
     throw new ApiError('not_supported', `/method: \`${method}\` is not built yet`);

@@ -1,0 +1,159 @@
+import { bytesToHex } from '../../../crypto/encoding.ts';
+import { ecBackend } from '../../../crypto/secp256k1.ts';
+import type { BroadcastOutcome, PlainChain } from '../../../services.ts';
+import {
+  readSparkAddress,
+  readTokenIdentifier,
+  sparkAddress,
+  sparkDepositAddress,
+} from '../../../signing/spark.ts';
+import { decodeSparkOperation, type SparkOperation } from '../../../signing/spark-operation.ts';
+import { makeContractAccounts } from '../accounts.ts';
+import { type Machine, makeBlocks } from '../blocks.ts';
+import { termsOf } from '../chain-terms.ts';
+import { decodeOrRefuse, refuse } from '../decode-or-refuse.ts';
+import { fundPlainly } from '../fund.ts';
+import { FEE_ACCOUNT, type Movement, makeLedger, NATIVE, RevertError } from '../ledger.ts';
+import { makePool } from '../pool.ts';
+import { type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+import { OPERATOR_SECRET, quoteDeposit, quoteWithdrawal } from './quotes.ts';
+
+// There are not more sats than this: 21 million bitcoin.
+const MOST_SATS = 2_100_000_000_000_000n;
+const LAYER_1_ADDRESS = /^(bc|bcrt)1[02-9ac-hj-np-z]{38,87}$/;
+
+/** Nothing ever waits here: operators answer at once. */
+const idle: Machine<SparkOperation> = {
+  readiness: () => 'drop',
+  run: () => ({ fee: 0n, failure: undefined, movements: [] }),
+  usurperOf: () => null,
+};
+
+type Parts = ReturnType<typeof makeParts>;
+
+function makeParts(world: World, caip2: string) {
+  const { store, clock } = world;
+  const pool = makePool<SparkOperation>(store, caip2);
+  const terms = termsOf(caip2);
+  return {
+    world,
+    caip2,
+    network: caip2 === 'spark:mainnet' ? ('MAINNET' as const) : ('REGTEST' as const),
+    ledger: makeLedger(store, caip2),
+    tokens: makeContractAccounts(store, caip2),
+    pool,
+    blocks: makeBlocks({ store, caip2, terms, clock, confirmAfterMs: undefined, pool, machine: idle }),
+  };
+}
+
+/**
+ * One simulated Spark network: its operators keep sums, take an operation at once and make it final with the next block.
+ *
+ * CHOICE: layer 1 is part of the same ledger: the faucet gives bitcoin to a deposit address here, and what is withdrawn
+ * stands at its layer 1 address here.
+ */
+export function simulateSpark(world: World, caip2: string): Simulated<PlainChain> {
+  const parts = makeParts(world, caip2);
+  const { ledger, tokens, pool, blocks } = parts;
+  const now = async <T>(work: () => T): Promise<T> =>
+    world.store.atomically(() => {
+      blocks.head();
+      return work();
+    });
+  const text = (address: string) => address;
+  return {
+    chain: {
+      kind: 'plain',
+      caip2,
+      spark: {
+        holdings: (address) => now(() => holdingsOf(parts, address)),
+        quoteDeposit: (deposit) => now(() => quoteDeposit(world, caip2, deposit)),
+        quoteWithdrawal: async (withdrawal) => quoteWithdrawal(world.clock.now(), caip2, withdrawal),
+      },
+      balances: (address, assets) =>
+        now(() => assets.map((token) => ledger.balance(address, token ?? NATIVE))),
+      async broadcast(bytes) {
+        const decoded = await decodeOrRefuse(() => decodeSparkOperation(bytes));
+        return 'isAccepted' in decoded ? decoded : now(() => take(parts, decoded));
+      },
+      statusOf: (hash) =>
+        now(() => pool.status(hash, blocks.isFinal) ?? { kind: 'unknown', isExpired: false }),
+      transfersOf: (query) => now(() => transfersOf(world, caip2, { query, text })),
+      transfersAfter: (position, limit) => now(() => transfersAfter(world, caip2, { position, limit, text })),
+    },
+    ledger,
+    decimalsOf: (tokenAddress) => (tokenAddress === null ? 0 : tokens.token(tokenAddress)?.decimals),
+    fund: (deposit) =>
+      now(() =>
+        fundPlainly({
+          ...{ world, caip2, ledger, block: blocks.head(), deposit },
+          ...{ faucet: 'faucet', most: MOST_SATS, usualDecimals: 6 },
+          isAddress: (address) => isPlace(parts, address),
+        }),
+      ),
+    mine: (count) => world.store.atomically(() => blocks.mine(count)),
+  };
+}
+
+function isPlace({ network }: Parts, text: string): boolean {
+  return (
+    readSparkAddress(text, network) !== undefined ||
+    readTokenIdentifier(text, network) !== undefined ||
+    LAYER_1_ADDRESS.test(text)
+  );
+}
+
+function holdingsOf({ world, caip2, ledger, tokens }: Parts, address: string) {
+  const rows = world.store.all<{ asset: string; amount: string }>(
+    `select asset, amount from balances where caip2 = ? and owner = ? and asset <> '' and amount <> '0' order by asset`,
+    ...[caip2, address],
+  );
+  // CHOICE: every token here is issued by the operators.
+  const issuerKey = bytesToHex(ecBackend.publicKey(OPERATOR_SECRET, true));
+  return {
+    sats: ledger.balance(address, NATIVE),
+    tokens: rows.map(({ asset, amount }) => {
+      const { decimals = 0, symbol = '' } = tokens.token(asset) ?? {};
+      return { identifier: asset, rawAmount: BigInt(amount), decimals, symbol, issuerKey };
+    }),
+  };
+}
+
+/** Takes an operation and carries it out, or says why not. */
+function take(
+  parts: Parts,
+  { operation, hash }: { operation: SparkOperation; hash: string },
+): BroadcastOutcome {
+  const { world, network, pool, blocks } = parts;
+  if (pool.isKnown(hash)) return { isAccepted: true, hash };
+  const { owner, from, deposit } = operation;
+  if (operation.network !== network) return refuse('invalid', `expected the network ${network}`);
+  const own = deposit === null ? sparkAddress(owner, network) : sparkDepositAddress(owner, network);
+  if (from !== own) return refuse('invalid', 'expected money of whoever signed');
+  const lane = deposit === null ? `operation ${operation.id}` : `deposit ${deposit}`;
+  if (pool.ofNonce(from, lane, 0) !== undefined) return refuse('stale', 'the deposit was claimed before');
+  const block = blocks.head();
+  const times = { receivedMs: world.clock.now(), dueMs: world.clock.now() };
+  try {
+    world.store.atomically(() => {
+      const movements = move(parts, operation);
+      pool.add({ hash, sender: from, lane, nonce: 0, plan: operation, ...times });
+      const [entry] = pool.waiting(from, lane);
+      pool.include(entry!, block, { fee: BigInt(operation.fee), failure: undefined, movements });
+    });
+  } catch (error) {
+    if (!(error instanceof RevertError)) throw error;
+    return refuse('insufficient_funds', error.message);
+  }
+  return { isAccepted: true, hash };
+}
+
+function move({ ledger }: Parts, { from, to, token, amount, fee }: SparkOperation): Movement[] {
+  const asset = token ?? NATIVE;
+  const moved = BigInt(amount);
+  ledger.debit({ owner: from, asset, amount: moved, shortfall: 'insufficient funds' });
+  ledger.debit({ owner: from, asset: NATIVE, amount: BigInt(fee), shortfall: 'insufficient funds' });
+  ledger.credit(to, asset, moved);
+  ledger.credit(FEE_ACCOUNT, NATIVE, BigInt(fee));
+  return [{ sender: from, recipient: to, asset, amount: moved }];
+}
