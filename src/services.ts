@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationId, Operations } from './generated/operations.ts';
 import type { SparkOperators } from './services-spark.ts';
+import type { ChainTransfer, TransferQuery } from './services-transfers.ts';
 import type { WebhookSender } from './services-webhooks.ts';
 
 /** The one source of time. Sandbox clocks can be frozen and moved; nothing else reads the machine's clock. */
@@ -115,20 +116,6 @@ export type Simulation =
   | { readonly succeeds: true /** Gas (EVM) or compute units (Solana). */; readonly units: bigint }
   | { readonly succeeds: false; readonly reason: BroadcastRefusal; readonly message: string };
 
-/** A movement of one asset that a chain saw, of whoever sent it. */
-export interface ChainTransfer {
-  readonly hash: string;
-  readonly sender: string;
-  readonly recipient: string;
-  /** Contract (EVM) or mint (Solana); null is the native asset. */
-  readonly tokenAddress: string | null;
-  readonly rawAmount: bigint;
-  readonly blockNumber: bigint;
-  readonly blockTimestampSeconds: number;
-  /** Grows with every transfer on the chain; a page begins below a position. */
-  readonly position: string;
-}
-
 /** One chain, as far as every kind of chain can be asked. Addresses are as the chain type writes them. */
 export interface Chain {
   readonly caip2: string;
@@ -141,16 +128,6 @@ export interface Chain {
   transfersOf?(query: TransferQuery): Promise<readonly ChainTransfer[]>;
   /** Every transfer on the chain that came after a position, oldest first; undefined where there is no such list. */
   transfersAfter?(position: string | undefined, limit: number): Promise<readonly ChainTransfer[]>;
-}
-
-export interface TransferQuery {
-  readonly address: string;
-  readonly tokenAddresses: readonly (string | null)[];
-  /** Only those of one transaction. */
-  readonly hash?: string | undefined;
-  /** Only transfers before this one. */
-  readonly beforePosition: string | undefined;
-  readonly limit: number;
 }
 
 /** A chain whose id is `eip155:…`. */
@@ -238,6 +215,8 @@ export type AnyChain = EvmChain | SolanaChain | TronChain | PlainChain;
 export interface Chains {
   /** Undefined where no such chain is configured. */
   find(caip2: string): AnyChain | undefined;
+  /** Ids of the chains that were used and keep a list of their transfers; undefined where no chain keeps one. */
+  listing?(): Promise<readonly string[]>;
 }
 
 /** What assets are worth. */

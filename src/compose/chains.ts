@@ -15,7 +15,11 @@ export function sandboxChains(
   const simulated = openSimulatedChains({ file, clock, confirmAfterMs, knownTokens: namedTokens });
   const real = connectChains(rpc, log);
   return {
-    chains: { find: (caip2) => real.find(caip2) ?? simulated.find(caip2) },
+    chains: {
+      find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
+      // A chain that is real now may have been simulated in this folder before.
+      listing: async () => (await simulated.used()).filter((caip2) => real.find(caip2) === undefined),
+    },
     simulated: {
       ...simulated,
       has: (caip2) => real.find(caip2) === undefined && simulated.has(caip2),

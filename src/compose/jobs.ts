@@ -3,6 +3,7 @@ import { createBrand } from '../http/brand.ts';
 import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
+import { followDeposits } from '../jobs/follow-deposits.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type JobRunner, startJobs } from '../jobs/runner.ts';
@@ -40,6 +41,7 @@ export function startBesideRequests(services: Services, units: OpenUnit, owner: 
   const jobs = startJobs(
     [
       followTransactions(context),
+      followDeposits(context),
       runWalletActions(context),
       deliverEvents({ ...context, owner, writePayload }),
       sweepExpired(context),

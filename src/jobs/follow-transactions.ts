@@ -17,7 +17,7 @@ const BATCH = 20;
 export function followTransactions({ services, inUnit }: JobContext): Job {
   const writeDown = (row: TransactionRow, nowMs: number, finding: Finding): Promise<void> =>
     inUnit(async (em: SqlEntityManager) => {
-      const context = { ids: services.ids, prices: services.prices, em, nowMs };
+      const context = { chains: services.chains, ids: services.ids, prices: services.prices, em, nowMs };
       const wasWritten = await advanceTransaction(context, row, finding);
       if (wasWritten) await tellWhenSlow(context, row, finding);
     });

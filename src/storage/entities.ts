@@ -5,6 +5,7 @@ import { AggregationEntity } from '../domain/aggregations/aggregation.entity.ts'
 import { AggregationRecordEntity } from '../domain/aggregations/aggregation-record.entity.ts';
 import { AllowlistEntryEntity } from '../domain/allowlist/allowlist-entry.entity.ts';
 import { AppEntity } from '../domain/apps/app.entity.ts';
+import { ChainPositionEntity } from '../domain/chains/chain-position.entity.ts';
 import { ConditionSetEntity } from '../domain/condition-sets/condition-set.entity.ts';
 import { ConditionSetItemEntity } from '../domain/condition-sets/condition-set-item.entity.ts';
 import { OutboxEventEntity } from '../domain/events/outbox-event.entity.ts';
@@ -46,6 +47,7 @@ export const entities = [
   AllowlistEntryEntity,
   AppEntity,
   AppSigningKeyEntity,
+  ChainPositionEntity,
   ConditionSetEntity,
   ConditionSetItemEntity,
   DeletedUserEntity,

@@ -31,6 +31,8 @@ export interface SimulatedChains extends Chains {
   ): Promise<Funded | { readonly fault: InvalidDepositError['field']; readonly message: string }>;
   /** Decimals of a token, or of the native asset; undefined: never heard of. */
   decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
+  /** Ids of the chains that anything happened on, or that anybody asked. */
+  used(): Promise<readonly string[]>;
   /** Makes blocks now, on one chain or on every chain that was used. The newest height of each. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
   /** Sum of an asset over every account, the paid fees included. */
@@ -174,14 +176,21 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     return entry.make();
   }
 
+  // What is in memory only and was never opened holds nothing.
+  const used = async (): Promise<readonly string[]> => {
+    if (opened === undefined && file === ':memory:') return [];
+    const rows = (await open()).all<{ caip2: string }>('select caip2 from chains order by caip2');
+    return rows.map(({ caip2 }) => caip2);
+  };
+
   return {
     find: (caip2) => get(caip2)?.chain,
+    used,
     has: (caip2) => kindOf(caip2) !== undefined,
     fund: (caip2, deposit) => simulatedOf(caip2).then((chain) => chain.fund(deposit).catch(faultOf)),
     decimalsOf: async (caip2, tokenAddress) => (await simulatedOf(caip2)).decimalsOf(tokenAddress),
     async mine(caip2, count) {
-      const used = (await open()).all<{ caip2: string }>('select caip2 from chains order by caip2');
-      const named = caip2 === undefined ? used.map((row) => row.caip2) : [caip2];
+      const named = caip2 === undefined ? await used() : [caip2];
       const heights = new Map<string, bigint>();
       for (const name of named) heights.set(name, BigInt((await simulatedOf(name)).mine(count).number));
       return heights;

@@ -62,6 +62,8 @@ const TABLES = [
   'transfers',
 ];
 
+const RESTART = 'delete from sqlite_sequence;';
+
 type Value = string | number | null;
 
 /** Where simulated chains are kept. */
@@ -95,7 +97,8 @@ export function openChainStore(file: string): ChainStore {
     atomically: (work) => database.transaction(work).immediate(),
     reset: () =>
       database.transaction(
-        () => void database.exec(TABLES.map((table) => `delete from ${table};`).join(' ')),
+        // The sequence too: positions of transfers begin anew.
+        () => void database.exec(TABLES.map((table) => `delete from ${table};`).join(' ') + RESTART),
       )(),
     close: () => void database.close(),
   };

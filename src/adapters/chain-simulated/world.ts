@@ -1,4 +1,5 @@
-import type { AnyChain, ChainTransfer, Clock, TransferQuery } from '../../services.ts';
+import type { AnyChain, Clock } from '../../services.ts';
+import type { ChainTransfer, TransferQuery } from '../../services-transfers.ts';
 import { type Ledger, type Movement, NATIVE } from './ledger.ts';
 import { type Block, recordTransfer } from './pool.ts';
 import type { ChainStore } from './store.ts';

@@ -19,7 +19,7 @@ const neverComes: ReadonlySet<TransactionStatus> = new Set(['failed', 'provider_
  * refuses it: it is `failed`, its nonce free for the next one, or `replaced` where the nonce is used up.
  */
 export async function broadcastTransaction(
-  context: Pick<OperationContext, 'inUnit' | 'ids' | 'nowMs' | 'log' | 'prices'>,
+  context: Pick<OperationContext, 'chains' | 'inUnit' | 'ids' | 'nowMs' | 'log' | 'prices'>,
   chain: AnyChain,
   row: TransactionRow,
 ): Promise<void> {

@@ -7,7 +7,7 @@ import { nextCheckAt } from './transaction-checks.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 import { type TransactionStatus, wayTo } from './transaction-state.ts';
 
-export type AdvanceContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs' | 'prices'>;
+export type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs' | 'prices'>;
 
 /** What was found out about a transaction. */
 export interface Finding {

@@ -7,9 +7,11 @@ import type { TransactionRow } from './transaction-row.ts';
 /**
  * Tells of the funds that a transaction of ours moved, once it is in a block: that the wallet sent them, and every
  * wallet at the receiving address that it has them. Told once, whatever a reorganization does afterwards.
+ *
+ * NOTE: on a chain that keeps a list of its transfers, whoever reads the list tells of what came in, ours included.
  */
 export async function tellOfFunds(
-  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  context: Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs'>,
   row: TransactionRow,
 ): Promise<void> {
   const { moved_token: token, moved_to: to, moved_amount: amount, block_number: block } = row;
@@ -33,10 +35,21 @@ export async function tellOfFunds(
     wallet_id: row.wallet_id,
     idempotency_key: `withdrawn:${row.id}`,
   });
-  const receivers = await database
+  const isListed = context.chains.find(row.caip2)?.transfersAfter !== undefined;
+  if (!isListed) await tellReceivers(context, row.id, payload);
+  await database.updateTable('transactions').set({ are_funds_told: 1 }).where('id', '=', row.id).execute();
+}
+
+async function tellReceivers(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  transactionId: string,
+  payload: { readonly recipient: string },
+): Promise<void> {
+  const receivers = await context.em
+    .getKysely<Tables>()
     .selectFrom('wallets')
     .select(['id', 'app_id'])
-    .where('address', '=', normalizeAddress(to))
+    .where('address', '=', payload.recipient)
     .where('archived_at_ms', 'is', null)
     .orderBy('id')
     .execute();
@@ -44,19 +57,20 @@ export async function tellOfFunds(
     await recordEvent({ ...context, app: { id: receiver.app_id, name: '' } }, 'wallet.funds_deposited', {
       ...payload,
       wallet_id: receiver.id,
-      idempotency_key: `deposited:${row.id}:${receiver.id}`,
+      idempotency_key: `deposited:${transactionId}:${receiver.id}`,
     });
   }
-  await database.updateTable('transactions').set({ are_funds_told: 1 }).where('id', '=', row.id).execute();
 }
 
 const tokenTypes: Readonly<Record<string, { readonly type: string; readonly address: string }>> = {
   eip155: { type: 'erc20', address: 'address' },
   solana: { type: 'spl', address: 'mint' },
+  spark: { type: 'btkn', address: 'identifier' },
   tron: { type: 'trc20', address: 'address' },
 };
 
-function assetOf(caip2: string, token: string): object | undefined {
+/** What events name an asset by, `native` among them; undefined for a kind of token that they have no name for. */
+export function assetOf(caip2: string, token: string): object | undefined {
   if (token === 'native') return { type: 'native-token', address: null };
   const kind = tokenTypes[caip2.slice(0, caip2.indexOf(':'))];
   return kind && { type: kind.type, [kind.address]: normalizeAddress(token) };

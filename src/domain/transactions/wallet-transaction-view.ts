@@ -1,5 +1,6 @@
 import type { TransactionDetail, WalletTransaction } from '../../generated/schemas.ts';
-import type { ChainTransfer, OperationContext } from '../../services.ts';
+import type { OperationContext } from '../../services.ts';
+import type { ChainTransfer } from '../../services-transfers.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { decimalText, fromRaw } from '../balances/decimal.ts';
 import type { KnownAsset } from '../chains/known-assets.ts';

@@ -1,6 +1,7 @@
 import { ApiError, invalidQuery } from '../../errors.ts';
 import type { WalletTransactionListResponse } from '../../generated/schemas.ts';
-import type { AnyChain, ChainTransfer, OperationContext } from '../../services.ts';
+import type { AnyChain, OperationContext } from '../../services.ts';
+import type { ChainTransfer } from '../../services-transfers.ts';
 import { requireWalletChain } from '../balances/wallet-balance.ts';
 import { readChain, requireKnownChain } from '../chains/ask-chains.ts';
 import { readChainAddress } from '../chains/chain-address.ts';

@@ -28,6 +28,8 @@ create index "app_signing_keys_by_app" on "app_signing_keys" ("app_id", "created
 create index "app_signing_keys_by_master_key" on "app_signing_keys" ("master_key_id");
 create unique index "app_signing_keys_current" on "app_signing_keys" ("app_id") where retired_at_ms is null;
 
+create table "chain_positions" ("caip2" text not null, "position" text not null, primary key ("caip2"));
+
 create table "condition_sets" ("id" text not null, "app_id" text not null, "name" text not null, "owner_id" text null, "created_at_ms" bigint not null, primary key ("id"));
 create index "condition_sets_by_owner" on "condition_sets" ("owner_id") where owner_id is not null;
 
