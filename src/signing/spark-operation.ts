@@ -21,6 +21,8 @@ export interface SparkOperation {
   readonly fee: string;
   /** The transaction of the deposit that is taken up. */
   readonly deposit: string | null;
+  /** The Lightning invoice that is paid, in lower case. */
+  readonly invoice?: string | undefined;
 }
 
 /** An operation with the signature of its owner: r || s over the SHA-256 of its JSON, hex. */

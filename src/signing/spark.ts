@@ -37,6 +37,12 @@ export function readSparkAddress(text: string, network: SparkNetworkName): strin
   return isAddress ? bytesToHex(bytes.subarray(2)) : undefined;
 }
 
+/** Whether text is a compressed key of the curve, hex. */
+export function isIdentityKey(text: string): boolean {
+  if (!/^0[23][0-9a-fA-F]{64}$/.test(text)) return false;
+  return secp256k1.utils.isValidPublicKey(hexToBytes(text), true);
+}
+
 /** The 32 bytes in a token's identifier, hex; undefined for any other text. */
 export function readTokenIdentifier(text: string, network: SparkNetworkName): string | undefined {
   const bytes = readBech32m(text, network === 'MAINNET' ? 'btkn' : 'btknrt');

@@ -108,6 +108,7 @@ const kinds: Readonly<Record<string, Kind>> = {
       caip2,
       spark: forwarded(async () => (await chainOf<PlainChain>(make)()).spark!)(
         ...(['holdings', 'quoteDeposit', 'quoteWithdrawal'] as const),
+        ...(['makeInvoice', 'readInvoice', 'quotePayment'] as const),
       ),
       ...forwarded(chainOf<PlainChain>(make))(...everyChain),
     }),

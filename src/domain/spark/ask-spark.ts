@@ -4,6 +4,7 @@ import type {
   SparkCoopExitFeeQuote,
   SparkGetClaimStaticDepositQuoteRpcResponseData,
   SparkGetStaticDepositAddressRpcResponseData,
+  SparkLightningReceiveRequest,
   WalletRpcRequest,
 } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
@@ -15,6 +16,7 @@ import { takePlan } from '../sending/take-plan.ts';
 import { authorizeUse } from '../wallets/authorize-use.ts';
 import { decodeRpcAction } from '../wallets/decode-action.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
+import { makeInvoice } from './make-invoice.ts';
 import { requireSpark, type SparkAccount } from './require-spark.ts';
 import { isoTime, satoshi } from './spark-view.ts';
 
@@ -24,10 +26,11 @@ type Questions = {
   readonly getStaticDepositAddress: SparkGetStaticDepositAddressRpcResponseData;
   readonly getClaimStaticDepositQuote: SparkGetClaimStaticDepositQuoteRpcResponseData;
   readonly getWithdrawalFeeQuote: SparkCoopExitFeeQuote;
+  readonly createLightningInvoice: SparkLightningReceiveRequest;
 };
 export type SparkQuestion = Request<keyof Questions>;
 
-type AskContext = Pick<OperationContext, 'chains' | 'nowMs'>;
+type AskContext = Pick<OperationContext, 'chains' | 'ids' | 'nowMs'>;
 type Asker<Method extends keyof Questions> = (
   context: AskContext,
   account: SparkAccount,
@@ -87,6 +90,7 @@ const askers: { readonly [Method in keyof Questions]: Asker<Method> } = {
       l1_broadcast_fee_slow: satoshi(SLOW.networkSats),
     };
   },
+  createLightningInvoice: (context, account, { params }) => makeInvoice(context, account, params),
 };
 
 /**

@@ -17,7 +17,9 @@ type Request<Method extends string> = Extract<WalletRpcRequest, { method: Method
 /** What is to be moved, and what the operators said of it. */
 export interface SparkPlan {
   readonly account: SparkAccount;
-  readonly move: Pick<SparkOperation, 'from' | 'to' | 'token' | 'amount' | 'fee' | 'deposit'>;
+  readonly move: Omit<SparkOperation, 'id' | 'network' | 'owner'>;
+  /** Of a Lightning payment. */
+  readonly payment?: { readonly paymentHash: string; readonly isOverSpark: boolean };
   /** Of a withdrawal: how the fee is split, and until when its price holds. */
   readonly exit?: {
     readonly operatorSats: bigint;
@@ -144,7 +146,8 @@ function requireReceiver({ network }: SparkAccount, address: string): void {
   throw invalidField('/params/receiver_spark_address', `expected a Spark address of ${network}`);
 }
 
-async function requireHolding(
+/** @throws ApiError insufficient_funds */
+export async function requireHolding(
   { chain, address }: SparkAccount,
   token: string | null,
   amount: bigint,

@@ -1,4 +1,5 @@
 import type { RpcRequest, RpcSender } from '../sending/rpc-senders.ts';
+import { paymentView, planInvoicePayment } from './pay-invoice.ts';
 import {
   buildSpark,
   exitView,
@@ -43,5 +44,18 @@ const withdraw: SparkSender<'withdraw'> = {
   answer: ({ params }, built, { hash, sentAtMs }) => exitView(built, { hash, params, nowMs: sentAtMs }),
 };
 
+const payLightningInvoice: SparkSender<'payLightningInvoice'> = {
+  plan: planInvoicePayment,
+  build: buildSpark,
+  options: unreferenced,
+  answer: ({ params }, built, { sentAtMs }) => paymentView(built, sentAtMs, params.invoice),
+};
+
 /** The methods that move money on Spark, by name. */
-export const sparkSenders = { transfer, transferTokens, claimStaticDeposit, withdraw } as const;
+export const sparkSenders = {
+  transfer,
+  transferTokens,
+  claimStaticDeposit,
+  withdraw,
+  payLightningInvoice,
+} as const;

@@ -331,13 +331,3 @@ describe('a method that does not fit', () => {
     }
   });
 });
-
-const absent = ['createLightningInvoice', 'payLightningInvoice'].map((method) => ['spark', method] as const);
-
-test.each(absent)('%s: %s needs Lightning, which is not built', async (chainType, method) => {
-  const path = { wallet_id: walletOf(chainType).id };
-  expect(await refusal(sandbox, 'walletRpc', { path, body: requests[method]!.value })).toEqual({
-    status: 400,
-    body: { error: `/method: \`${method}\` is not built yet`, code: 'not_supported' },
-  });
-});

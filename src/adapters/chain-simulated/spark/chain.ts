@@ -16,6 +16,7 @@ import { fundPlainly } from '../fund.ts';
 import { FEE_ACCOUNT, type Movement, makeLedger, NATIVE, RevertError } from '../ledger.ts';
 import { makePool } from '../pool.ts';
 import { type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+import { makeInvoice, quotePayment, readOwnInvoice } from './invoices.ts';
 import { OPERATOR_SECRET, quoteDeposit, quoteWithdrawal } from './quotes.ts';
 
 // There are not more sats than this: 21 million bitcoin.
@@ -69,6 +70,13 @@ export function simulateSpark(world: World, caip2: string): Simulated<PlainChain
         holdings: (address) => now(() => holdingsOf(parts, address)),
         quoteDeposit: (deposit) => now(() => quoteDeposit(world, caip2, deposit)),
         quoteWithdrawal: async (withdrawal) => quoteWithdrawal(world.clock.now(), caip2, withdrawal),
+        makeInvoice: async (request) => makeInvoice(parts.network, request),
+        readInvoice: (invoice) =>
+          now(() => {
+            const read = readOwnInvoice(parts.network, invoice);
+            return read && { ...read, isPaid: pool.ofNonce(...laneOfInvoice(read), 0) !== undefined };
+          }),
+        quotePayment: async (sats) => quotePayment(sats),
       },
       balances: (address, assets) =>
         now(() => assets.map((token) => ledger.balance(address, token ?? NATIVE))),
@@ -130,15 +138,26 @@ function take(
   if (operation.network !== network) return refuse('invalid', `expected the network ${network}`);
   const own = deposit === null ? sparkAddress(owner, network) : sparkDepositAddress(owner, network);
   if (from !== own) return refuse('invalid', 'expected money of whoever signed');
-  const lane = deposit === null ? `operation ${operation.id}` : `deposit ${deposit}`;
-  if (pool.ofNonce(from, lane, 0) !== undefined) return refuse('stale', 'the deposit was claimed before');
+  const invoice = operation.invoice === undefined ? undefined : readOwnInvoice(network, operation.invoice);
+  const fault = operation.invoice === undefined ? undefined : faultOfPayment(parts, operation, invoice);
+  if (fault !== undefined) return refuse('invalid', fault);
+  const [payer, lane] =
+    invoice === undefined
+      ? [from, deposit === null ? `operation ${operation.id}` : `deposit ${deposit}`]
+      : laneOfInvoice(invoice);
+  if (pool.ofNonce(payer, lane, 0) !== undefined) {
+    return refuse(
+      'stale',
+      `the ${invoice === undefined ? 'deposit was claimed' : 'invoice was paid'} before`,
+    );
+  }
   const block = blocks.head();
   const times = { receivedMs: world.clock.now(), dueMs: world.clock.now() };
   try {
     world.store.atomically(() => {
       const movements = move(parts, operation);
-      pool.add({ hash, sender: from, lane, nonce: 0, plan: operation, ...times });
-      const [entry] = pool.waiting(from, lane);
+      pool.add({ hash, sender: payer, lane, nonce: 0, plan: operation, ...times });
+      const [entry] = pool.waiting(payer, lane);
       pool.include(entry!, block, { fee: BigInt(operation.fee), failure: undefined, movements });
     });
   } catch (error) {
@@ -146,6 +165,27 @@ function take(
     return refuse('insufficient_funds', error.message);
   }
   return { isAccepted: true, hash };
+}
+
+/** Each invoice has one place in which it is paid, whoever pays it. */
+function laneOfInvoice({ paymentHash }: { readonly paymentHash: string }): [sender: string, lane: string] {
+  return ['lightning', `invoice ${paymentHash}`];
+}
+
+/** Why an operation does not pay the invoice that it names. */
+function faultOfPayment(
+  { world, network }: Parts,
+  { to, token, amount, fee }: SparkOperation,
+  invoice: ReturnType<typeof readOwnInvoice>,
+): string | undefined {
+  if (invoice === undefined) return 'expected an invoice of these operators';
+  if (invoice.expiresAtMs <= world.clock.now()) return 'the invoice has expired';
+  if (to !== sparkAddress(invoice.receiverKey, network)) return 'expected whom the invoice pays';
+  const sats = BigInt(amount);
+  const isAmount = token === null && (invoice.sats === undefined || invoice.sats === sats);
+  if (!isAmount) return 'expected the amount of the invoice';
+  const isFree = invoice.hasSparkAddress && fee === '0';
+  return isFree || BigInt(fee) === quotePayment(sats) ? undefined : 'expected the fee of the payment';
 }
 
 function move({ ledger }: Parts, { from, to, token, amount, fee }: SparkOperation): Movement[] {

@@ -1,0 +1,68 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex, concatBytes, equalBytes, hexToBytes, utf8ToBytes } from '../../../crypto/encoding.ts';
+import { ecBackend } from '../../../crypto/secp256k1.ts';
+import type { SparkInvoice, SparkInvoiceRequest } from '../../../services-spark.ts';
+import { encodeInvoice, type ReadInvoice, readInvoice } from '../../../signing/lightning-invoice.ts';
+import { isIdentityKey, type SparkNetworkName } from '../../../signing/spark.ts';
+import { OPERATOR_SECRET } from './quotes.ts';
+
+/** What the operators' node is known by. */
+const NODE_KEY = ecBackend.publicKey(OPERATOR_SECRET, false);
+/**
+ * Instead of a channel, a hint with this number holds the identity key of a Spark wallet, which can then be paid
+ * without Lightning. Source: Spark SDK, RECEIVER_IDENTITY_PUBLIC_KEY_SHORT_CHANNEL_ID.
+ */
+const SPARK_CHANNEL = hexToBytes('f42400f424000001');
+
+// CHOICE: a payment over Lightning costs a thousandth of what is paid, rounded up to whole sats.
+const FEE_DIVISOR = 1_000n;
+
+/** What a payment over Lightning costs beside its amount. */
+export function quotePayment(sats: bigint): bigint {
+  return (sats + FEE_DIVISOR - 1n) / FEE_DIVISOR;
+}
+
+/** CHOICE: whom it pays stands in the metadata, which only its node reads, so that no invoice needs to be kept. */
+export function makeInvoice(
+  network: SparkNetworkName,
+  request: SparkInvoiceRequest,
+): { text: string; paymentHash: string } {
+  const { id, receiverKey, sats, description, createdAtSeconds, expirySeconds, hasSparkAddress } = request;
+  const derive = (purpose: string) =>
+    sha256(concatBytes(OPERATOR_SECRET, utf8ToBytes(`${purpose} ${network} ${id}`)));
+  const paymentHash = sha256(derive('preimage'));
+  const nodeKey = hexToBytes(receiverKey);
+  const text = encodeInvoice(
+    {
+      ...{ network, sats, createdAtSeconds, expirySeconds, paymentHash },
+      paymentSecret: derive('payment secret'),
+      description: 'text' in description ? description.text : hexToBytes(description.hash),
+      hint: hasSparkAddress ? { nodeKey, channelId: SPARK_CHANNEL } : undefined,
+      metadata: nodeKey,
+    },
+    OPERATOR_SECRET,
+  );
+  return { text, paymentHash: bytesToHex(paymentHash) };
+}
+
+/** An invoice that this network's operators made; undefined for any other text. */
+export function readOwnInvoice(
+  network: SparkNetworkName,
+  text: string,
+): Omit<SparkInvoice, 'isPaid'> | undefined {
+  const invoice = readInvoice(text);
+  if (invoice?.metadata === undefined || invoice.network !== network) return undefined;
+  const receiverKey = bytesToHex(invoice.metadata);
+  if (!equalBytes(invoice.nodeKey, NODE_KEY) || !isIdentityKey(receiverKey)) return undefined;
+  return {
+    receiverKey,
+    sats: invoice.sats,
+    paymentHash: bytesToHex(invoice.paymentHash),
+    expiresAtMs: (invoice.createdAtSeconds + invoice.expirySeconds) * 1000,
+    hasSparkAddress: isForSpark(invoice),
+  };
+}
+
+function isForSpark({ hint }: ReadInvoice): boolean {
+  return hint !== undefined && equalBytes(hint.channelId, SPARK_CHANNEL);
+}
