@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationContext } from '../../services.ts';
 import type { ChainTransfer } from '../../services-transfers.ts';
+import { readSparkAddress, sparkAddress } from '../../signing/spark.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { recordEvent } from '../events/record-event.ts';
 import { normalizeAddress } from '../wallets/normalize-address.ts';
@@ -40,12 +41,11 @@ export async function tellOfDeposits(
   read: ReadTransfers,
 ): Promise<boolean> {
   if (!(await movePosition(context.em, read))) return false;
-  const receivers = await receiversOf(context.em, read.transfers);
+  const receivers = await receiversOf(context.em, read);
   for (const transfer of read.transfers) {
     const asset = assetOf(read.caip2, transfer.tokenAddress ?? 'native');
     if (asset === undefined || transfer.rawAmount === 0n) continue;
-    const recipient = normalizeAddress(transfer.recipient);
-    for (const receiver of receivers.get(recipient) ?? []) {
+    for (const receiver of receivers.get(storedAddress(read.caip2, transfer.recipient)) ?? []) {
       await recordEvent({ ...context, app: { id: receiver.app_id, name: '' } }, 'wallet.funds_deposited', {
         wallet_id: receiver.id,
         // One transaction may hold several transfers to one wallet; each has a position of its own.
@@ -55,7 +55,7 @@ export async function tellOfDeposits(
         amount: String(transfer.rawAmount),
         transaction_hash: transfer.hash,
         sender: transfer.sender,
-        recipient,
+        recipient: normalizeAddress(transfer.recipient),
         block: {
           number: Number(transfer.blockNumber),
           timestamp: transfer.blockTimestampSeconds,
@@ -98,9 +98,9 @@ interface Receiver {
 /** The live wallets of every app at the receiving addresses; several may hold the same key. */
 async function receiversOf(
   em: SqlEntityManager,
-  transfers: readonly ChainTransfer[],
+  { caip2, transfers }: ReadTransfers,
 ): Promise<ReadonlyMap<string, readonly Receiver[]>> {
-  const addresses = [...new Set(transfers.map(({ recipient }) => normalizeAddress(recipient)))];
+  const addresses = [...new Set(transfers.map(({ recipient }) => storedAddress(caip2, recipient)))];
   const wallets = await em
     .getKysely<Tables>()
     .selectFrom('wallets')
@@ -110,4 +110,10 @@ async function receiversOf(
     .orderBy('id')
     .execute();
   return Map.groupBy(wallets, ({ address }) => address);
+}
+
+/** What wallets are stored by: a key of Spark has another address on each network, and that of mainnet is kept. */
+function storedAddress(caip2: string, recipient: string): string {
+  const key = caip2 === 'spark:regtest' ? readSparkAddress(recipient, 'REGTEST') : undefined;
+  return key === undefined ? normalizeAddress(recipient) : sparkAddress(key, 'MAINNET');
 }

@@ -3,6 +3,7 @@ import { encodeFunctionData, erc20Abi, type Hex, hexToBytes } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Wallet, WalletRpcRequest } from '../../../src/generated/schemas.ts';
+import { sparkAddress } from '../../../src/signing/spark.ts';
 import { call } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';
@@ -118,6 +119,15 @@ describe('what the faucet gives', () => {
     const { transaction_hash } = await give({ ...deposit, address: wallet.address, raw_amount: '7' });
     expect(await deposits()).toMatchObject([
       { wallet_id: wallet.id, asset, amount: '7', transaction_hash, recipient: wallet.address },
+    ]);
+  });
+
+  test('on the other network of Spark is told to the wallet of the same key', async () => {
+    const wallet = await walletOn('spark');
+    const address = sparkAddress(wallet.public_key!, 'REGTEST');
+    await give({ chain: 'spark:regtest', address, raw_amount: '7' });
+    expect(await deposits()).toMatchObject([
+      { wallet_id: wallet.id, caip2: 'spark:regtest', asset: nativeToken, amount: '7', recipient: address },
     ]);
   });
 

@@ -355,6 +355,22 @@ describe('custos events', () => {
     expect(JSON.parse(stdout)).toEqual(made);
   });
 
+  test('wait: what the faucet gave to a wallet has been told when it answers', async () => {
+    const { body: wallet } = await sandbox.call<{ id: string; address: string }>('POST', '/v1/wallets', {
+      chain_type: 'ethereum',
+    });
+    const { body: given } = await sandbox.call<{ transaction_hash: string }>('POST', '/_sandbox/faucet', {
+      ...{ chain: 'base', address: wallet.address, amount: '1' },
+    });
+    const asked = ['wallet.funds_deposited', '--timeout', '0ms', '--where', `wallet_id=${wallet.id}`];
+    const { code, stdout } = await custos('events', 'wait', ...asked, '--json');
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      type: 'wallet.funds_deposited',
+      payload: { transaction_hash: given.transaction_hash, amount: '1000000000000000000' },
+    });
+  });
+
   test('wait: an event that comes in time, from now on', async () => {
     await trigger('wallet.archived');
     const waiting = await startCustos([
