@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationId, Operations } from './generated/operations.ts';
+import type { Exchange } from './services-exchange.ts';
 import type { SparkOperators } from './services-spark.ts';
 import type { ChainTransfer, TransferQuery } from './services-transfers.ts';
 import type { WebhookSender } from './services-webhooks.ts';
@@ -281,6 +282,7 @@ export interface Services {
   readonly chains: Chains;
   readonly prices: Prices;
   readonly custodians: Custodians;
+  readonly exchange?: Exchange;
   readonly uses: UseLog;
   readonly webhooks: WebhookSender;
   /** Refusals of authorization signatures carry `data` that explains them. */

@@ -4,26 +4,34 @@ import { chainsOf } from '../adapters/sandbox-folder.ts';
 import type { SandboxConfig } from '../config.ts';
 import { assetsOf } from '../domain/chains/known-assets.ts';
 import { knownChains } from '../domain/chains/known-chains.ts';
-import type { Chains, Clock, Log } from '../services.ts';
+import type { Chains, Services } from '../services.ts';
+import type { Exchange } from '../services-exchange.ts';
+
+interface SandboxChains {
+  readonly chains: Chains;
+  /** Without those that are real. */
+  readonly simulated: SimulatedChains;
+  readonly exchange: Exchange;
+}
 
 /** A sandbox's chains: real nodes for those that are configured, all others simulated, in the folder where there is one. */
 export function sandboxChains(
   { dataFolder, confirmAfterMs, rpc }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc'>,
-  { clock, log }: { clock: Clock; log: Log },
-): { readonly chains: Chains /** Without those that are real. */; readonly simulated: SimulatedChains } {
+  { clock, log, ids, prices }: Pick<Services, 'clock' | 'log' | 'ids' | 'prices'>,
+): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
   const simulated = openSimulatedChains({ file, clock, confirmAfterMs, knownTokens: namedTokens });
   const real = connectChains(rpc, log);
+  const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
   return {
+    // Between real chains nothing is exchanged here: no deposit on them would be seen.
+    exchange: simulated.exchange({ ids, prices, deals: has }),
     chains: {
       find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
       // A chain that is real now may have been simulated in this folder before.
       listing: async () => (await simulated.used()).filter((caip2) => real.find(caip2) === undefined),
     },
-    simulated: {
-      ...simulated,
-      has: (caip2) => real.find(caip2) === undefined && simulated.has(caip2),
-    },
+    simulated: { ...simulated, has },
   };
 }
 

@@ -152,17 +152,19 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
 function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
   const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
   const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
-  const { chains, simulated } = sandboxChains(config, { clock, log });
+  const [ids, prices] = [makeIds(entropy), fixedPrices];
+  const { chains, simulated, exchange } = sandboxChains(config, { clock, log, ids, prices });
   const ports: Omit<Services, 'uses'> = {
     clock,
     // The seed gives ids, keys and secrets. What no answer shows, such as seals, is random in any case.
     entropy,
-    ids: makeIds(entropy),
+    ids,
     vault: sandboxVault(memory.masterKeyHex),
     jwks: createHttpJwks(systemClock),
     chains,
-    prices: fixedPrices,
+    prices,
     custodians: simulatedCustodians,
+    exchange,
     webhooks: createWebhookSender({ guard: anyAddress }),
     log,
     prefix: config.prefix,

@@ -29,6 +29,7 @@ interface PlainFunding {
 export function fundPlainly(funding: PlainFunding): Funded {
   const { world, caip2, ledger, block, deposit, faucet, most, isAddress } = funding;
   const { address, tokenAddress, rawAmount, decimals = funding.usualDecimals, symbol = 'TOKEN' } = deposit;
+  const { payer } = deposit;
   for (const [field, text] of [
     ['address', address],
     ['tokenAddress', tokenAddress],
@@ -37,16 +38,25 @@ export function fundPlainly(funding: PlainFunding): Funded {
     throw new InvalidDepositError(field, 'expected an address of this chain');
   }
   const asset = tokenAddress ?? NATIVE;
-  if (ledger.total(asset) + rawAmount > most) {
+  if (payer === undefined && ledger.total(asset) + rawAmount > most) {
     throw new InvalidDepositError('rawAmount', `expected all holdings together to stay within ${most}`);
   }
   if (tokenAddress !== null) {
     registerToken(world, caip2, { address: tokenAddress, decimals, symbol, program: null });
   }
+  if (payer !== undefined) takeFrom(ledger, { payer, asset, rawAmount });
   ledger.credit(address, asset, rawAmount);
-  const movement = { sender: faucet, recipient: address, asset, amount: rawAmount };
+  const movement = { sender: payer ?? faucet, recipient: address, asset, amount: rawAmount };
   const hash = recordDeposit(world, caip2, { ...movement, block, hashOf });
   return { hash, rawBalance: ledger.balance(address, asset), blockNumber: BigInt(block.number) };
+}
+
+/** Takes what is given out of the payer's account. Throws RevertError when it holds less. */
+export function takeFrom(
+  ledger: Ledger,
+  { payer, asset, rawAmount }: { payer: string; asset: string; rawAmount: bigint },
+): void {
+  ledger.debit({ owner: payer, asset, amount: rawAmount, shortfall: `\`${payer}\` holds too little` });
 }
 
 function hashOf(text: string): string {

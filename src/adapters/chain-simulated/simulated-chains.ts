@@ -8,7 +8,9 @@ import type {
   SolanaChain,
   TronChain,
 } from '../../services.ts';
+import type { Exchange } from '../../services-exchange.ts';
 import { forwarded } from '../forwarded.ts';
+import type { ExchangeParts } from './exchange/exchange.ts';
 import { NATIVE } from './ledger.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
@@ -37,9 +39,15 @@ export interface SimulatedChains extends Chains {
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
   /** Sum of an asset over every account, the paid fees included. */
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
+  /** Exchanges assets between those chains that `deals` lets through, which must be simulated. */
+  exchange(options: ExchangeOptions): Exchange;
   /** Back to empty chains. */
   reset(): Promise<void>;
   close(): Promise<void>;
+}
+
+interface ExchangeOptions extends Pick<ExchangeParts, 'ids' | 'prices'> {
+  deals(caip2: string): boolean;
 }
 
 interface SimulatedChainsOptions extends Omit<World, 'store' | 'knownTokens'> {
@@ -197,6 +205,17 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       return heights;
     },
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
+    exchange({ ids, prices, deals }) {
+      let simulated: Promise<Exchange> | undefined;
+      const chain = async (caip2: string) => (deals(caip2) ? simulatedOf(caip2) : undefined);
+      const make = (): Promise<Exchange> => {
+        simulated ??= Promise.all([open(), import('./exchange/exchange.ts')]).then(
+          ([store, { simulateExchange }]) => simulateExchange({ clock, ids, prices, store, chain }),
+        );
+        return simulated;
+      };
+      return forwarded(make)('quote', 'statusOf');
+    },
     // A file that was not opened yet may hold chains of an earlier start.
     reset: async () => (await open()).reset(),
     close: async () => (await opened)?.close(),

@@ -49,6 +49,16 @@ create table if not exists transfers (
 create index if not exists transfers_in_order on transfers (caip2, position);
 create index if not exists transfers_by_sender on transfers (caip2, sender, position);
 create index if not exists transfers_by_recipient on transfers (caip2, recipient, position);
+create table if not exists exchange_stocks (
+  caip2 text not null, asset text not null, primary key (caip2, asset)
+) strict, without rowid;
+create table if not exists exchange_orders (
+  id text primary key, source_caip2 text not null, source_token text, payer text not null,
+  destination_caip2 text not null, destination_token text, recipient text not null, raw_input text not null,
+  raw_output text not null, expires_seconds integer not null, state text not null, deposit_hash text, hash text,
+  reason text
+) strict;
+create unique index if not exists exchange_orders_by_deposit on exchange_orders (source_caip2, deposit_hash);
 `;
 
 const TABLES = [
@@ -60,6 +70,8 @@ const TABLES = [
   'token_accounts',
   'transactions',
   'transfers',
+  'exchange_stocks',
+  'exchange_orders',
 ];
 
 const RESTART = 'delete from sqlite_sequence;';

@@ -22,9 +22,11 @@ export interface World {
   knownTokens(): readonly KnownToken[];
 }
 
-/** What is given out of nothing. */
+/** What is given: out of nothing, or out of an account. */
 export interface Deposit {
   readonly address: string;
+  /** Whose it was, as the ledger writes addresses; undefined: nobody's. */
+  readonly payer?: string | undefined;
   readonly tokenAddress: string | null;
   readonly rawAmount: bigint;
   /** Of a token never heard of. */
@@ -57,6 +59,10 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   decimalsOf(tokenAddress: string | null): number | undefined;
   /** Throws InvalidDepositError. */
   fund(deposit: Deposit): Promise<Funded>;
+  /** The same inside a transaction of the store. Throws RevertError as well, when the payer holds less. */
+  give(deposit: Deposit): Funded;
+  /** The newest block, with everything that is due. Inside a transaction of the store. */
+  head(): Block;
   /** Makes blocks now; the newest. */
   mine(count: number): Block;
 }

@@ -44,6 +44,8 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
     decimalsOf: (tokenAddress) =>
       tokenAddress === null ? 18 : tokenOf(parts, tokenAddress.toLowerCase())?.decimals,
     fund: (deposit) => now(() => fundEvm(parts, deposit)),
+    give: (deposit) => fundEvm(parts, deposit),
+    head: () => blocks.head(),
     mine: (count) => state.store.atomically(() => blocks.mine(count)),
   };
 }

@@ -1,5 +1,6 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, utf8ToBytes } from '../../../crypto/encoding.ts';
+import { takeFrom } from '../fund.ts';
 import { NATIVE } from '../ledger.ts';
 import { type Deposit, type Funded, InvalidDepositError, recordDeposit, registerToken } from '../world.ts';
 import type { EvmParts } from './parts.ts';
@@ -8,21 +9,23 @@ import type { EvmParts } from './parts.ts';
 const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
-/** Gives out an asset. Throws InvalidDepositError. */
+/** Gives out an asset. Throws InvalidDepositError, and RevertError when a payer holds less. */
 export function fundEvm({ world, caip2, state, blocks }: EvmParts, deposit: Deposit): Funded {
   const { ledger } = state;
   const owner = checkAddress(deposit.address, 'address');
   const asset = deposit.tokenAddress === null ? NATIVE : checkAddress(deposit.tokenAddress, 'tokenAddress');
-  if (ledger.total(asset) + deposit.rawAmount > MAX_AMOUNT) {
+  const { payer, rawAmount } = deposit;
+  if (payer === undefined && ledger.total(asset) + rawAmount > MAX_AMOUNT) {
     throw new InvalidDepositError('rawAmount', 'expected all holdings together to stay below 2^256');
   }
   if (asset !== NATIVE) {
     const { decimals = 18, symbol = 'TOKEN' } = deposit;
     registerToken(world, caip2, { address: asset, decimals, symbol, program: null });
   }
-  ledger.credit(owner, asset, deposit.rawAmount);
+  if (payer !== undefined) takeFrom(ledger, { payer, asset, rawAmount });
+  ledger.credit(owner, asset, rawAmount);
   const block = blocks.head();
-  const movement = { sender: FAUCET_ADDRESS, recipient: owner, asset, amount: deposit.rawAmount };
+  const movement = { sender: payer ?? FAUCET_ADDRESS, recipient: owner, asset, amount: rawAmount };
   const hash = recordDeposit(world, caip2, { ...movement, block, hashOf });
   return { hash, rawBalance: ledger.balance(owner, asset), blockNumber: BigInt(block.number) };
 }

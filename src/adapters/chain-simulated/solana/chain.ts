@@ -28,6 +28,8 @@ export function simulateSolana(world: World, caip2: string): Simulated<SolanaCha
     ledger: state.ledger,
     decimalsOf: (tokenAddress) => (tokenAddress === null ? 9 : state.mint(tokenAddress)?.decimals),
     fund: (deposit) => now(() => fundSolana(parts, deposit)),
+    give: (deposit) => fundSolana(parts, deposit),
+    head: () => blocks.head(),
     mine: (count) => state.store.atomically(() => blocks.mine(count)),
   };
 }

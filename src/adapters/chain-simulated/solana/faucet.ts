@@ -1,7 +1,8 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { base58ToBytes, bytesToBase58, concatBytes, utf8ToBytes } from '../../../crypto/encoding.ts';
 import { associatedTokenAddress, TOKEN_PROGRAM } from '../../../signing/solana/associated-token.ts';
-import { NATIVE } from '../ledger.ts';
+import { takeFrom } from '../fund.ts';
+import { NATIVE, RevertError } from '../ledger.ts';
 import { type Deposit, type Funded, InvalidDepositError, recordDeposit, registerToken } from '../world.ts';
 import type { SolanaParts } from './parts.ts';
 import { holding, rentExemption, TOKEN_ACCOUNT_BYTES } from './state.ts';
@@ -10,25 +11,27 @@ import { holding, rentExemption, TOKEN_ACCOUNT_BYTES } from './state.ts';
 const FAUCET_ADDRESS = 'Faucet1111111111111111111111111111111111111';
 const U64_MAX = 2n ** 64n - 1n;
 
-/** Gives out an asset; of a token, the account that holds it is opened as well. Throws InvalidDepositError. */
+/** Gives out an asset; of a token, the account that holds it is opened as well. Throws InvalidDepositError, and RevertError when a payer holds less. */
 export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
   const { world, caip2, state, blocks } = parts;
   const { address, tokenAddress, rawAmount, decimals = 6, symbol = 'TOKEN' } = deposit;
+  const { payer } = deposit;
   const { ledger } = state;
   checkAddress(address, 'address');
   if (tokenAddress !== null) checkAddress(tokenAddress, 'tokenAddress');
   const asset = tokenAddress ?? NATIVE;
-  if (ledger.total(asset) + rawAmount > U64_MAX) {
+  if (payer === undefined && ledger.total(asset) + rawAmount > U64_MAX) {
     throw new InvalidDepositError('rawAmount', 'expected all holdings together to stay below 2^64');
   }
   if (tokenAddress === null) {
+    if (payer !== undefined) takeFrom(ledger, { payer, asset, rawAmount });
     ledger.credit(address, NATIVE, rawAmount);
   } else {
     registerToken(world, caip2, { address: tokenAddress, decimals, symbol, program: TOKEN_PROGRAM });
-    fundToken(parts, { owner: address, mint: tokenAddress, amount: rawAmount });
+    fundToken(parts, { owner: address, mint: tokenAddress, amount: rawAmount, payer });
   }
   const block = blocks.head();
-  const movement = { sender: FAUCET_ADDRESS, recipient: address, asset, amount: rawAmount };
+  const movement = { sender: payer ?? FAUCET_ADDRESS, recipient: address, asset, amount: rawAmount };
   const hash = recordDeposit(world, caip2, { ...movement, block, hashOf });
   const rawBalance =
     tokenAddress === null ? ledger.balance(address, NATIVE) : holding(state, address, tokenAddress);
@@ -37,13 +40,21 @@ export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
 
 function fundToken(
   { state }: SolanaParts,
-  { owner, mint, amount }: { owner: string; mint: string; amount: bigint },
+  { owner, mint, amount, payer }: { owner: string; mint: string; amount: bigint; payer: string | undefined },
 ): void {
-  const account = associatedTokenAddress(owner, mint, state.mint(mint)!.program);
+  const accountOf = (holder: string) => associatedTokenAddress(holder, mint, state.mint(mint)!.program);
+  if (payer !== undefined) {
+    const own = state.tokenAccount(accountOf(payer));
+    if (own === undefined || own.amount < amount) throw new RevertError(`\`${payer}\` holds too little`);
+    state.writeTokenAccount({ ...own, amount: own.amount - amount });
+  }
+  const account = accountOf(owner);
   if (state.tokenAccount(account) === undefined) {
     state.openTokenAccount({ address: account, owner, mint });
-    // The faucet pays for the account as well.
-    state.ledger.credit(account, NATIVE, rentExemption(TOKEN_ACCOUNT_BYTES));
+    // Who gives pays for the account as well.
+    const rent = rentExemption(TOKEN_ACCOUNT_BYTES);
+    if (payer !== undefined) takeFrom(state.ledger, { payer, asset: NATIVE, rawAmount: rent });
+    state.ledger.credit(account, NATIVE, rent);
   }
   const known = state.tokenAccount(account)!;
   state.writeTokenAccount({ ...known, amount: known.amount + amount });

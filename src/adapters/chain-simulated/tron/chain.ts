@@ -10,7 +10,7 @@ import { fundPlainly } from '../fund.ts';
 import { makeLedger, NATIVE } from '../ledger.ts';
 import { makePool, type Pool } from '../pool.ts';
 import { undone } from '../undone.ts';
-import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+import { type Deposit, knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
 import { canPay, makeTronMachine, runTron, type TronState } from './machine.ts';
 import { decodeSigned, decodeUnsigned, type TronPlan } from './plan.ts';
 
@@ -33,6 +33,12 @@ interface TronParts {
 export function simulateTron(world: World, caip2: string): Simulated<TronChain> {
   const parts = makeParts(world, caip2);
   const { state, blocks, now } = parts;
+  const give = (deposit: Deposit) =>
+    fundPlainly({
+      ...{ world, caip2, ledger: state.ledger, block: blocks.head(), deposit },
+      ...{ faucet: FAUCET_ADDRESS, usualDecimals: 6, isAddress },
+      most: deposit.tokenAddress === null ? MAX_SUN : MAX_TOKENS,
+    });
   return {
     chain: { kind: 'tron', caip2, ...asked(parts), ...sent(parts) },
     ledger: state.ledger,
@@ -40,18 +46,9 @@ export function simulateTron(world: World, caip2: string): Simulated<TronChain> 
       tokenAddress === null
         ? 6
         : (state.accounts.token(tokenAddress) ?? knownToken(world, caip2, tokenAddress))?.decimals,
-    fund: (deposit) =>
-      now(() =>
-        fundPlainly({
-          ...{ world, caip2, ledger: state.ledger, block: blocks.head(), deposit },
-          ...{
-            faucet: FAUCET_ADDRESS,
-            most: deposit.tokenAddress === null ? MAX_SUN : MAX_TOKENS,
-            usualDecimals: 6,
-            isAddress,
-          },
-        }),
-      ),
+    fund: (deposit) => now(() => give(deposit)),
+    give,
+    head: () => blocks.head(),
     mine: (count) => state.store.atomically(() => blocks.mine(count)),
   };
 }
