@@ -4,6 +4,7 @@ import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
 import { followDeposits } from '../jobs/follow-deposits.ts';
+import { followExchanges } from '../jobs/follow-exchanges.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type JobRunner, startJobs } from '../jobs/runner.ts';
@@ -41,6 +42,7 @@ export function startBesideRequests(services: Services, units: OpenUnit, owner: 
   const jobs = startJobs(
     [
       followTransactions(context),
+      followExchanges(context),
       followDeposits(context),
       runWalletActions(context),
       deliverEvents({ ...context, owner, writePayload }),

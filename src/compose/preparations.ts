@@ -1,5 +1,6 @@
 import { prepareProposed } from '../domain/intents/prepare-proposed.ts';
 import { prepareRpc } from '../domain/sending/prepare-rpc.ts';
+import { prepareQuote } from '../domain/wallet-actions/quote-transfer.ts';
 import { prepareTransfer } from '../domain/wallet-actions/transfer-from-wallet.ts';
 import type { OperationContext, OperationInput } from '../services.ts';
 
@@ -9,6 +10,8 @@ export const preparations = {
     prepareRpc(context, path.wallet_id, body),
   transferFromWallet: ({ path, body }: OperationInput<'transferFromWallet'>, context: OperationContext) =>
     prepareTransfer(context, path.wallet_id, body),
+  quoteWalletTransfer: ({ path, body }: OperationInput<'quoteWalletTransfer'>, context: OperationContext) =>
+    prepareQuote(context, path.wallet_id, body),
   authorizeIntent: ({ path }: OperationInput<'authorizeIntent'>, context: OperationContext) =>
     prepareProposed(context, path.intent_id),
 };

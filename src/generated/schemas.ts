@@ -2365,11 +2365,15 @@ export type ExternalFiatAccountUsData = {
   type: "us";
 };
 
-/** A step that happens outside the chains that the service reads, for example at a bridge or a bank. */
+/** A step that somebody else carries out, for example the payment of an exchange, or a bank's. */
 export type ExternalTransactionWalletActionStep = {
+  /** The chain that it happens on, when it happens on one. */
+  caip2?: string | undefined;
   /** Only on a rejected or failed step. */
   failure_reason?: FailureReason | undefined;
   status: ExternalTransactionWalletActionStepStatus;
+  /** On that chain; null until it is confirmed. Absent where there is no chain. */
+  transaction_hash?: string | null | undefined;
   type: "external_transaction";
 };
 
@@ -2384,7 +2388,7 @@ export type FailureReason = {
   message: string;
 };
 
-/** What the app charges on top. */
+/** What the app charges; it is taken out of what is exchanged, so less arrives or more is spent. */
 export type FeeConfiguration = {
   /** The only kind: a share of the source amount. */
   type: "total_fee_bps";

@@ -4,6 +4,7 @@ import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { recordEvent } from '../events/record-event.ts';
 import type { WalletActionRow } from './wallet-action-row.ts';
+import type { ExchangeDelivery } from './wallet-action-steps.ts';
 import { actionEvent, actionEventType } from './wallet-action-view.ts';
 
 export interface NewWalletAction {
@@ -12,7 +13,22 @@ export interface NewWalletAction {
   readonly referenceId: string | undefined;
   /** The type's own wire fields. */
   readonly details: object;
-  readonly steps: readonly { readonly type: string; readonly transactionId: string }[];
+  readonly steps: readonly (NewTransactionStep | NewExchangeStep)[];
+}
+
+interface NewTransactionStep {
+  /** The contract's name of its kind. */
+  readonly type: string;
+  readonly transactionId: string;
+}
+
+/** What an exchange does once it has the deposit of the step before. */
+export interface NewExchangeStep {
+  readonly type: 'external_transaction';
+  /** The chain that it pays on. */
+  readonly caip2: string;
+  readonly quoteId: string;
+  readonly delivery: ExchangeDelivery;
 }
 
 /**
@@ -49,17 +65,26 @@ export async function beginWalletAction(
   await database
     .insertInto('wallet_action_steps')
     .values(
-      action.steps.map(({ type, transactionId }, position) => ({
-        action_id: row.id,
-        position,
-        type,
-        transaction_id: transactionId,
+      action.steps.map((step, position) => ({
+        ...{ action_id: row.id, position, type: step.type },
+        ...('quoteId' in step ? exchangeColumns(step, context.nowMs) : transactionColumns(step)),
       })),
     )
     .execute();
   await recordEvent(context, actionEventType(row), actionEvent(row));
   return row;
 }
+
+const transactionColumns = ({ transactionId }: NewTransactionStep) => ({
+  transaction_id: transactionId,
+  ...{ caip2: null, quote_id: null, delivery: null, exchange_status: null, next_check_at_ms: null },
+});
+
+const exchangeColumns = ({ caip2, quoteId, delivery }: NewExchangeStep, nowMs: number) => ({
+  transaction_id: null,
+  ...{ caip2, quote_id: quoteId, delivery: JSON.stringify(delivery) },
+  ...{ exchange_status: 'waiting', next_check_at_ms: nowMs },
+});
 
 /**
  * Refuses a nonce that the wallet has seen before anything is asked of a chain or signed.

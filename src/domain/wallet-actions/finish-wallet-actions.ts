@@ -4,6 +4,7 @@ import type { Tables } from '../../storage/entities.ts';
 import { chainOfCaip2 } from '../chains/known-chains.ts';
 import { recordEvent } from '../events/record-event.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
+import { depositedStatuses, forgetExchange } from './follow-exchanges.ts';
 import { gasOf } from './plan-transfer.ts';
 import { type WalletActionRow, walletActionColumns } from './wallet-action-row.ts';
 import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-action-steps.ts';
@@ -24,7 +25,7 @@ export interface EndedAction {
 const endStatuses = ['confirmed', 'finalized', 'failed', 'replaced', 'provider_error'] as const;
 
 /**
- * Ends the actions whose transactions have ended, each with its event. Several processes may do so at once: what one of
+ * Ends the actions whose transactions and exchanges have ended, each with its event. Several processes may do so at once: what one of
  * them works on, the others leave.
  *
  * Result: those that were ended.
@@ -57,6 +58,8 @@ export async function finishWalletActions(
       .where('id', '=', row.id)
       .execute();
     const context = { ...services, em, nowMs, app: { id: row.app_id, name: '' } };
+    // A deposit that never came is waited for no more.
+    if (own.some((step) => 'exchange' in step)) await forgetExchange(em, row.id);
     await recordEvent(context, actionEventType(row), actionEvent(row, own));
     ended.push({
       id: row.id,
@@ -78,8 +81,20 @@ async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
         where
           .selectFrom('wallet_action_steps as steps')
           .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
+          .leftJoin('wallet_action_steps as exchanges', (join) =>
+            join
+              .onRef('exchanges.action_id', '=', 'steps.action_id')
+              .on('exchanges.exchange_status', '=', 'waiting'),
+          )
           .select('steps.action_id')
           .whereRef('steps.action_id', '=', 'wallet_actions.id')
+          // Once the deposit is there, an action is its exchange's to end.
+          .where((where) =>
+            where.or([
+              where('exchanges.action_id', 'is', null),
+              where('transactions.status', 'not in', depositedStatuses),
+            ]),
+          )
           .where((ended) =>
             ended.or([
               ended('transactions.status', 'in', endStatuses),
@@ -102,19 +117,24 @@ async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
 function outcomeOf(action: WalletActionRow, status: string, steps: readonly StoredStep[]): object {
   const hasSucceeded = status === 'succeeded';
   const details = JSON.parse(action.details) as { readonly source_amount: string };
-  return {
+  const exchanged = steps.find((step) => 'exchange' in step);
+  const delivery = exchanged?.exchange.delivery ?? {
     // A plain transfer arrives whole.
-    destination_amount: hasSucceeded ? details.source_amount : null,
+    destination_amount: details.source_amount,
+    fees: [],
+  };
+  return {
+    ...(hasSucceeded ? delivery : { destination_amount: null, fees: null }),
     gas: gasPaid(steps),
-    fees: hasSucceeded ? [] : null,
     ...(hasSucceeded ? {} : { failure_reason: failureOf(steps) }),
   };
 }
 
 /** What the network took for all steps together; null when it took nothing. */
 function gasPaid(steps: readonly StoredStep[]): object | null {
-  const paid = steps.flatMap(({ transaction }) => transaction.fee_paid ?? []);
-  const chain = chainOfCaip2(steps[0]?.transaction.caip2 ?? '');
+  const transactions = steps.flatMap((step) => ('transaction' in step ? step.transaction : []));
+  const paid = transactions.flatMap(({ fee_paid: fee }) => fee ?? []);
+  const chain = chainOfCaip2(transactions[0]?.caip2 ?? '');
   if (paid.length === 0 || chain === undefined) return null;
   return gasOf(
     chain,

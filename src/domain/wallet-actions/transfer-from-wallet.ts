@@ -2,15 +2,16 @@ import assert from 'node:assert/strict';
 import { ApiError, invalidField } from '../../errors.ts';
 import type { TransferRequest } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
-import { decimalText } from '../balances/decimal.ts';
+import { type Decimal, decimalText, fromRaw } from '../balances/decimal.ts';
 import { sendBuilt } from '../sending/send-built.ts';
 import { takePlan } from '../sending/take-plan.ts';
 import { authorizeUse } from '../wallets/authorize-use.ts';
 import { findWallet } from '../wallets/find-wallet.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
-import { beginWalletAction, requireFreshNonce } from './begin-wallet-action.ts';
+import { beginWalletAction, type NewExchangeStep, requireFreshNonce } from './begin-wallet-action.ts';
+import { feesOf, type PlannedExchange } from './plan-exchange.ts';
 import { planTransfer, type TransferPlan } from './plan-transfer.ts';
-import { readTransfer, type TransferTerms, transferAction } from './transfer-terms.ts';
+import { fixesArrival, readTransfer, type TransferTerms, transferAction } from './transfer-terms.ts';
 import type { WalletActionRow } from './wallet-action-row.ts';
 
 /**
@@ -18,6 +19,7 @@ import type { WalletActionRow } from './wallet-action-row.ts';
  * there is an owner, and every policy that applies must allow the body. The transaction is signed and kept together with
  * the action, in one transaction of the database, and broadcast after it; the job that follows transactions sends the
  * same bytes again until the chain has them, so that a crash at any point neither loses the transfer nor makes it twice.
+ * What arrives as another asset or on another chain is deposited with the exchange, whose quote is kept with the action.
  *
  * @throws ApiError not_found; invalid_data; not_supported; the codes of `requireOwner`; policy_violation;
  * resource_conflict for a nonce that this wallet has seen; what `planTransfer` throws.
@@ -28,10 +30,16 @@ export async function transferFromWallet(
   body: TransferRequest,
 ): Promise<WalletActionRow> {
   const wallet = await findWallet(context, walletId);
-  let terms: TransferTerms | undefined;
-  const decode = () => {
-    terms = readTransferBody(wallet, body);
-    return transferAction(body, terms);
+  let asked: TransferTerms | undefined;
+  let planned: Promise<TransferPlan> | undefined;
+  const plan = (terms: TransferTerms): Promise<TransferPlan> => {
+    planned ??= takePlan(context, () => planTransfer(context, wallet, terms));
+    return planned;
+  };
+  const decode = async () => {
+    asked = readTransferBody(wallet, body);
+    // Only then is the plan asked for before the policy has judged: it tells what is spent.
+    return transferAction(body, asked, fixesArrival(asked) ? spentBy(await plan(asked)) : undefined);
   };
   const use = await authorizeUse(context, wallet, {
     operation: 'transferFromWallet',
@@ -39,12 +47,11 @@ export async function transferFromWallet(
     decode,
     mayBeSigner: true,
   });
-  assert(terms !== undefined, 'an authorized use was decoded');
-  const asked = terms;
+  assert(asked !== undefined, 'an authorized use was decoded');
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
-  const plan = await takePlan(context, () => planTransfer(context, wallet, asked));
-  const sent = await sendBuilt(told(context), wallet, await plan.build(context), {
+  const transfer = await plan(asked);
+  const sent = await sendBuilt(told(context), wallet, await transfer.build(context), {
     method: 'transfer',
     referenceId: body.reference_id,
   });
@@ -52,9 +59,10 @@ export async function transferFromWallet(
     type: 'transfer',
     nonce: body.nonce,
     referenceId: body.reference_id,
-    details: detailsOf(body, asked, plan),
+    details: detailsOf(body, asked, transfer),
     steps: [
       { type: stepTypes[wallet.chain_type] ?? 'external_transaction', transactionId: sent.transactionId },
+      ...(transfer.exchange === undefined ? [] : [exchangeStep(transfer.exchange)]),
     ],
   });
 }
@@ -106,26 +114,53 @@ export function readTransferBody(wallet: WalletRow, body: TransferRequest): Tran
   if (body.custody_options !== undefined) {
     throw invalidField('/custody_options', 'expected none: no custodian holds this wallet');
   }
-  if ((body.fee_configuration?.value ?? 0) > 0) {
+  const terms = readTransfer(wallet, body);
+  if (terms.appFeeBps > 0 && !terms.isExchange) {
     // CHOICE: fees are taken out of what an exchange delivers; a plain transfer arrives whole.
     throw new ApiError('not_supported', '/fee_configuration: no fee is taken from a plain transfer');
   }
-  return readTransfer(wallet, body);
+  return terms;
 }
 
 /** The wire fields that say what was asked for. */
-function detailsOf(body: TransferRequest, { source, amount }: TransferTerms, plan: TransferPlan): object {
-  const { asset } = plan;
+function detailsOf(body: TransferRequest, terms: TransferTerms, plan: TransferPlan): object {
+  const { asset, exchange } = plan;
   const named = 'asset' in body.source;
   return {
     ...(named
       ? { source_asset: asset.asset }
       : { source_asset_address: asset.tokenAddress, source_asset_decimals: asset.decimals }),
-    source_chain: source.chain.name,
-    source_amount: decimalText(amount),
+    source_chain: asset.chain.name,
+    source_amount: decimalText(spentBy(plan)),
     destination_address: body.destination.address,
-    amount_type: body.amount_type ?? 'exact_input',
+    ...(exchange === undefined ? {} : arrivalOf(exchange)),
+    amount_type: terms.amountType,
     estimated_gas: plan.estimatedGas,
-    estimated_fees: [],
+    estimated_fees: exchange === undefined ? [] : feesOf(exchange),
+  };
+}
+
+function spentBy({ asset, rawAmount }: TransferPlan): Decimal {
+  return fromRaw(rawAmount, asset.decimals);
+}
+
+/** What of the destination differs from the source. */
+function arrivalOf({ source, destination }: PlannedExchange): object {
+  return {
+    ...(destination.asset === source.asset ? {} : { destination_asset: destination.asset }),
+    ...(destination.chain === source.chain ? {} : { destination_chain: destination.chain.name }),
+  };
+}
+
+function exchangeStep(exchange: PlannedExchange): NewExchangeStep {
+  const { destination, quote } = exchange;
+  return {
+    type: 'external_transaction',
+    caip2: destination.chain.caip2,
+    quoteId: quote.id,
+    delivery: {
+      destination_amount: decimalText(fromRaw(quote.rawOutput, destination.decimals)),
+      fees: feesOf(exchange),
+    },
   };
 }

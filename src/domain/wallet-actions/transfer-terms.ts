@@ -1,7 +1,7 @@
 import { ApiError, invalidField } from '../../errors.ts';
 import type { QuoteWalletTransferRequest, TransferRequest } from '../../generated/schemas.ts';
 import type { PolicyAction } from '../../policy/action.ts';
-import { type Decimal, readDecimal } from '../balances/decimal.ts';
+import { type Decimal, decimalText, readDecimal } from '../balances/decimal.ts';
 import { readChainAddress } from '../chains/chain-address.ts';
 import { assetAtAddress, assetNamed, type KnownAsset } from '../chains/known-assets.ts';
 import { chainNamed, type KnownChain } from '../chains/known-chains.ts';
@@ -10,15 +10,29 @@ import type { WalletRow } from '../wallets/wallet-row.ts';
 /** What is spent: an asset that the contract names, or a token of whatever contract or mint. */
 export type TransferSource = KnownAsset | { readonly chain: KnownChain; readonly tokenAddress: string };
 
+export interface TransferArrival {
+  readonly chain: KnownChain;
+  /** Undefined when the source is a token without a name, or its name means nothing on the chain. */
+  readonly asset: KnownAsset | undefined;
+}
+
 /** A transfer as its body asks for it, everything checked that needs no chain. */
 export interface TransferTerms {
   readonly source: TransferSource;
-  /** In units of the source asset, above 0. */
+  /** In units of the asset that `amountType` fixes, above 0. */
   readonly amount: Decimal;
   /** The amount as the body spells it. */
   readonly amountText: string;
+  /** Where `amountText` stands in the body. */
+  readonly amountPointer: string;
+  /** Which side of an exchange the amount fixes; without an exchange both are the same. */
+  readonly amountType: 'exact_input' | 'exact_output';
   /** As the chain type writes it. */
   readonly destination: string;
+  /** As what it arrives, and where. */
+  readonly arrival: TransferArrival;
+  /** The app's share of the source amount, in hundredths of a percent. */
+  readonly appFeeBps: number;
   /** Whether it is to arrive as another asset or on another chain. */
   readonly isExchange: boolean;
 }
@@ -41,12 +55,14 @@ export function readTransfer(
     throw notSupported('/source/chain', `the custodian holds this wallet on \`${wallet.custody_chain}\``);
   }
   const source = readSource(chain, body.source);
-  const arrival = readArrival(source, body.destination);
+  const { isExchange, ...arrival } = readArrival(source, body.destination);
   const destination = readChainAddress(arrival.chain.chainType, body.destination.address);
   if (destination === undefined) {
     throw invalidField('/destination/address', `expected an address on \`${arrival.chain.name}\``);
   }
-  return { source, ...readAmount(body), destination, isExchange: arrival.isExchange };
+  const amountType = body.amount_type ?? 'exact_input';
+  const appFeeBps = body.fee_configuration?.value ?? 0;
+  return { source, ...readAmount(body), amountType, destination, arrival, appFeeBps, isExchange };
 }
 
 function readSource(chain: KnownChain, source: TransferRequest['source']): TransferSource {
@@ -61,13 +77,16 @@ function readSource(chain: KnownChain, source: TransferRequest['source']): Trans
 function readArrival(
   source: TransferSource,
   destination: TransferRequest['destination'],
-): { chain: KnownChain; isExchange: boolean } {
+): TransferArrival & { isExchange: boolean } {
   const chain =
     destination.chain === undefined ? source.chain : requireChainAt('/destination/chain', destination.chain);
   const isElsewhere = chain !== source.chain;
-  if (destination.asset === undefined) return { chain, isExchange: isElsewhere };
+  if (destination.asset === undefined) {
+    const asset = 'asset' in source ? assetNamed(chain, source.asset) : undefined;
+    return { chain, asset, isExchange: isElsewhere };
+  }
   const asset = requireAssetAt('/destination/asset', chain, destination.asset);
-  return { chain, isExchange: isElsewhere || asset !== source };
+  return { chain, asset, isExchange: isElsewhere || asset !== source };
 }
 
 function readAmount(body: TransferRequest | QuoteWalletTransferRequest) {
@@ -82,7 +101,7 @@ function readAmount(body: TransferRequest | QuoteWalletTransferRequest) {
   if (amount === undefined || amount.digits === 0n) {
     throw invalidField(pointer, 'expected a decimal number above 0');
   }
-  return { amount, amountText };
+  return { amount, amountText, amountPointer: pointer };
 }
 
 function requireChainAt(pointer: string, name: string): KnownChain {
@@ -106,10 +125,15 @@ function notSupported(pointer: string, message: string): ApiError {
  * passed by another spelling of the same transfer.
  *
  * CHOICE: the amount stands under `amount` and `source.amount`, the source under its name and its address, the
- * destination's chain and asset are the source's when the body names none.
+ * destination's chain and asset are the source's when the body names none. Of an exchange that fixes what arrives, the
+ * amount is what is spent, since that is what rules over amounts limit.
+ *
+ * @param spent in units of the source asset, once the exchange has told it.
+ * @throws ApiError not_supported for such an exchange when it has not.
  */
-export function transferAction(body: TransferRequest, terms: TransferTerms): PolicyAction {
-  const { source, amountText } = terms;
+export function transferAction(body: TransferRequest, terms: TransferTerms, spent?: Decimal): PolicyAction {
+  const { source } = terms;
+  const amountText = fixesArrival(terms) ? textOf(spent) : terms.amountText;
   const asset = 'asset' in source ? source.asset : undefined;
   const requestBody = {
     ...body,
@@ -128,4 +152,16 @@ export function transferAction(body: TransferRequest, terms: TransferTerms): Pol
     },
   };
   return { method: 'transfer', units: [{ label: 'transfer', requestBody }] };
+}
+
+/** Whether the amount is of what an exchange delivers, and what is spent is for the exchange to tell. */
+export function fixesArrival({ isExchange, amountType }: TransferTerms): boolean {
+  return isExchange && amountType === 'exact_output';
+}
+
+function textOf(spent: Decimal | undefined): string {
+  if (spent === undefined) {
+    throw notSupported('/amount_type', 'what an exchange costs is known once it is asked, and judged then');
+  }
+  return decimalText(spent);
 }

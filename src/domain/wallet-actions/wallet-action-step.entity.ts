@@ -12,12 +12,32 @@ export const WalletActionStepEntity = defineEntity({
     type: p.text(),
     /** The transaction that it is; its state is the step's. */
     transactionId: p.text().nullable(),
+    // Of a step that the exchange does, everything below.
+    /** The chain that it pays on. */
+    caip2: p.text().nullable(),
+    /** The exchange's name of what it quoted. */
+    quoteId: p.text().nullable(),
+    /** JSON of the wire fields that it changes when it has paid. */
+    delivery: p.text().nullable(),
+    /** `waiting`, `paid` or `refunded`. */
+    exchangeStatus: p.text().nullable(),
+    /** Of the payment, or of the repayment on the chain of the deposit. */
+    hash: p.text().nullable(),
+    /** Why it gave the deposit back. */
+    failureReason: p.text().nullable(),
+    /** When the exchange is asked again; null when it is not asked any more. */
+    nextCheckAtMs: p.bigint('number').nullable(),
   },
   indexes: [
     {
       name: 'wallet_action_steps_by_transaction',
       properties: ['transactionId'],
       where: 'transaction_id is not null',
+    },
+    {
+      name: 'wallet_action_steps_due',
+      properties: ['nextCheckAtMs'],
+      where: 'next_check_at_ms is not null',
     },
   ],
 });

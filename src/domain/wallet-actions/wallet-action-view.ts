@@ -27,6 +27,8 @@ const notTold = [
   'estimated_gas',
   'estimated_fees',
   'destination_amount',
+  'destination_asset',
+  'destination_chain',
   'gas',
   'fees',
   'amount_type',

@@ -127,8 +127,9 @@ create index "wallet_actions_by_age" on "wallet_actions" ("wallet_id", "created_
 create index "wallet_actions_pending" on "wallet_actions" ("created_at_ms", "id") where status = 'pending';
 create unique index "wallet_actions_nonce" on "wallet_actions" ("wallet_id", "nonce") where nonce is not null;
 
-create table "wallet_action_steps" ("action_id" text not null, "position" int not null, "type" text not null, "transaction_id" text null, primary key ("action_id", "position"));
+create table "wallet_action_steps" ("action_id" text not null, "position" int not null, "type" text not null, "transaction_id" text null, "caip2" text null, "quote_id" text null, "delivery" text null, "exchange_status" text null, "hash" text null, "failure_reason" text null, "next_check_at_ms" bigint null, primary key ("action_id", "position"));
 create index "wallet_action_steps_by_transaction" on "wallet_action_steps" ("transaction_id") where transaction_id is not null;
+create index "wallet_action_steps_due" on "wallet_action_steps" ("next_check_at_ms") where next_check_at_ms is not null;
 
 create table "wallet_imports" ("id" text not null, "app_id" text not null, "chain_type" text not null, "address" text not null, "sealed_secret" bytea not null, "wrapped_data_key" bytea not null, "master_key_id" text not null, "expires_at_ms" bigint not null, primary key ("id"));
 alter table "wallet_imports" add constraint "wallet_imports_address" unique ("app_id", "chain_type", "address");

@@ -523,18 +523,6 @@ test.each([
     '/source/chain: `solana` is not a chain of ethereum wallets',
   ],
   [
-    'another chain to arrive on',
-    { destination: { address: receiver, chain: 'arbitrum' } },
-    'not_supported',
-    '/destination: nobody here exchanges assets or bridges chains',
-  ],
-  [
-    'another asset to arrive as',
-    { destination: { address: receiver, asset: 'eth' } },
-    'not_supported',
-    '/destination: nobody here exchanges assets or bridges chains',
-  ],
-  [
     'a fee',
     { fee_configuration: { type: 'total_fee_bps', value: 1 } },
     'not_supported',
@@ -571,29 +559,6 @@ test('a destination that says what is so anyway changes nothing', async () => {
     fee_configuration: { type: 'total_fee_bps', value: 0 },
   });
   expect(begun).not.toHaveProperty('destination_chain');
-});
-
-test('a quote is for exchanges, which nobody here makes', async () => {
-  const wallet = await makeWallet();
-  const path = { wallet_id: wallet.id };
-  const quote = async (destination: object) => {
-    const { status, body } = await refusal(sandbox, 'quoteWalletTransfer', {
-      path,
-      body: { ...pay('1'), destination },
-    });
-    return { status, code: body.code };
-  };
-  expect(await quote({ address: receiver })).toEqual({ status: 400, code: 'invalid_data' });
-  expect(await quote({ address: receiver, chain: 'arbitrum' })).toEqual({
-    status: 400,
-    code: 'not_supported',
-  });
-  const owned = await makeWallet({ owner: { public_key: aliceKey.publicKey } });
-  const unsigned = await refusal(sandbox, 'quoteWalletTransfer', {
-    path: { wallet_id: owned.id },
-    body: pay('1'),
-  });
-  expect(unsigned.status).toBe(401);
 });
 
 test('a wallet that is absent, foreign, archived or held by a custodian transfers nothing', async () => {

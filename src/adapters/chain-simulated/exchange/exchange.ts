@@ -12,7 +12,15 @@ import { RevertError } from '../ledger.ts';
 import type { ChainStore } from '../store.ts';
 import { undone } from '../undone.ts';
 import { type Deposit, type Funded, InvalidDepositError, type Simulated } from '../world.ts';
-import { endOf, endOrder, findOrder, insertOrder, type OrderRow, type SeenDeposit, seeDeposit } from './orders.ts';
+import {
+  endOf,
+  endOrder,
+  findOrder,
+  insertOrder,
+  type OrderRow,
+  type SeenDeposit,
+  seeDeposit,
+} from './orders.ts';
 import { isAllFees, type Rate, rateOfInput, rateOfOutput, rawWorth, type Side } from './rates.ts';
 import { inLedger, isUnpayable, STOCK_USD, solverOn, stockOnce } from './solver.ts';
 
@@ -105,7 +113,9 @@ async function suppliesOf({ prices }: ExchangeParts, places: readonly Place[]) {
 
 /** Whether the solver could pay now; nothing is kept of the trial. */
 function canPay({ store }: ExchangeParts, { chain, ...place }: Place, rawAmount: bigint): boolean {
-  return undone(store, () => tryToGive(store, chain, { ...place, payer: place.solver, rawAmount })) !== undefined;
+  return (
+    undone(store, () => tryToGive(store, chain, { ...place, payer: place.solver, rawAmount })) !== undefined
+  );
 }
 
 function open(

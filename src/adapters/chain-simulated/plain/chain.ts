@@ -6,7 +6,14 @@ import { refuse } from '../decode-or-refuse.ts';
 import { fundPlainly } from '../fund.ts';
 import { makeLedger, NATIVE } from '../ledger.ts';
 import { makePool } from '../pool.ts';
-import { type Deposit, knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+import {
+  type Deposit,
+  knownToken,
+  type Simulated,
+  transfersAfter,
+  transfersOf,
+  type World,
+} from '../world.ts';
 
 // Decimals of the native asset by namespace.
 const nativeDecimals: Readonly<Record<string, number>> = {

@@ -10,7 +10,14 @@ import { fundPlainly } from '../fund.ts';
 import { makeLedger, NATIVE } from '../ledger.ts';
 import { makePool, type Pool } from '../pool.ts';
 import { undone } from '../undone.ts';
-import { type Deposit, knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+import {
+  type Deposit,
+  knownToken,
+  type Simulated,
+  transfersAfter,
+  transfersOf,
+  type World,
+} from '../world.ts';
 import { canPay, makeTronMachine, runTron, type TronState } from './machine.ts';
 import { decodeSigned, decodeUnsigned, type TronPlan } from './plan.ts';
 
