@@ -8,6 +8,7 @@ import type {
 import type { Tables } from '../../../src/storage/entities.ts';
 import { type CallOptions, call, refusal } from '../../support/call.ts';
 import { chain, fund } from '../../support/fund.ts';
+import { authorize } from '../../support/intents.ts';
 import { asOtherApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';
@@ -478,14 +479,32 @@ describe('a transfer', () => {
     expect(await holds(receiver, 'arbitrum', usdcOnArbitrum)).toEqual([998_800n]);
   });
 
-  test('of an intent is quoted when it is carried out', async () => {
+  test('of an intent is quoted when the intent is carried out, which ends with it', async () => {
     const wallet = await makeWallet({ owner: { public_key: aliceKey.publicKey } });
     const { body: intent } = await call(sandbox, 'createWalletTransferIntent', {
       path: { wallet_id: wallet.id },
       body: acrossChains('1') as never,
     });
-    expect(intent.status).toBe('pending');
-    expect(await holds(wallet.address, 'base', usdcOnBase)).toEqual([1_000_000_000n]);
+    // A quote of now would have expired.
+    await wait(3600);
+    await authorize(sandbox, intent, aliceKey.privateKey);
+    await wait(10);
+    expect(await holds(receiver, 'arbitrum', usdcOnArbitrum)).toEqual([998_800n]);
+    const { body: executed } = await call(sandbox, 'getIntent', { path: { intent_id: intent.intent_id } });
+    expect(executed).toMatchObject({
+      status: 'executed',
+      action_result: { response_body: { status: 'succeeded', destination_amount: '0.9988' } },
+    });
+  });
+
+  test('is told of under its idempotency key and made once under its nonce', async () => {
+    const wallet = await makeWallet();
+    const body = acrossChains('1', { nonce: 'treasury-2025-11-21-000042' });
+    const first = await transfer(wallet, body, { idempotencyKey: 'pay-1' });
+    expect(await transfer(wallet, body, { idempotencyKey: 'pay-1' })).toEqual(first);
+    expect(await refused('transferFromWallet', wallet, body)).toMatchObject({ status: 409 });
+    await wait(10);
+    expect(await holds(receiver, 'arbitrum', usdcOnArbitrum)).toEqual([998_800n]);
   });
 });
 
