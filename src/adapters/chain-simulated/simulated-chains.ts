@@ -196,7 +196,17 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     find: (caip2) => get(caip2)?.chain,
     used,
     has: (caip2) => kindOf(caip2) !== undefined,
-    fund: (caip2, deposit) => simulatedOf(caip2).then((chain) => chain.fund(deposit).catch(faultOf)),
+    async fund(caip2, deposit) {
+      const [chain, store] = [await simulatedOf(caip2), await open()];
+      try {
+        return store.atomically(() => {
+          chain.head();
+          return chain.give(deposit);
+        });
+      } catch (error) {
+        return faultOf(error);
+      }
+    },
     decimalsOf: async (caip2, tokenAddress) => (await simulatedOf(caip2)).decimalsOf(tokenAddress),
     async mine(caip2, count) {
       const named = caip2 === undefined ? await used() : [caip2];

@@ -57,9 +57,10 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   readonly ledger: Ledger;
   /** Decimals of a token, or of the native asset; undefined: never heard of. */
   decimalsOf(tokenAddress: string | null): number | undefined;
-  /** Throws InvalidDepositError. */
-  fund(deposit: Deposit): Promise<Funded>;
-  /** The same inside a transaction of the store. Throws RevertError as well, when the payer holds less. */
+  /**
+   * Gives out an asset, inside a transaction of the store. Throws InvalidDepositError, and RevertError when a payer
+   * holds less.
+   */
   give(deposit: Deposit): Funded;
   /** The newest block, with everything that is due. Inside a transaction of the store. */
   head(): Block;

@@ -28,7 +28,7 @@ const CONTRACTS: ReadonlySet<string> = new Set([
 /** One simulated EVM chain. Inside, addresses are lower-case hex. */
 export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
   const parts = makeEvmParts(world, caip2);
-  const { state, blocks, now } = parts;
+  const { state, blocks } = parts;
   const { ledger } = state;
   return {
     chain: {
@@ -43,7 +43,6 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
     ledger,
     decimalsOf: (tokenAddress) =>
       tokenAddress === null ? 18 : tokenOf(parts, tokenAddress.toLowerCase())?.decimals,
-    fund: (deposit) => now(() => fundEvm(parts, deposit)),
     give: (deposit) => fundEvm(parts, deposit),
     head: () => blocks.head(),
     mine: (count) => state.store.atomically(() => blocks.mine(count)),

@@ -6,14 +6,7 @@ import { refuse } from '../decode-or-refuse.ts';
 import { fundPlainly } from '../fund.ts';
 import { makeLedger, NATIVE } from '../ledger.ts';
 import { makePool } from '../pool.ts';
-import {
-  type Deposit,
-  knownToken,
-  type Simulated,
-  transfersAfter,
-  transfersOf,
-  type World,
-} from '../world.ts';
+import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
 
 // Decimals of the native asset by namespace.
 const nativeDecimals: Readonly<Record<string, number>> = {
@@ -59,12 +52,6 @@ export function simulatePlainly(world: World, caip2: string): Simulated<PlainCha
       return work();
     });
   const text = (address: string) => address;
-  const give = (deposit: Deposit) =>
-    fundPlainly({
-      ...{ world, caip2, ledger, block: blocks.head(), deposit },
-      ...{ faucet: 'faucet', most: MAX_AMOUNT, usualDecimals: 6 },
-      isAddress: (address) => ADDRESS.test(address),
-    });
   return {
     chain: {
       kind: 'plain',
@@ -81,8 +68,12 @@ export function simulatePlainly(world: World, caip2: string): Simulated<PlainCha
       tokenAddress === null
         ? nativeDecimals[caip2.slice(0, caip2.indexOf(':'))]
         : (tokens.token(tokenAddress) ?? knownToken(world, caip2, tokenAddress))?.decimals,
-    fund: (deposit) => now(() => give(deposit)),
-    give,
+    give: (deposit) =>
+      fundPlainly({
+        ...{ world, caip2, ledger, block: blocks.head(), deposit },
+        ...{ faucet: 'faucet', most: MAX_AMOUNT, usualDecimals: 6 },
+        isAddress: (address) => ADDRESS.test(address),
+      }),
     head: () => blocks.head(),
     mine: (count) => store.atomically(() => blocks.mine(count)),
   };

@@ -13,7 +13,7 @@ import { preflight, take } from './take.ts';
 /** One simulated Solana chain. Addresses are base58 throughout. */
 export function simulateSolana(world: World, caip2: string): Simulated<SolanaChain> {
   const parts = makeSolanaParts(world, caip2);
-  const { state, blocks, now } = parts;
+  const { state, blocks } = parts;
   return {
     chain: {
       kind: 'solana',
@@ -27,7 +27,6 @@ export function simulateSolana(world: World, caip2: string): Simulated<SolanaCha
     },
     ledger: state.ledger,
     decimalsOf: (tokenAddress) => (tokenAddress === null ? 9 : state.mint(tokenAddress)?.decimals),
-    fund: (deposit) => now(() => fundSolana(parts, deposit)),
     give: (deposit) => fundSolana(parts, deposit),
     head: () => blocks.head(),
     mine: (count) => state.store.atomically(() => blocks.mine(count)),

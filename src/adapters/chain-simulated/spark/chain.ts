@@ -91,14 +91,13 @@ export function simulateSpark(world: World, caip2: string): Simulated<PlainChain
     },
     ledger,
     decimalsOf: (tokenAddress) => (tokenAddress === null ? 0 : tokens.token(tokenAddress)?.decimals),
-    fund: (deposit) =>
-      now(() =>
-        fundPlainly({
-          ...{ world, caip2, ledger, block: blocks.head(), deposit },
-          ...{ faucet: 'faucet', most: MOST_SATS, usualDecimals: 6 },
-          isAddress: (address) => isPlace(parts, address),
-        }),
-      ),
+    give: (deposit) =>
+      fundPlainly({
+        ...{ world, caip2, ledger, block: blocks.head(), deposit },
+        ...{ faucet: 'faucet', most: MOST_SATS, usualDecimals: 6 },
+        isAddress: (address) => isPlace(parts, address),
+      }),
+    head: () => blocks.head(),
     mine: (count) => world.store.atomically(() => blocks.mine(count)),
   };
 }

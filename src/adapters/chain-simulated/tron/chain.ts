@@ -10,14 +10,7 @@ import { fundPlainly } from '../fund.ts';
 import { makeLedger, NATIVE } from '../ledger.ts';
 import { makePool, type Pool } from '../pool.ts';
 import { undone } from '../undone.ts';
-import {
-  type Deposit,
-  knownToken,
-  type Simulated,
-  transfersAfter,
-  transfersOf,
-  type World,
-} from '../world.ts';
+import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
 import { canPay, makeTronMachine, runTron, type TronState } from './machine.ts';
 import { decodeSigned, decodeUnsigned, type TronPlan } from './plan.ts';
 
@@ -39,13 +32,7 @@ interface TronParts {
 /** One simulated TRON chain. Addresses are `T...` throughout. */
 export function simulateTron(world: World, caip2: string): Simulated<TronChain> {
   const parts = makeParts(world, caip2);
-  const { state, blocks, now } = parts;
-  const give = (deposit: Deposit) =>
-    fundPlainly({
-      ...{ world, caip2, ledger: state.ledger, block: blocks.head(), deposit },
-      ...{ faucet: FAUCET_ADDRESS, usualDecimals: 6, isAddress },
-      most: deposit.tokenAddress === null ? MAX_SUN : MAX_TOKENS,
-    });
+  const { state, blocks } = parts;
   return {
     chain: { kind: 'tron', caip2, ...asked(parts), ...sent(parts) },
     ledger: state.ledger,
@@ -53,8 +40,12 @@ export function simulateTron(world: World, caip2: string): Simulated<TronChain> 
       tokenAddress === null
         ? 6
         : (state.accounts.token(tokenAddress) ?? knownToken(world, caip2, tokenAddress))?.decimals,
-    fund: (deposit) => now(() => give(deposit)),
-    give,
+    give: (deposit) =>
+      fundPlainly({
+        ...{ world, caip2, ledger: state.ledger, block: blocks.head(), deposit },
+        ...{ faucet: FAUCET_ADDRESS, usualDecimals: 6, isAddress },
+        most: deposit.tokenAddress === null ? MAX_SUN : MAX_TOKENS,
+      }),
     head: () => blocks.head(),
     mine: (count) => state.store.atomically(() => blocks.mine(count)),
   };
