@@ -432,6 +432,28 @@ describe('a transfer', () => {
     expect(await holds(receiver, 'base', usdcOnBase)).toEqual([24_970_000n]);
   });
 
+  test('to a wallet of ours is a deposit there', async () => {
+    const wallet = await makeWallet();
+    const { body: other } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    await transfer(
+      wallet,
+      acrossChains('100', { destination: { address: other.address, chain: 'arbitrum' } }),
+    );
+    await wait(10);
+    await wait(10);
+    const rows = await sandbox.database.orm.em
+      .fork()
+      .getKysely<Tables>()
+      .selectFrom('outbox_events')
+      .select('payload')
+      .where('type', '=', 'wallet.funds_deposited')
+      .execute();
+    const deposits = rows.map(({ payload }) => JSON.parse(payload));
+    expect(deposits.filter(({ wallet_id: id }) => id === other.id)).toMatchObject([
+      { caip2: 'eip155:42161', amount: '99880000', sender: expect.stringMatching(/501[fF][eE]$/) },
+    ]);
+  });
+
   test('that cannot be paid has failed, and the deposit is back', async () => {
     const wallet = await makeWallet();
     // By its last bytes the recipient tells that payments to it revert.

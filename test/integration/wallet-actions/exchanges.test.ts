@@ -199,6 +199,22 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     expect(await held(tron, recipient.address, tron.token)).toBe(3_005_992_800n);
   });
 
+  test('exchanges that take long hold up no other action', async () => {
+    const [wallet, recipient] = [await makeWallet(), await makeWallet(tron)];
+    weather.loses = 'answers';
+    // More than are ended at once.
+    for (let count = 0; count < 51; count += 1) await send(wallet, '1', toTron(recipient));
+    // Behind all of them.
+    clock.nowMs += 1;
+    operations.clock.nowMs = clock.nowMs;
+    const plain = await send(wallet, '1', { address: '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0' });
+    await wait(60);
+    expect((await actionOf(plain)).status).toBe('succeeded');
+    weather.loses = 'nothing';
+    await wait(120);
+    expect((await eventTypes()).filter((type) => type === 'succeeded')).toHaveLength(52);
+  });
+
   test('a deposit that came after the quote had expired is given back', async () => {
     const [wallet, recipient] = [await makeWallet(), await makeWallet(tron)];
     const real = chains.find(base.caip2)!;
