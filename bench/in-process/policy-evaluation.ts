@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { decodeRpcAction } from '../../src/domain/wallets/decode-action.ts';
 import { compilePolicy, type RuleInput } from '../../src/policy/compile.ts';
-import { collectLookups, evaluatePolicy } from '../../src/policy/evaluate.ts';
+import { allowsAction, collectLookups, evaluatePolicy } from '../../src/policy/evaluate.ts';
 import { largePolicy, transaction } from '../requests-judged.ts';
 
 // What a policy of twenty rules and ten conditions costs without a server around it.
@@ -32,6 +32,7 @@ function freshAction(): typeof decoded {
 const measures: Record<string, { count: number; run: () => unknown }> = {
   'decode the transaction': { count: 5000, run: action },
   'look for what to read first': { count: 5000, run: () => collectLookups(policy, freshAction(), nowMs) },
+  'judge, without a trace': { count: 5000, run: () => allowsAction(policy, freshAction(), facts) },
   'evaluate, with the whole trace': { count: 2000, run: () => evaluatePolicy(policy, freshAction(), facts) },
   'parse the rules': { count: 500, run: () => JSON.parse(text) },
   'compile the rules': {

@@ -59,6 +59,16 @@ function judgeAll(
   return (action === 'ALLOW' ? holdsFor.every(Boolean) : holdsFor.some(Boolean)) ? 'true' : 'false';
 }
 
+function truthOf(
+  condition: CompiledCondition,
+  observed: Observation,
+  action: 'ALLOW' | 'DENY',
+  facts: PolicyFacts,
+): Truth {
+  if (observed.state === 'present') return judgeAll(condition, observed.values, action, facts);
+  return observed.state === 'absent' ? 'false' : 'unknown';
+}
+
 type See = (condition: CompiledCondition) => Observation;
 
 /** Reads each field of a unit once, however many conditions ask for it. */
@@ -81,13 +91,14 @@ function traceCondition(
 ): ConditionTrace {
   const observed = see(condition);
   const { field_source, field, operator, value } = condition.input;
-  const result: Truth =
-    observed.state === 'present'
-      ? judgeAll(condition, observed.values, action, facts)
-      : observed.state === 'absent'
-        ? 'false'
-        : 'unknown';
-  return { field_source, field, operator, value, observed, result };
+  return {
+    field_source,
+    field,
+    operator,
+    value,
+    observed,
+    result: truthOf(condition, observed, action, facts),
+  };
 }
 
 /** Kleene's AND over the conditions; what stays unknown matches a DENY and never an ALLOW: fail closed. */
@@ -139,6 +150,33 @@ export function evaluatePolicy(
     method: action.method,
     units,
   };
+}
+
+/**
+ * Whether a policy allows an action: `evaluatePolicy(…).allowed` without its trace, in a fraction of the time. It ends
+ * where the rest can change nothing, and never throws either.
+ */
+export function allowsAction(policy: CompiledPolicy, action: PolicyAction, facts: PolicyFacts): boolean {
+  const rules = rulesFor(policy, action.method);
+  return action.units.length > 0 && action.units.every((unit) => allowsUnit(rules, unit, facts));
+}
+
+function allowsUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: PolicyFacts): boolean {
+  const see = seeOnce(unit, facts);
+  let isAllowed = false;
+  for (const rule of rules) {
+    if (rule.action === 'ALLOW') isAllowed ||= matchesUnit(rule, see, facts);
+    else if (matchesUnit(rule, see, facts)) return false;
+  }
+  return isAllowed;
+}
+
+/** `ruleMatches`, up to the first condition that rules it out. */
+function matchesUnit({ action, conditions }: CompiledRule, see: See, facts: PolicyFacts): boolean {
+  return conditions.every((condition) => {
+    const truth = truthOf(condition, see(condition), action, facts);
+    return truth === 'true' || (truth === 'unknown' && action === 'DENY');
+  });
 }
 
 /** A decision without what it was made from. */

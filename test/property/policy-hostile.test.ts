@@ -3,7 +3,7 @@ import { type AbiFunction, toFunctionSelector } from 'viem';
 import { expect, test } from 'vitest';
 import type { ActionUnit } from '../../src/policy/action.ts';
 import { compilePolicy } from '../../src/policy/compile.ts';
-import { decisionOf, evaluatePolicy } from '../../src/policy/evaluate.ts';
+import { allowsAction, decisionOf, evaluatePolicy } from '../../src/policy/evaluate.ts';
 import { PolicyFormatError } from '../../src/policy/policy-format-error.ts';
 import type { ConditionInput } from '../../src/policy/source.ts';
 import { isLong, policyOf, rulesAndUnits, seed } from './policy-cases.ts';
@@ -27,8 +27,10 @@ test('evaluation never throws for JSON that no decoder gives', () => {
   fc.assert(
     fc.property(madUnits, worlds, ({ method, rules, unit, place, instead }, world) => {
       const open = { ...unit, ...spoil(unit, place, instead) };
-      const decision = evaluatePolicy(policyOf(rules), { method, units: [open] }, factsOf(world));
+      const action = { method, units: [open] };
+      const decision = evaluatePolicy(policyOf(rules), action, factsOf(world));
       expect(decisionOf(decision).allowed).toBe(decision.allowed);
+      expect(allowsAction(policyOf(rules), action, factsOf(world))).toBe(decision.allowed);
     }),
     { seed, numRuns },
   );
@@ -107,6 +109,9 @@ test('typed data of strange types is refused or judged, whatever the message', (
         const action = { method: 'eth_signTypedData_v4', units: [{ label: 'typed data', typedData }] };
         const decision = evaluatePolicy(policy, action, factsOf({ nowMs: 0, sets: {}, totals: {} }));
         expect(decisionOf(decision).allowed).toBe(decision.allowed);
+        expect(allowsAction(policy, action, factsOf({ nowMs: 0, sets: {}, totals: {} }))).toBe(
+          decision.allowed,
+        );
       }
     }),
     { seed, numRuns: 2 * numRuns },
@@ -170,6 +175,9 @@ test('a strange ABI is refused or judged, whatever the calldata', () => {
           const action = { method: 'eth_signTransaction', units: [{ label: 'call', ethereumCall }] };
           const decision = evaluatePolicy(policy, action, factsOf({ nowMs: 0, sets: {}, totals: {} }));
           expect(decisionOf(decision).allowed).toBe(decision.allowed);
+          expect(allowsAction(policy, action, factsOf({ nowMs: 0, sets: {}, totals: {} }))).toBe(
+            decision.allowed,
+          );
         }
       },
     ),

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { PolicyFacts, SetCandidate } from '../../src/policy/action.ts';
 import { conditionSources } from '../../src/policy/conditions.ts';
 import {
+  allowsAction,
   collectLookups,
   decisionOf,
   evaluatePolicy,
@@ -45,6 +46,7 @@ test(
         const decision = evaluatePolicy(policyOf(rules), action, factsOf(world));
         const inputs = rules.map(({ input }) => input);
         expect(decision.allowed).toBe(oracleAllows(inputs, action, world));
+        expect(allowsAction(policyOf(rules), action, factsOf(world))).toBe(decision.allowed);
         compareTruths(one, decision.units, tally);
         const implied = decisionOf(decision);
         expect(implied.allowed).toBe(decision.allowed);

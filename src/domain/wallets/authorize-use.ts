@@ -41,15 +41,20 @@ export async function authorizeUse(
   const signedBy = await requireOwner(context, { ownerId: wallet.owner_id, signers });
   const action = await decode();
   const totals = await openRunningTotals(context, wallet.id, action);
-  const decisions = await judgePolicies(context, applicablePolicyIds(wallet, signedBy), action, totals);
+  const { policyIds, denial } = await judgePolicies(
+    context,
+    applicablePolicyIds(wallet, signedBy),
+    action,
+    totals,
+  );
   const use = useRecordOf(context, {
     walletId: wallet.id,
     operation,
     request,
     method: action.method,
-    policyIds: decisions.map(({ policy_id: id }) => id),
+    policyIds,
   });
-  if (decisions.at(-1)?.allowed === false) throw denial(context, use, decisions);
+  if (denial !== undefined) throw denialError(context, use, denial);
   return {
     async record() {
       await totals.record();
@@ -58,7 +63,7 @@ export async function authorizeUse(
   };
 }
 
-function denial(
+function denialError(
   { app, ids, nowMs, diagnostics }: OperationContext,
   use: UseRecord,
   decisions: readonly PolicyDecision[],

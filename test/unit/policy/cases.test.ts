@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { compilePolicy } from '../../../src/policy/compile.ts';
 import { conditionSources } from '../../../src/policy/conditions.ts';
-import { decisionOf, evaluatePolicy } from '../../../src/policy/evaluate.ts';
+import { allowsAction, decisionOf, evaluatePolicy } from '../../../src/policy/evaluate.ts';
 import type { Observation } from '../../../src/policy/values.ts';
 import { factsOf } from '../../property/policy-requests.ts';
 import { calldataText, caseFiles, readCaseFile } from './case-file.ts';
@@ -24,6 +24,7 @@ describe.each(caseFiles)('%s', (file) => {
 
     expect(traced.allowed ? 'allowed' : 'denied').toBe(decision);
     expect(decisionOf(traced).allowed).toBe(traced.allowed);
+    expect(allowsAction(policy, action, factsOf(world))).toBe(traced.allowed);
     if (by !== undefined) expect(traced.units[0]?.deciding_rule_id).toBe(`rule ${by}`);
     if (sees !== undefined) expect(inWords(traced.units[0]?.rules[0]?.conditions[0]?.observed)).toBe(sees);
     // The cases judge the oracle as well, and it every condition of theirs.
