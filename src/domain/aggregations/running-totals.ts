@@ -11,6 +11,7 @@ import {
 } from '../../policy/aggregation.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { prepareQuery } from '../../storage/prepared-query.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 
 const MS_PER_SECOND = 1000;
@@ -78,19 +79,21 @@ export interface CountedAggregation {
   readonly window_seconds: number;
 }
 
+const selectAggregations = prepareQuery<{ appId: string }, CountedAggregation>((database, { appId }) =>
+  database
+    .selectFrom('aggregations')
+    .select(['id', 'definition', 'window_seconds'])
+    .where('app_id', '=', appId)
+    .orderBy('id'),
+);
+
 /** The aggregations of an app that an action of this method may fall under. */
 export async function aggregationsFor(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
   method: string,
 ): Promise<readonly CountedAggregation[]> {
   if (!COUNTED_METHODS.has(method)) return [];
-  return em
-    .getKysely<Tables>()
-    .selectFrom('aggregations')
-    .select(['id', 'definition', 'window_seconds'])
-    .where('app_id', '=', app.id)
-    .orderBy('id')
-    .execute();
+  return (await selectAggregations(em, { appId: app.id })).rows;
 }
 
 type Hold = (aggregationId: string, groupKey: string) => Promise<void>;
