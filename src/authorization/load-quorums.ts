@@ -1,5 +1,6 @@
 import type { OperationContext } from '../services.ts';
 import type { Tables } from '../storage/entities.ts';
+import { type PreparedQuery, prepareQuery } from '../storage/prepared-query.ts';
 import type { Quorum, QuorumUser } from './quorum.ts';
 
 // CHOICE: as many of a user's keys as are tried, the newest first: a key is made for each login and lives an hour.
@@ -80,24 +81,51 @@ function membersOf(quorums: readonly QuorumRows[], kind: string): string[] {
   return [...new Set(rows.filter((row) => row.kind === kind).map((row) => row.member))];
 }
 
+/** The ids by their places, and the app. */
+type QuorumsInput = { readonly [place: number]: string } & { readonly appId: string };
+
+interface QuorumRow {
+  readonly id: string;
+  readonly displayName: string | null;
+  readonly threshold: number | null;
+  readonly kind: string | null;
+  readonly member: string | null;
+}
+
+/** One prepared query for each number of ids: most requests ask for one. */
+const selects = new Map<number, PreparedQuery<QuorumsInput, QuorumRow>>();
+
+function selectQuorums(count: number): PreparedQuery<QuorumsInput, QuorumRow> {
+  const kept = selects.get(count);
+  if (kept !== undefined) return kept;
+  const places = Array.from({ length: count }, (_, place) => place);
+  const select = prepareQuery<QuorumsInput, QuorumRow>((database, input) =>
+    database
+      .selectFrom('key_quorums as quorum')
+      .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
+      .select([
+        'quorum.id',
+        'quorum.display_name as displayName',
+        'quorum.authorization_threshold as threshold',
+        'row.kind',
+        'row.member',
+      ])
+      .where(
+        'quorum.id',
+        'in',
+        places.map((place) => input[place] as string),
+      )
+      .where('quorum.app_id', '=', input.appId)
+      .orderBy('row.position'),
+  );
+  selects.set(count, select);
+  return select;
+}
+
 async function readQuorums(context: LoadContext, ids: readonly string[]): Promise<Map<string, QuorumRows>> {
   const quorums = new Map<string, QuorumRows>();
   if (ids.length === 0) return quorums;
-  const rows = await context.em
-    .getKysely<Tables>()
-    .selectFrom('key_quorums as quorum')
-    .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
-    .select([
-      'quorum.id',
-      'quorum.display_name as displayName',
-      'quorum.authorization_threshold as threshold',
-      'row.kind',
-      'row.member',
-    ])
-    .where('quorum.id', 'in', [...ids])
-    .where('quorum.app_id', '=', context.app.id)
-    .orderBy('row.position')
-    .execute();
+  const { rows } = await selectQuorums(ids.length)(context.em, { ...ids, appId: context.app.id });
   for (const { id, displayName, threshold, kind, member } of rows) {
     const quorum = quorums.get(id) ?? { id, displayName, threshold, members: [] };
     if (kind !== null && member !== null) quorum.members.push({ kind, member });

@@ -33,7 +33,7 @@ const doors: Record<string, string[]> = {
   generated: ['handlers', 'type services'],
   handlers: ['domain', 'errors', 'type generated', 'type services'],
   domain: ['authorization', 'domain', 'errors', 'generated', 'pure', 'type services', 'storage'],
-  authorization: ['type domain', 'errors', 'pure', 'type services', 'type storage'],
+  authorization: ['type domain', 'errors', 'pure', 'type services', 'storage'],
   pure: ['pure'],
   storage: ['domain', 'storage'],
   jobs: ['domain', 'errors', 'type generated', 'type services', 'storage'],
@@ -43,8 +43,8 @@ const doors: Record<string, string[]> = {
   mocks: ['type generated'],
 };
 
-// Files of storage that domain verbs may use at run time; the others only give them types.
-const storageForDomain = ['src/storage/is-unique-violation.ts', 'src/storage/prepared-query.ts'];
+// Files of storage that domain verbs and the look-ups of authorization may use at run time; the others only give them types.
+const storageForQueries = ['src/storage/is-unique-violation.ts', 'src/storage/prepared-query.ts'];
 
 const pureFolders = ['policy', 'signing', 'crypto'];
 const pureFiles = ['canonical-payload.ts', 'request-signatures.ts', 'quorum.ts'];
@@ -82,7 +82,8 @@ function roomOf(path: string): string {
 
 function isAllowed(file: SourceFile, target: string, isTypeOnly: boolean): boolean {
   const [from, to] = [roomOf(file.path), roomOf(target)];
-  if (from === 'domain' && to === 'storage') return isTypeOnly || storageForDomain.includes(target);
+  if ((from === 'domain' || from === 'authorization') && to === 'storage')
+    return isTypeOnly || storageForQueries.includes(target);
   const allowed = doors[from] ?? [];
   return from === to || allowed.includes(to) || (isTypeOnly && allowed.includes(`type ${to}`));
 }
