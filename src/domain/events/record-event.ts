@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Selectable } from 'kysely';
 import type { OperationContext } from '../../services.ts';
+import { loadOnce } from '../../signing/load-once.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { prepareQuery } from '../../storage/prepared-query.ts';
 
@@ -96,9 +97,11 @@ const insertEvent = prepareQuery<NewEvent>((database, event) =>
   }),
 );
 
+// Loaded with the first event: the validators of all are large, and many a process never records one.
+const loadValidators = loadOnce(() => import('../../generated/webhook-validators.js'));
+
 async function assertKeepsContract(type: string, body: object): Promise<void> {
-  // Loaded with the first event: the validators of all are large, and many a process never records one.
-  const { webhookValidators } = await import('../../generated/webhook-validators.js');
+  const { webhookValidators } = await loadValidators();
   const validate = webhookValidators[type];
   assert(validate !== undefined, `the contract has no event \`${type}\``);
   const isValid = validate(body);
