@@ -31,12 +31,16 @@ export interface CompiledCondition {
   candidate(observed: string): SetCandidate;
 }
 
+type SetCondition = CompiledCondition & { readonly conditionSetId: string };
+
 export interface CompiledRule {
   readonly id: string;
   readonly name: string;
   readonly method: string;
   readonly action: 'ALLOW' | 'DENY';
   readonly conditions: readonly CompiledCondition[];
+  /** Those that ask a condition set. */
+  readonly setConditions: readonly SetCondition[];
 }
 
 export interface CompiledPolicy {
@@ -154,6 +158,10 @@ export function compileCondition(
   };
 }
 
+function asksSet(condition: CompiledCondition): condition is SetCondition {
+  return condition.conditionSetId !== undefined;
+}
+
 /** Compiles one rule for a policy of `chainType`. Throws PolicyFormatError with a pointer into the rule. */
 export function compileRule(
   rule: RuleInput,
@@ -167,14 +175,16 @@ export function compileRule(
       `\`${rule.method}\` does not fit ${chainType}; use one of ${methods.join(', ')}`,
     );
   }
+  const conditions = rule.conditions.map((condition, index) =>
+    atPointer(`/conditions/${index}`, () => compileCondition(condition, rule.method, known)),
+  );
   return {
     id: rule.id,
     name: rule.name,
     method: rule.method,
     action: rule.action,
-    conditions: rule.conditions.map((condition, index) =>
-      atPointer(`/conditions/${index}`, () => compileCondition(condition, rule.method, known)),
-    ),
+    conditions,
+    setConditions: conditions.filter(asksSet),
   };
 }
 

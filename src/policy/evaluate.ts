@@ -1,6 +1,5 @@
 import type { ActionUnit, PolicyAction, PolicyFacts, SetCandidate } from './action.ts';
 import type { CompiledCondition, CompiledPolicy, CompiledRule } from './compile.ts';
-import { referencedAggregation } from './conditions/reference.ts';
 import { setCandidateKey } from './operators.ts';
 import type { Observation } from './values.ts';
 
@@ -53,10 +52,9 @@ function judgeAll(
   action: 'ALLOW' | 'DENY',
   facts: PolicyFacts,
 ): Truth {
-  const verdicts = values.map((value) => condition.judge(value, facts));
   // A set that is gone holds nothing (behaviour of the published service): false, not unknown.
-  const holdsFor = verdicts.map((verdict) => verdict === true);
-  return (action === 'ALLOW' ? holdsFor.every(Boolean) : holdsFor.some(Boolean)) ? 'true' : 'false';
+  const isMet = (value: string): boolean => condition.judge(value, facts) === true;
+  return (action === 'ALLOW' ? values.every(isMet) : values.some(isMet)) ? 'true' : 'false';
 }
 
 function truthOf(
@@ -194,44 +192,33 @@ export function decisionOf(trace: Pick<PolicyDecision, 'units'>): ImpliedDecisio
   return { allowed: units.length > 0 && units.every(({ outcome }) => outcome === 'allowed'), units };
 }
 
-/** What evaluation will ask of the outside: read it first, then evaluate with it. */
-export interface PolicyLookups {
-  readonly conditionSets: readonly {
-    readonly conditionSetId: string;
-    readonly candidates: readonly SetCandidate[];
-  }[];
-  readonly aggregationIds: readonly string[];
+/** What evaluation will ask of a condition set: read it first, then evaluate with the answers. */
+export interface SetLookup {
+  readonly conditionSetId: string;
+  readonly candidates: readonly SetCandidate[];
 }
 
-/** Collects the condition-set memberships and aggregations that evaluating this action would consult. */
-export function collectLookups(policy: CompiledPolicy, action: PolicyAction, nowMs: number): PolicyLookups {
+/** Collects the condition-set memberships that evaluating this action would consult. */
+export function collectLookups(
+  policy: CompiledPolicy,
+  action: PolicyAction,
+  nowMs: number,
+): readonly SetLookup[] {
   const facts: PolicyFacts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
   const sets = new Map<string, Map<string, SetCandidate>>();
-  const aggregationIds = new Set<string>();
-  for (const rule of rulesFor(policy, action.method)) {
-    for (const condition of rule.conditions) {
-      const aggregationId =
-        condition.input.field_source === 'reference'
-          ? referencedAggregation(condition.input.field)
-          : undefined;
-      if (aggregationId !== undefined) aggregationIds.add(aggregationId);
-      if (condition.conditionSetId === undefined) continue;
-      const candidates = sets.get(condition.conditionSetId) ?? new Map<string, SetCandidate>();
-      sets.set(condition.conditionSetId, candidates);
-      for (const unit of action.units) {
-        const observed = condition.observe(unit, facts);
-        for (const value of observed.state === 'present' ? observed.values : []) {
-          const candidate = condition.candidate(value);
-          candidates.set(setCandidateKey(candidate), candidate);
-        }
+  for (const condition of rulesFor(policy, action.method).flatMap((rule) => rule.setConditions)) {
+    const candidates = sets.get(condition.conditionSetId) ?? new Map<string, SetCandidate>();
+    sets.set(condition.conditionSetId, candidates);
+    for (const unit of action.units) {
+      const observed = condition.observe(unit, facts);
+      for (const value of observed.state === 'present' ? observed.values : []) {
+        const candidate = condition.candidate(value);
+        candidates.set(setCandidateKey(candidate), candidate);
       }
     }
   }
-  return {
-    conditionSets: [...sets].map(([conditionSetId, candidates]) => ({
-      conditionSetId,
-      candidates: [...candidates.values()],
-    })),
-    aggregationIds: [...aggregationIds],
-  };
+  return [...sets].map(([conditionSetId, candidates]) => ({
+    conditionSetId,
+    candidates: [...candidates.values()],
+  }));
 }

@@ -1,10 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import * as AbiFunction from 'ox/AbiFunction';
 import * as AbiItem from 'ox/AbiItem';
-import * as Hex from 'ox/Hex';
+import type * as Hex from 'ox/Hex';
+import { bytesTo0xHex } from '../../crypto/encoding.ts';
 import { PolicyFormatError } from '../policy-format-error.ts';
 import type { ConditionInput, ResolvedField } from '../source.ts';
 import { absent, type Observation, present, presentAll, unreadable, type ValueKind } from '../values.ts';
+import { AbiEncodingError, type AbiParameter, type AbiValue, compileArguments } from './abi-values.ts';
 
 /** At most 200 ABI items a condition. */
 const MAX_ABI_ITEMS = 200;
@@ -12,19 +14,13 @@ const SELECTOR_BYTES = 4;
 /** Arrays of arrays of arrays …: more than any contract has, few enough to walk. */
 const MAX_ARRAY_DEPTH = 16;
 
-interface AbiParameter {
-  readonly name?: string | undefined;
-  readonly type: string;
-  readonly components?: readonly AbiParameter[] | undefined;
-}
-
 interface NamedFunction {
   readonly name: string;
   readonly selector: Hex.Hex;
   readonly item: AbiFunction.AbiFunction;
-  /** Without the parameters' names: arguments are arrays, so that a name used twice, or by none, hides nothing. */
-  readonly unnamed: AbiFunction.AbiFunction;
   readonly inputs: readonly AbiParameter[];
+  /** By position: a name used twice, or by none, hides nothing. Throws AbiEncodingError. */
+  readonly readArguments: (argumentBytes: Uint8Array) => readonly AbiValue[];
 }
 
 /** A leaf of the decoded arguments: how to walk to it, and how it is compared. */
@@ -34,7 +30,7 @@ interface Leaf {
 }
 
 /** The calldata's function, found by selector, and its arguments; or why there are none. */
-type Decoded = { readonly fn: NamedFunction; readonly args: readonly unknown[] } | Observation;
+type Decoded = { readonly fn: NamedFunction; readonly args: readonly AbiValue[] } | Observation;
 
 interface AbiItemInput {
   readonly type?: string;
@@ -50,8 +46,8 @@ function readFunction(
   assertEncodable(inputs);
   const parts = { type: 'function', name, inputs, outputs: [], stateMutability: 'nonpayable' };
   const item = AbiFunction.from(parts as unknown as AbiFunction.AbiFunction);
-  const unnamed = AbiFunction.from(stripNames(item) as AbiFunction.AbiFunction);
-  return { name, selector: requireOwnSelector(before, item), item, unnamed, inputs };
+  const selector = requireOwnSelector(before, item);
+  return { name, selector, item, inputs, readArguments: compileArguments(inputs) };
 }
 
 /** As many ABIs as are kept read. The conditions of a policy mostly repeat one. */
@@ -101,6 +97,8 @@ function requireOwnSelector(functions: readonly NamedFunction[], item: AbiFuncti
   return selector;
 }
 
+// Solidity has no array of zero elements, nor a tuple of none.
+const ARRAYS = /(?:\[(?:[1-9][0-9]*)?\])+$/;
 const IDENTIFIER = /^[a-zA-Z$_][a-zA-Z0-9$_]*$/;
 const ELEMENTARY =
   /^(?:address|bool|string|bytes(?:[1-9]|[12][0-9]|3[0-2])?|u?int(?:8|16|24|32|40|48|56|64|72|80|88|96|104|112|120|128|136|144|152|160|168|176|184|192|200|208|216|224|232|240|248|256)?|tuple)$/;
@@ -109,10 +107,10 @@ function assertEncodable(parameters: readonly AbiParameter[]): void {
   for (const { type, components } of parameters) {
     if (type.split('[').length - 1 > MAX_ARRAY_DEPTH)
       throw new Error(`more than ${MAX_ARRAY_DEPTH} arrays in one another`);
-    const base = type.replace(/(?:\[[0-9]*\])+$/, '');
+    const base = type.replace(ARRAYS, '');
     if (!ELEMENTARY.test(base)) throw new Error(`unknown type \`${type}\``);
     if (base === 'tuple') {
-      if (!components) throw new Error('a tuple needs components');
+      if (!components?.length) throw new Error('a tuple needs components');
       assertEncodable(components);
     }
   }
@@ -175,40 +173,31 @@ function decodeOnce(functions: readonly NamedFunction[], dataBytes: Uint8Array):
   return decoded;
 }
 
-/** Decodes and re-encodes: bytes after the arguments, or any other second spelling of them, are not accepted. */
+/** Bytes after the arguments, or any other second spelling of them, are not accepted. */
 function decodeCalldata(functions: readonly NamedFunction[], dataBytes: Uint8Array): Decoded {
   if (dataBytes.length < SELECTOR_BYTES) return absent('calldata shorter than a selector');
-  const dataHex = Hex.fromBytes(dataBytes);
-  const selector = dataHex.slice(0, 2 + 2 * SELECTOR_BYTES);
+  const selector = bytesTo0xHex(dataBytes.subarray(0, SELECTOR_BYTES));
   const fn = functions.find((candidate) => candidate.selector === selector);
   if (fn === undefined) return absent(`no function of the ABI has the selector ${selector}`);
   if (fn.inputs.length === 0) {
     return dataBytes.length === SELECTOR_BYTES ? { fn, args: [] } : unreadable('bytes after the calldata');
   }
   try {
-    const args = AbiFunction.decodeData(fn.unnamed, dataHex as Hex.Hex) as readonly unknown[];
-    const again = AbiFunction.encodeData(fn.unnamed, args as never);
-    return again === dataHex ? { fn, args } : unreadable('calldata is not in its canonical encoding');
-  } catch {
-    return unreadable(`calldata does not decode as ${fn.name}`);
+    return { fn, args: fn.readArguments(dataBytes.subarray(SELECTOR_BYTES)) };
+  } catch (error) {
+    if (!(error instanceof AbiEncodingError)) throw error;
+    const reason = error.isCutOff ? `does not decode as ${fn.name}` : 'is not in its canonical encoding';
+    return unreadable(`calldata ${reason}`);
   }
 }
 
-function stripNames(item: unknown): unknown {
-  const strip = (parameters: readonly AbiParameter[]): unknown[] =>
-    parameters.map(({ type, components }) =>
-      components ? { type, components: strip(components) } : { type },
-    );
-  const { name, inputs } = item as { name: string; inputs: readonly AbiParameter[] };
-  return { type: 'function', name, inputs: strip(inputs), outputs: [], stateMutability: 'nonpayable' };
-}
-
-function walk(value: unknown, steps: readonly (number | 'each')[]): readonly unknown[] {
+/** The texts that the steps lead to. INVARIANT: `findLeaf` made the steps from the types that the value was read by. */
+function walk(value: AbiValue, steps: readonly (number | 'each')[]): readonly string[] {
   const [step, ...rest] = steps;
-  if (step === undefined) return [value];
-  const elements = value as readonly unknown[];
+  if (step === undefined) return [value as string];
+  const elements = value as readonly AbiValue[];
   if (step === 'each') return elements.flatMap((element) => walk(element, rest));
-  return step < elements.length ? walk(elements[step], rest) : [];
+  return step < elements.length ? walk(elements[step]!, rest) : [];
 }
 
 /**
@@ -251,7 +240,7 @@ export function resolveCalldataField(
       if (!('fn' in decoded)) return decoded;
       const leaf = leaves.get(decoded.fn.selector);
       if (leaf === undefined) return absent(`the call is to ${decoded.fn.name}`);
-      const values = walk(decoded.args, leaf.steps).map(String);
+      const values = walk(decoded.args, leaf.steps);
       return values.length === 0 ? absent('no such element') : presentAll(values);
     },
   };

@@ -70,7 +70,9 @@ test('a policy that means something is compiled with the ids that it has', () =>
   const policy = compileRules('ethereum', [{ method: '*', conditions: [] }]);
   expect(policy).toEqual({
     id: 'policy',
-    rules: [{ id: 'rule 0', name: 'a rule', method: '*', action: 'ALLOW', conditions: [] }],
+    rules: [
+      { id: 'rule 0', name: 'a rule', method: '*', action: 'ALLOW', conditions: [], setConditions: [] },
+    ],
   });
 });
 
@@ -571,6 +573,9 @@ describe('ABIs', () => {
     ...types,
     'uint256[',
     'uint256[-1]',
+    'uint256[0]',
+    'uint256[0][2]',
+    'uint256[02]',
     'uint256]',
     'ui[2]nt8',
     '[]',
@@ -589,6 +594,9 @@ describe('ABIs', () => {
 
   test('a tuple without members, arrays without end', () => {
     expect(refusalOfCondition(calldata([fn([input('tuple')])]))).toEqual(invalid('a tuple needs components'));
+    expect(refusalOfCondition(calldata([fn([input('tuple', { components: [] })])]))).toEqual(
+      invalid('a tuple needs components'),
+    );
     expect(refusalOfCondition(calldata([fn([input(`uint256${'[]'.repeat(17)}`)])]))).toEqual(
       invalid('more than 16 arrays in one another'),
     );

@@ -133,10 +133,7 @@ describe('decisionOf', () => {
 describe('collectLookups', () => {
   const spelled = (policy: ReturnType<typeof compile>, action: PolicyAction) =>
     Object.fromEntries(
-      collectLookups(policy, action, 0).conditionSets.map(({ conditionSetId, candidates }) => [
-        conditionSetId,
-        candidates,
-      ]),
+      collectLookups(policy, action, 0).map(({ conditionSetId, candidates }) => [conditionSetId, candidates]),
     );
 
   test('asks for each value of each unit once, under its spellings', () => {
@@ -171,41 +168,12 @@ describe('collectLookups', () => {
     expect(spelled(policy, creation)).toEqual({ [friends]: [] });
   });
 
-  test('names the totals of the rules that apply, once', () => {
-    const total = (id: string) => on(`aggregation.${id}`, 'lte', '5', 'reference');
-    const policy = compile('ethereum', [
-      rule('a', 'ALLOW', [total('daily'), total('weekly')], 'eth_signTransaction'),
-      rule('b', 'DENY', [total('daily')], '*'),
-      rule('c', 'DENY', [total('other')], 'eth_signUserOperation'),
-    ]);
-    const action = { method: 'eth_signTransaction', units: [{ label: 'transaction' }] };
-    expect(collectLookups(policy, action, 0)).toEqual({
-      conditionSets: [],
-      aggregationIds: ['daily', 'weekly'],
-    });
-  });
-
-  test('names no total for a field that is only called so', () => {
-    const types = {
-      Sum: [{ name: 'aggregation', type: 'Part' }],
-      Part: [{ name: 'total', type: 'uint256' }],
-    };
-    const condition = {
-      ...on('aggregation.total', 'lte', '5', 'ethereum_typed_data_message'),
-      typed_data: { types, primary_type: 'Sum' },
-    };
-    const policy = compile('ethereum', [rule('a', 'ALLOW', [condition], 'eth_signTypedData_v4')]);
-    const action = { method: 'eth_signTypedData_v4', units: [{ label: 'typed data' }] };
-    expect(collectLookups(policy, action, 0)).toEqual({ conditionSets: [], aggregationIds: [] });
-  });
-
   test('asks for the time in seconds', () => {
     const condition = on('current_unix_timestamp', 'in_condition_set', friends, 'system');
     const policy = compile('ethereum', [rule('a', 'ALLOW', [condition])]);
-    expect(collectLookups(policy, calls(1n), 1999)).toEqual({
-      conditionSets: [{ conditionSetId: friends, candidates: [{ texts: ['1', '0x1'], ignoreCase: true }] }],
-      aggregationIds: [],
-    });
+    expect(collectLookups(policy, calls(1n), 1999)).toEqual([
+      { conditionSetId: friends, candidates: [{ texts: ['1', '0x1'], ignoreCase: true }] },
+    ]);
   });
 
   test('spells a value as its kind may be written in a set', () => {
