@@ -69,7 +69,7 @@ describe.each(databaseKinds)('%s, a condition set of 100,000 values', (kind) => 
 
   test('a policy that is gone between two reads has the request run again', async () => {
     const error = await inTransaction(database, (context) =>
-      judgePolicies(context, ['gone'], signing('x'), noTotals),
+      judgePolicies(context, [{ id: 'gone' }], signing('x'), noTotals),
     ).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(StaleReadError);
     expect(isCollision(error)).toBe(true);

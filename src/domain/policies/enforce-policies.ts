@@ -13,9 +13,16 @@ import type { RunningTotals } from '../aggregations/running-totals.ts';
 
 type EnforceContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
+/** A policy of the app by its id. */
+export interface NamedPolicy {
+  readonly id: string;
+  /** The digest of its rules, where it was read along with what names the policy. */
+  readonly rulesDigest?: string | undefined;
+}
+
 /** A compiled policy with the digest of its rules: a changed policy has another, in whatever database it lies. */
 interface Kept {
-  readonly digest: string;
+  readonly rulesDigest: string;
   readonly policy: CompiledPolicy;
 }
 
@@ -40,13 +47,14 @@ export interface Judgement {
  */
 export async function judgePolicies(
   context: EnforceContext,
-  policyIds: readonly string[],
+  policies: readonly NamedPolicy[],
   action: PolicyAction,
   totals: Pick<RunningTotals, 'totalOf'>,
 ): Promise<Judgement> {
   const asked: { readonly policy: CompiledPolicy; readonly facts: PolicyFacts }[] = [];
-  for (const [index, id] of policyIds.entries()) {
-    const policy = await loadPolicy(context, id);
+  const policyIds = policies.map(({ id }) => id);
+  for (const [index, named] of policies.entries()) {
+    const policy = await loadPolicy(context, named);
     const facts = await factsFor(context, policy, action, totals);
     asked.push({ policy, facts });
     if (allowsAction(policy, action, facts)) continue;
@@ -83,9 +91,8 @@ async function factsFor(
     const message = `asks for more than ${MAX_JUDGEMENTS} comparisons under the policy; send fewer calls or values at once`;
     throw invalidField('/params', message);
   }
-  const lookups = collectLookups(policy, action, context.nowMs);
   const memberships = new Map<string, ReadonlySet<string> | undefined>();
-  for (const { conditionSetId, candidates } of lookups.conditionSets) {
+  for (const { conditionSetId, candidates } of collectLookups(policy, action, context.nowMs)) {
     memberships.set(conditionSetId, await findMembers(context, conditionSetId, candidates));
   }
   return {
@@ -95,20 +102,19 @@ async function factsFor(
   };
 }
 
-const selectDigest = prepareQuery<{ appId: string; id: string }, { digest: string }>(
+const selectDigest = prepareQuery<{ appId: string; id: string }, { rules_digest: string }>(
   (database, { appId, id }) =>
-    database
-      .selectFrom('policies')
-      .select('rules_digest as digest')
-      .where('id', '=', id)
-      .where('app_id', '=', appId),
+    database.selectFrom('policies').select('rules_digest').where('id', '=', id).where('app_id', '=', appId),
 );
 
 /** A policy of the app, compiled. Its rules are read only when they are others than those that are kept compiled. */
-export async function loadPolicy({ app, em }: EnforceContext, id: string): Promise<CompiledPolicy> {
-  const { rows } = await selectDigest(em, { appId: app.id, id });
+export async function loadPolicy(
+  { app, em }: EnforceContext,
+  { id, rulesDigest }: NamedPolicy,
+): Promise<CompiledPolicy> {
+  const digest = rulesDigest ?? (await selectDigest(em, { appId: app.id, id })).rows[0]?.rules_digest;
   const kept = compiled.get(id);
-  if (kept !== undefined && kept.digest === rows[0]?.digest) return kept.policy;
+  if (kept !== undefined && kept.rulesDigest === digest) return kept.policy;
   const row = await em
     .getKysely<Tables>()
     .selectFrom('policies')
@@ -121,7 +127,7 @@ export async function loadPolicy({ app, em }: EnforceContext, id: string): Promi
   if (row === undefined) throw new StaleReadError(`policy ${id} is named by a wallet and does not exist`);
   const rules = JSON.parse(row.rules) as RuleInput[];
   const policy = compilePolicy({ id, chain_type: row.chain_type, rules });
-  compiled.set(id, { digest: row.rules_digest, policy });
+  compiled.set(id, { rulesDigest: row.rules_digest, policy });
   return policy;
 }
 

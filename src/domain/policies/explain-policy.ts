@@ -7,11 +7,11 @@ import type { OperationContext } from '../../services.ts';
 import type { ChainType } from '../../signing/chains.ts';
 import { peekRunningTotals } from '../aggregations/running-totals.ts';
 import { decodeUse } from '../wallet-uses/decode-use.ts';
-import { applicablePolicyIds } from '../wallets/applicable-policies.ts';
+import { applicablePolicies } from '../wallets/applicable-policies.ts';
 import { signersOf } from '../wallets/authorize-use.ts';
 import { findWallet } from '../wallets/find-wallet.ts';
-import type { WalletRow } from '../wallets/wallet-row.ts';
-import { decide, loadPolicy } from './enforce-policies.ts';
+import type { FoundWallet } from '../wallets/wallet-row.ts';
+import { decide, loadPolicy, type NamedPolicy } from './enforce-policies.ts';
 import { findPolicy } from './find-policy.ts';
 import {
   compileDraft,
@@ -106,7 +106,7 @@ export async function explainPolicy(context: DeskContext, input: ExplainInput): 
 async function policiesOf(
   context: AppContext,
   input: ExplainInput,
-  wallet: WalletRow | undefined,
+  wallet: FoundWallet | undefined,
 ): Promise<{ policies: readonly CompiledPolicy[]; chainType: ChainType }> {
   const { policy: draft, policy_id: policyId } = input;
   if (draft !== undefined && policyId !== undefined) throw invalidField('/policy_id', 'excludes `policy`');
@@ -118,20 +118,20 @@ async function policiesOf(
   if (policyId !== undefined) {
     const { chainType } = await findPolicy(context, policyId);
     if (wallet !== undefined) requireChain(chainType, wallet.chain_type, '/policy_id');
-    return { policies: [await loadPolicy(context, policyId)], chainType: chainType as ChainType };
+    return { policies: [await loadPolicy(context, { id: policyId })], chainType: chainType as ChainType };
   }
   if (wallet === undefined)
     throw invalidField('/policy', 'one of `policy`, `policy_id` and `wallet_id` is required');
   const policies: CompiledPolicy[] = [];
-  for (const id of idsFor(wallet, input.signer_id)) policies.push(await loadPolicy(context, id));
+  for (const named of policiesFor(wallet, input.signer_id)) policies.push(await loadPolicy(context, named));
   return { policies, chainType: wallet.chain_type as ChainType };
 }
 
-function idsFor(wallet: WalletRow, signerId: string | undefined): readonly string[] {
-  if (signerId === undefined) return applicablePolicyIds(wallet, { kind: 'owner' });
+function policiesFor(wallet: FoundWallet, signerId: string | undefined): readonly NamedPolicy[] {
+  if (signerId === undefined) return applicablePolicies(wallet, { kind: 'owner' });
   const signer = signersOf(wallet).find((each) => each.signerId === signerId);
   if (signer === undefined) throw invalidField('/signer_id', 'the wallet has no such signer');
-  return applicablePolicyIds(wallet, { kind: 'signer', ...signer });
+  return applicablePolicies(wallet, { kind: 'signer', ...signer });
 }
 
 function otherRules({ rules }: CompiledPolicy, { method }: PolicyAction): ExplainedPolicy['other_rules'] {

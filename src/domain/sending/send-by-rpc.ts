@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { OperationContext } from '../../services.ts';
 import { authorizeUse } from '../wallets/authorize-use.ts';
-import type { WalletRow } from '../wallets/wallet-row.ts';
+import type { FoundWallet } from '../wallets/wallet-row.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { type RpcRequest, type SendingMethod, senderOf } from './rpc-senders.ts';
 import { sendBuilt } from './send-built.ts';
@@ -18,7 +18,7 @@ import { takePlan } from './take-plan.ts';
  */
 export async function sendByRpc(
   context: OperationContext,
-  wallet: WalletRow,
+  wallet: FoundWallet,
   request: RpcRequest<SendingMethod>,
 ): Promise<object> {
   const sender = senderOf(request);

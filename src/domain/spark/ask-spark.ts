@@ -15,7 +15,7 @@ import { askChain } from '../sending/ask-chain.ts';
 import { takePlan } from '../sending/take-plan.ts';
 import { authorizeUse } from '../wallets/authorize-use.ts';
 import { decodeRpcAction } from '../wallets/decode-action.ts';
-import type { WalletRow } from '../wallets/wallet-row.ts';
+import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
 import { makeInvoice } from './make-invoice.ts';
 import { requireSpark, type SparkAccount } from './require-spark.ts';
 import { isoTime, satoshi } from './spark-view.ts';
@@ -136,7 +136,7 @@ export function planSparkAnswer(
  */
 export async function askSpark(
   context: OperationContext,
-  wallet: WalletRow,
+  wallet: FoundWallet,
   request: SparkQuestion,
 ): Promise<object> {
   let answer: object = {};

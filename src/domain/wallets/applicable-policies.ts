@@ -1,12 +1,16 @@
 import type { SignedBy } from '../../authorization/require-owner.ts';
-import type { WalletRow } from './wallet-row.ts';
+import type { NamedPolicy } from '../policies/enforce-policies.ts';
+import type { FoundWallet } from './wallet-row.ts';
 
 /**
- * The ids of the policies that judge a request, by who agreed to it: for a signer with policies of its own only
+ * The policies that judge a request, by who agreed to it: for a signer with policies of its own only
  * those, none when its list is empty; in every other case the wallet's.
  */
-export function applicablePolicyIds(wallet: WalletRow, signedBy: SignedBy): readonly string[] {
+export function applicablePolicies(wallet: FoundWallet, signedBy: SignedBy): readonly NamedPolicy[] {
   if (signedBy.kind === 'signer' && signedBy.overridePolicyIds !== undefined)
-    return signedBy.overridePolicyIds;
-  return wallet.policy_id === null ? [] : [wallet.policy_id];
+    return signedBy.overridePolicyIds.map((id) => ({ id, rulesDigest: undefined }));
+  // INVARIANT: a policy that a wallet is under exists, so both columns are null or neither is.
+  return wallet.policy_id === null
+    ? []
+    : [{ id: wallet.policy_id, rulesDigest: wallet.policy_rules_digest ?? undefined }];
 }

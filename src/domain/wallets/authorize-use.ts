@@ -7,8 +7,8 @@ import type { OperationContext, UseRecord } from '../../services.ts';
 import { openRunningTotals } from '../aggregations/running-totals.ts';
 import { judgePolicies } from '../policies/enforce-policies.ts';
 import { recordDenial, tellable, useRecordOf, type WalletUse } from '../wallet-uses/record-use.ts';
-import { applicablePolicyIds } from './applicable-policies.ts';
-import type { WalletRow } from './wallet-row.ts';
+import { applicablePolicies } from './applicable-policies.ts';
+import type { FoundWallet, WalletRow } from './wallet-row.ts';
 
 /** A request for the use of a wallet's key. */
 export interface UseRequest extends WalletUse {
@@ -34,7 +34,7 @@ export interface AllowedUse {
  */
 export async function authorizeUse(
   context: OperationContext,
-  wallet: WalletRow,
+  wallet: FoundWallet,
   { operation, request, decode, mayBeSigner }: UseRequest,
 ): Promise<AllowedUse> {
   const signers = mayBeSigner ? signersOf(wallet) : [];
@@ -43,7 +43,7 @@ export async function authorizeUse(
   const totals = await openRunningTotals(context, wallet.id, action);
   const { policyIds, denial } = await judgePolicies(
     context,
-    applicablePolicyIds(wallet, signedBy),
+    applicablePolicies(wallet, signedBy),
     action,
     totals,
   );

@@ -1,23 +1,29 @@
+import type { Kysely } from 'kysely';
 import { notFound } from '../../errors.ts';
 import type { OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
 import { prepareQuery } from '../../storage/prepared-query.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
-import { type WalletRow, walletColumns } from './wallet-row.ts';
+import { type FoundWallet, type WalletRow, walletColumns } from './wallet-row.ts';
 
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
-const selectById = prepareQuery<{ appId: string; id: string }, WalletRow>((database, { appId, id }) =>
-  database.selectFrom('wallets').select(walletColumns).where('app_id', '=', appId).where('id', '=', id),
+/** The digest is joined here: another query would cost every judged request more than the judgement does. */
+function selectFound(database: Kysely<Tables>) {
+  return database
+    .selectFrom('wallets')
+    .leftJoin('policies', 'policies.id', 'wallets.policy_id')
+    .select(walletColumns.map((column) => `wallets.${column}` as const))
+    .select('policies.rules_digest as policy_rules_digest');
+}
+
+const selectById = prepareQuery<{ appId: string; id: string }, FoundWallet>((database, { appId, id }) =>
+  selectFound(database).where('wallets.app_id', '=', appId).where('wallets.id', '=', id),
 );
 
-const selectByExternalId = prepareQuery<{ appId: string; externalId: string }, WalletRow>(
+const selectByExternalId = prepareQuery<{ appId: string; externalId: string }, FoundWallet>(
   (database, { appId, externalId }) =>
-    database
-      .selectFrom('wallets')
-      .select(walletColumns)
-      .where('app_id', '=', appId)
-      .where('external_id', '=', externalId),
+    selectFound(database).where('wallets.app_id', '=', appId).where('wallets.external_id', '=', externalId),
 );
 
 /** Put before a wallet's `external_id` to name the wallet by it in a path. */
@@ -32,7 +38,7 @@ export async function findWallet(
   { app, em }: FindContext,
   walletId: string,
   { includeArchived = false }: { includeArchived?: boolean | undefined } = {},
-): Promise<WalletRow> {
+): Promise<FoundWallet> {
   const {
     rows: [row],
   } = await (walletId.startsWith(EXTERNAL_PREFIX)
@@ -71,7 +77,7 @@ export async function findWalletByAddress(
  *
  * @throws ApiError not_found, as `findWallet`.
  */
-export async function findWalletForUpdate(context: FindContext, walletId: string): Promise<WalletRow> {
+export async function findWalletForUpdate(context: FindContext, walletId: string): Promise<FoundWallet> {
   const { id } = await findWallet(context, walletId);
   // SQLite has one writer at a time.
   if (hasRowLocks(context)) {

@@ -13,7 +13,7 @@ import { decodeRpcAction } from './decode-action.ts';
 import { exportWallet } from './export-wallet.ts';
 import { findWallet } from './find-wallet.ts';
 import { useWalletKey } from './use-wallet-key.ts';
-import type { WalletRow } from './wallet-row.ts';
+import type { FoundWallet } from './wallet-row.ts';
 import { asSigningRefusal } from './wallet-signing-error.ts';
 
 /**
@@ -42,7 +42,7 @@ export async function signWithWallet(
 
 async function answer(
   context: OperationContext,
-  wallet: WalletRow,
+  wallet: FoundWallet,
   request: WalletRpcRequest,
 ): Promise<{ method: string; data: unknown }> {
   const { method } = request;

@@ -4,6 +4,12 @@ import type { Tables } from '../../storage/entities.ts';
 /** A row of `wallets`, columns as they are stored. */
 export type WalletRow = Selectable<Tables['wallets']>;
 
+/** A wallet read for its use: along with it what is asked at once about the policy that it is under. */
+export interface FoundWallet extends WalletRow {
+  /** The digest of its policy's rules, null without one. */
+  readonly policy_rules_digest: string | null;
+}
+
 /**
  * Every column of `wallets`, for reads of whole rows.
  *
