@@ -8,6 +8,7 @@ import {
 } from '../../signing/ethereum/sign-transaction.ts';
 import type { EthereumTransactionView } from '../../signing/ethereum/transaction-view.ts';
 import { parseEvmAddress, parseHexBytes, parseMessage, parseQuantity } from '../../signing/fields.ts';
+import { loadOnce } from '../../signing/load-once.ts';
 
 type RpcMethod = WalletRpcRequest['method'];
 type Params<Method extends RpcMethod> = Extract<
@@ -19,6 +20,15 @@ type Decoders = {
 };
 
 const CHAIN_ID_BITS = 256;
+
+// What only some requests need is loaded with the first of them.
+const loaders = {
+  userOperationCalls: loadOnce(() => import('../../signing/ethereum/user-operation-calls.ts')),
+  solanaUnits: loadOnce(() => import('./decode-solana-units.ts')),
+  tronRawData: loadOnce(() => import('../../signing/tron/raw-data.ts')),
+  rawBytes: loadOnce(() => import('./decode-raw-bytes.ts')),
+  xrplTransaction: loadOnce(() => import('../../signing/xrpl/transaction.ts')),
+};
 
 /**
  * What one rpc request does, decoded from the bytes that will be signed; its method as rules name it.
@@ -55,7 +65,7 @@ const decoders: Decoders = {
     ];
   },
   async eth_signUserOperation({ chain_id: chainId, user_operation: operation }) {
-    const { decodeUserOperationCalls } = await import('../../signing/ethereum/user-operation-calls.ts');
+    const { decodeUserOperationCalls } = await loaders.userOperationCalls();
     const calls = decodeUserOperationCalls(parseHexBytes(operation.call_data, '/user_operation/call_data'));
     if (calls === undefined) {
       return [
@@ -69,12 +79,12 @@ const decoders: Decoders = {
     }));
   },
   async signTransaction({ transaction }) {
-    const { decodeSolanaUnits } = await import('./decode-solana-units.ts');
+    const { decodeSolanaUnits } = await loaders.solanaUnits();
     return decodeSolanaUnits(transaction);
   },
   async tron_signTransaction({ raw_data: rawData }) {
-    const { encodeTronRawData } = await import('../../signing/tron/raw-data.ts');
-    const { decodeTronUnits } = await import('./decode-raw-bytes.ts');
+    const { encodeTronRawData } = await loaders.tronRawData();
+    const { decodeTronUnits } = await loaders.rawBytes();
     return (
       decodeTronUnits(encodeTronRawData(rawData as Parameters<typeof encodeTronRawData>[0])) ?? [
         { label: 'transaction', undecodable: 'the transaction is of another kind' },
@@ -82,13 +92,13 @@ const decoders: Decoders = {
     );
   },
   async xrpl_signTransaction({ transaction }) {
-    const { decodeXrplTransaction } = await import('../../signing/xrpl/transaction.ts');
+    const { decodeXrplTransaction } = await loaders.xrplTransaction();
     return [{ label: 'transaction', xrplTransaction: decodeXrplTransaction(transaction) }];
   },
 };
 
 async function decodeSolanaMessage({ message }: Params<'signMessage'>): Promise<PolicyAction> {
-  const { decodeSolanaMessageUnits } = await import('./decode-solana-units.ts');
+  const { decodeSolanaMessageUnits } = await loaders.solanaUnits();
   const messageBytes = Buffer.from(message, 'base64');
   const units = decodeSolanaMessageUnits(messageBytes);
   return units === undefined
