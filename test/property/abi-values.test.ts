@@ -6,6 +6,7 @@ import { AbiEncodingError, type AbiValue, compileArguments } from '../../src/pol
 import { isLong, seed } from './policy-cases.ts';
 
 const numRuns = isLong ? 500_000 : 10_000;
+const TIMEOUT_MS = 60 * 60 * 1000;
 
 type Value = bigint | boolean | string | readonly Value[];
 
@@ -75,15 +76,19 @@ function textOf(value: Value): AbiValue {
   return typeof value === 'object' ? value.map(textOf) : String(value);
 }
 
-test('arguments are read as viem encoded them', () => {
-  fc.assert(
-    fc.property(calls, ({ parameters, values }) => {
-      const encoded = hexToBytes(encodeAbiParameters(parameters, values));
-      expect(compileArguments(parameters)(encoded)).toEqual(values.map(textOf));
-    }),
-    { seed, numRuns },
-  );
-});
+test(
+  'arguments are read as viem encoded them',
+  () => {
+    fc.assert(
+      fc.property(calls, ({ parameters, values }) => {
+        const encoded = hexToBytes(encodeAbiParameters(parameters, values));
+        expect(compileArguments(parameters)(encoded)).toEqual(values.map(textOf));
+      }),
+      { seed, numRuns },
+    );
+  },
+  TIMEOUT_MS,
+);
 
 type Spoil = (data: Uint8Array) => Uint8Array;
 const WORD = 32;
@@ -177,22 +182,26 @@ function readByUs(parameters: readonly AbiParameter[], data: Uint8Array): AbiVal
   }
 }
 
-test('spoilt bytes are read when viem encodes what they hold to the same bytes, and only then', () => {
-  const seen = { readable: 0, unreadable: 0 };
-  fc.assert(
-    fc.property(
-      calls,
-      fc.array(spoils, { minLength: 1, maxLength: 2 }),
-      ({ parameters, values }, changes) => {
-        const whole = hexToBytes(encodeAbiParameters(parameters, values));
-        const data = changes.reduce((bytes, change) => (bytes.length === 0 ? bytes : change(bytes)), whole);
-        const expected = readByViem(parameters, data);
-        expect(readByUs(parameters, data)).toEqual(expected);
-        seen[expected === undefined ? 'unreadable' : 'readable'] += 1;
-      },
-    ),
-    { seed, numRuns },
-  );
-  // Otherwise nothing but refusals would have been compared.
-  expect(Math.min(...Object.values(seen))).toBeGreaterThan(numRuns / 50);
-});
+test(
+  'spoilt bytes are read when viem encodes what they hold to the same bytes, and only then',
+  () => {
+    const seen = { readable: 0, unreadable: 0 };
+    fc.assert(
+      fc.property(
+        calls,
+        fc.array(spoils, { minLength: 1, maxLength: 2 }),
+        ({ parameters, values }, changes) => {
+          const whole = hexToBytes(encodeAbiParameters(parameters, values));
+          const data = changes.reduce((bytes, change) => (bytes.length === 0 ? bytes : change(bytes)), whole);
+          const expected = readByViem(parameters, data);
+          expect(readByUs(parameters, data)).toEqual(expected);
+          seen[expected === undefined ? 'unreadable' : 'readable'] += 1;
+        },
+      ),
+      { seed, numRuns },
+    );
+    // Otherwise nothing but refusals would have been compared.
+    expect(Math.min(...Object.values(seen))).toBeGreaterThan(numRuns / 50);
+  },
+  TIMEOUT_MS,
+);
