@@ -68,7 +68,7 @@ export function compileArguments(
   const headBytes = sumHeads(codecs);
   return (argumentBytes) => {
     const reader = { bytes: argumentBytes, digits: bytesToHex(argumentBytes), tail: headBytes };
-    const values = readSiblings(reader, 0, codecs, headBytes);
+    const values = readSiblings(reader, 0, codecs);
     if (reader.tail !== argumentBytes.length) throw new AbiEncodingError(false);
     return values;
   };
@@ -94,8 +94,7 @@ function sumHeads(codecs: readonly Codec[]): number {
 }
 
 /** Reads values that stand side by side from `at`: their heads, then in the same order what the heads point to. */
-function readSiblings(reader: Reader, at: number, codecs: readonly Codec[], headBytes: number): AbiValue[] {
-  requireBytes(reader, at, headBytes);
+function readSiblings(reader: Reader, at: number, codecs: readonly Codec[]): AbiValue[] {
   let head = at;
   return codecs.map((codec) => {
     const from = head;
@@ -126,7 +125,7 @@ function siblingsCodec(headBytes: number, isDynamic: boolean, codecs: () => read
     read(reader, at) {
       requireBytes(reader, at, headBytes);
       if (isDynamic) reader.tail = at + headBytes;
-      return readSiblings(reader, at, codecs(), headBytes);
+      return readSiblings(reader, at, codecs());
     },
   };
 }
@@ -141,7 +140,7 @@ function arrayCodec(element: Codec): Codec {
       const headBytes = length * element.headBytes;
       requireBytes(reader, from, headBytes);
       reader.tail = from + headBytes;
-      return readSiblings(reader, from, repeat(element, length), headBytes);
+      return readSiblings(reader, from, repeat(element, length));
     },
   };
 }
@@ -232,7 +231,7 @@ function readText(content: Uint8Array): string {
 function readLength(reader: Reader, at: number): number {
   const word = readWord(reader, at);
   if (!ALL_ZEROS.test(word.slice(0, -LENGTH_DIGITS))) throw new AbiEncodingError(true);
-  return Number.parseInt(word.slice(-LENGTH_DIGITS), 16);
+  return Number.parseInt(word, 16);
 }
 
 function readWord(reader: Reader, at: number): string {
