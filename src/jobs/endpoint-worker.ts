@@ -6,6 +6,7 @@ import {
   releaseEndpoint,
 } from '../domain/webhooks/claim-endpoints.ts';
 import { type DueDelivery, type Lane, readDueDeliveries } from '../domain/webhooks/due-deliveries.ts';
+import type { EndpointRow } from '../domain/webhooks/find-webhook-endpoint.ts';
 import type { FinishedAttempt } from '../domain/webhooks/record-attempts.ts';
 import { ATTEMPT_TIMEOUT_MS, MAX_ATTEMPTS } from '../domain/webhooks/retry-schedule.ts';
 import { openWebhookSecret, readWebhookSecrets, type SecretRow } from '../domain/webhooks/webhook-secrets.ts';
@@ -16,6 +17,8 @@ import type { JobContext } from './job-context.ts';
 export interface EndpointWorker {
   /** Something may be due that was not before. */
   poke(): void;
+  /** The endpoint may have been changed, too: it is read again before anything else is sent. */
+  doubt(): void;
   /** Begins nothing more; what is under way is finished and recorded. */
   stop(): void;
   /** Drops what was read of the database, and ends. */
@@ -64,6 +67,12 @@ interface Worker extends WorkerOptions {
   mustLookAfterLane: boolean;
   isStopping: boolean;
   hasForgotten: boolean;
+  isDoubtful: boolean;
+  /** Under way: whether the endpoint is still ours. */
+  rereading: Promise<boolean> | undefined;
+  /** How often the endpoint was looked at, and which look is what we know of it. */
+  lookCount: number;
+  knownLook: number;
   leasedUntilMs: number;
   failure: unknown;
   /** Resolves when a lane has ended, something new is due or all is to stop. */
@@ -86,14 +95,23 @@ export function startEndpointWorker(endpointId: string, options: WorkerOptions):
     mustLookAfterLane: false,
     isStopping: false,
     hasForgotten: false,
+    isDoubtful: false,
+    rereading: undefined,
+    lookCount: 0,
+    knownLook: 0,
     leasedUntilMs: 0,
     failure: undefined,
     change: Promise.withResolvers(),
   };
+  const poke = (): void => {
+    worker.mayHaveMore = true;
+    worker.change.resolve();
+  };
   return {
-    poke() {
-      worker.mayHaveMore = true;
-      worker.change.resolve();
+    poke,
+    doubt() {
+      worker.isDoubtful = true;
+      poke();
     },
     stop: () => stop(worker),
     forget() {
@@ -177,7 +195,7 @@ async function refill(worker: Worker): Promise<void> {
   worker.mayHaveMore = false;
   worker.mustLookAfterLane = worker.running.size > 0;
   const { endpointId, running } = worker;
-  const now = claimant(worker);
+  const now = beginLook(worker);
   const underWay = {
     deliveryIds: [...running.values()].flatMap(({ id, orderKey }) => (orderKey === null ? [id] : [])),
     orderKeys: [...running.values()].flatMap(({ orderKey }) => orderKey ?? []),
@@ -191,10 +209,8 @@ async function refill(worker: Worker): Promise<void> {
   });
   if (read === undefined) return stop(worker);
   const { endpoint, lanes, isAll } = read;
-  worker.secrets = await openNewSecrets(worker, read.secrets);
-  worker.url = endpoint.url;
+  await keep(worker, read, now);
   worker.isFailing = endpoint.failing_since_ms !== null;
-  worker.leasedUntilMs = now.nowMs + LEASE_MS;
   if (!isAll) worker.mayHaveMore = true;
   if (!worker.isStopping) worker.queue = lanes;
 }
@@ -245,10 +261,8 @@ async function sendInTurn(worker: Worker, delivery: DueDelivery): Promise<Finish
   await enter(worker);
   try {
     if (worker.isStopping) return undefined;
-    if (!(await hasTime(worker))) {
-      stop(worker);
-      return undefined;
-    }
+    if (!(await isStillOurs(worker))) stop(worker);
+    if (worker.isStopping) return undefined;
     const { url, writePayload } = worker;
     const secrets = [...worker.secrets.values()];
     const finished = await attemptDelivery(worker.services, delivery, { url, secrets, writePayload });
@@ -259,11 +273,54 @@ async function sendInTurn(worker: Worker, delivery: DueDelivery): Promise<Finish
   }
 }
 
-/** Asks for more time where little is left; false when the endpoint is no longer ours. */
-async function hasTime(worker: Worker): Promise<boolean> {
-  const now = claimant(worker);
-  if (worker.leasedUntilMs - now.nowMs >= LEAST_LEASE_MS) return true;
-  const endpoint = await worker.inUnit((em) => holdEndpoint(em, now, worker.endpointId));
-  worker.leasedUntilMs = now.nowMs + LEASE_MS;
-  return endpoint !== undefined;
+/**
+ * Whether the endpoint is ours and stands as we know it: it is read again where it may have changed, or where little is
+ * left of our time.
+ */
+async function isStillOurs(worker: Worker): Promise<boolean> {
+  const isShort = () => worker.leasedUntilMs - worker.services.clock.now() < LEAST_LEASE_MS;
+  while (worker.rereading !== undefined || worker.isDoubtful || isShort()) {
+    worker.rereading ??= reread(worker).finally(() => {
+      worker.rereading = undefined;
+    });
+    if (!(await worker.rereading)) return false;
+  }
+  return true;
+}
+
+/** One look for all requests that are about to be made. */
+async function reread(worker: Worker): Promise<boolean> {
+  worker.isDoubtful = false;
+  const now = beginLook(worker);
+  const read = await worker.inUnit(async (em) => {
+    const endpoint = await holdEndpoint(em, now, worker.endpointId);
+    if (endpoint === undefined) return undefined;
+    return { endpoint, secrets: await readWebhookSecrets(em, worker.endpointId, now.nowMs) };
+  });
+  if (read === undefined) return false;
+  await keep(worker, read, now);
+  return true;
+}
+
+interface Look extends Claimant {
+  readonly number: number;
+}
+
+function beginLook(worker: Worker): Look {
+  worker.lookCount += 1;
+  return { ...claimant(worker), number: worker.lookCount };
+}
+
+/** Keeps what a look has shown of the endpoint, unless one that began later was quicker. */
+async function keep(
+  worker: Worker,
+  { endpoint, secrets }: { endpoint: EndpointRow; secrets: readonly SecretRow[] },
+  { number, nowMs }: Look,
+): Promise<void> {
+  const opened = await openNewSecrets(worker, secrets);
+  if (number < worker.knownLook) return;
+  worker.knownLook = number;
+  worker.secrets = opened;
+  worker.url = endpoint.url;
+  worker.leasedUntilMs = nowMs + LEASE_MS;
 }

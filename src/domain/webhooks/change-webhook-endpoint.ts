@@ -102,8 +102,8 @@ export async function updateWebhookEndpoint(
     .set(changes)
     .where('id', '=', endpoint.id)
     .execute();
-  // What waited may be due.
-  if (isSwitched) announceDelivery(context.em);
+  // What waited may be due, and whoever sends to it is to know where.
+  if (isSwitched || url !== undefined) announceDelivery(context.em);
   return { ...endpoint, ...changes };
 }
 
@@ -118,4 +118,6 @@ export async function deleteWebhookEndpoint(context: OperationContext, id: strin
   await database.deleteFrom('webhook_deliveries').where('endpoint_id', '=', endpoint.id).execute();
   await database.deleteFrom('webhook_secrets').where('endpoint_id', '=', endpoint.id).execute();
   await database.deleteFrom('webhook_endpoints').where('id', '=', endpoint.id).execute();
+  // Whoever sends to it is to stop.
+  announceDelivery(context.em);
 }

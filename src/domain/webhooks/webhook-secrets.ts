@@ -5,6 +5,7 @@ import { ApiError } from '../../errors.ts';
 import type { RotateWebhookSecretRequest } from '../../generated/schemas.ts';
 import type { KeyVault, OperationContext } from '../../services.ts';
 import type { Tables } from '../../storage/entities.ts';
+import { announceDelivery } from '../events/record-event.ts';
 import { webhookSecretBinding } from '../sealed-keys/rotate-sealed-keys.ts';
 import { type EndpointRow, findWebhookEndpointForUpdate } from './find-webhook-endpoint.ts';
 
@@ -85,6 +86,8 @@ export async function rotateWebhookSecret(
     .set({ updated_at_ms: context.nowMs })
     .where('id', '=', endpoint.id)
     .execute();
+  // Whoever sends to it is to sign with it.
+  announceDelivery(context.em);
   return { endpoint: { ...endpoint, updated_at_ms: context.nowMs }, secret };
 }
 

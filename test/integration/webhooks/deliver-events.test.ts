@@ -1,9 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { adjustableClock } from '../../../src/adapters/clock.ts';
 import { hasAnnouncedDelivery, recordEvent } from '../../../src/domain/events/record-event.ts';
 import {
   createWebhookEndpoint,
+  deleteWebhookEndpoint,
   updateWebhookEndpoint,
 } from '../../../src/domain/webhooks/change-webhook-endpoint.ts';
 import { LEASE_MS } from '../../../src/domain/webhooks/claim-endpoints.ts';
@@ -12,7 +14,7 @@ import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { deliverEvents } from '../../../src/jobs/deliver-events.ts';
 import { startJobs } from '../../../src/jobs/runner.ts';
 import { sweepExpired } from '../../../src/jobs/sweep-expired.ts';
-import type { KeyVault, Services } from '../../../src/services.ts';
+import type { KeyVault, OperationContext, Services } from '../../../src/services.ts';
 import type { WebhookOutcome, WebhookRequest } from '../../../src/services-webhooks.ts';
 import type { Tables } from '../../../src/storage/entities.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
@@ -27,6 +29,8 @@ interface Sent {
   readonly id: string;
   readonly walletId: string;
   readonly number: number;
+  readonly headers: WebhookRequest['headers'];
+  readonly bodyText: string;
 }
 
 type Answer = (sent: Sent) => number | Promise<number>;
@@ -53,6 +57,8 @@ describe.each(databaseKinds)('%s', (kind) => {
         id: headers['webhook-id']!,
         walletId: wallet_id!,
         number: Number(wallet_address),
+        headers,
+        bodyText,
       };
       sent.push(event);
       return { status: await answer(event), failure: undefined, durationMs: 0 };
@@ -286,6 +292,75 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(sent).toHaveLength(2);
     expect(await set('enabled')).toBe(false);
     await process.stop();
+  });
+
+  describe('while more events wait for their turn than are looked at together', () => {
+    const resources = Array.from({ length: 100 }, (_, index) => `w${index}`);
+    const atOnce = 16;
+
+    /** What is sent before an endpoint is changed, and after it. */
+    async function sendAround(change: (context: OperationContext, id: string) => Promise<unknown>) {
+      const { endpoint } = await makeEndpoint('https://one.example/');
+      await recordAll(resources.flatMap((name) => [1, 2].map((number) => [name, number] as const)));
+      const sent: Sent[] = [];
+      const held = Promise.withResolvers<number>();
+      const areUnderWay = Promise.withResolvers<void>();
+      const process = startProcess('a', sent, () => {
+        if (sent.length === atOnce) areUnderWay.resolve();
+        return held.promise;
+      });
+      const finished = process.finish();
+      await areUnderWay.promise;
+      const isAnnounced = await inTransaction(database, async (context) => {
+        await change(context, endpoint.id);
+        return hasAnnouncedDelivery(context.em);
+      });
+      expect(isAnnounced).toBe(true);
+      await process.settle();
+      held.resolve(200);
+      await finished;
+      await process.stop();
+      return { before: sent.slice(0, atOnce), after: sent.slice(atOnce) };
+    }
+
+    test('a new address is where they go', async () => {
+      const url = 'https://two.example/';
+      const { before, after } = await sendAround((context, id) =>
+        updateWebhookEndpoint(context, id, { url }),
+      );
+      expect(new Set(before.map((event) => event.url))).toEqual(new Set(['https://one.example/']));
+      expect(after).toHaveLength(2 * resources.length - atOnce);
+      expect(new Set(after.map((event) => event.url))).toEqual(new Set([url]));
+    });
+
+    test('an endpoint that is disabled is sent none of them', async () => {
+      const { after } = await sendAround((context, id) =>
+        updateWebhookEndpoint(context, id, { status: 'disabled' }),
+      );
+      expect(after).toEqual([]);
+      const pending = (await deliveries()).filter(({ status }) => status === 'pending');
+      expect(pending).toHaveLength(2 * resources.length - atOnce);
+    });
+
+    test('an endpoint that is deleted is sent none of them', async () => {
+      const { after } = await sendAround(deleteWebhookEndpoint);
+      expect(after).toEqual([]);
+      expect(await deliveries()).toEqual([]);
+    });
+
+    test('a secret that was given up signs none of them', async () => {
+      let secret = '';
+      const { before, after } = await sendAround(async (context, id) => {
+        ({ secret } = await rotateWebhookSecret(context, id, { overlap_seconds: 0 }));
+      });
+      const verifier = new Webhook(secret);
+      const isSignedAnew = ({ headers, bodyText }: Sent) => {
+        const sentAt = new Date(Number(headers['webhook-timestamp']) * 1000);
+        return headers['webhook-signature'] === verifier.sign(headers['webhook-id']!, sentAt, bodyText);
+      };
+      expect(before.map(isSignedAnew)).toEqual(before.map(() => false));
+      expect(after.map(isSignedAnew)).toEqual(Array(2 * resources.length - atOnce).fill(true));
+    });
   });
 
   test('stopping finishes what is under way and begins nothing more', async () => {
