@@ -27,6 +27,8 @@ export const anyAddress: WebhookGuard = { allowsHttp: true, allowsAddress: () =>
 /** How much of an answer's body is read, so that the connection can be used again; nothing of it is kept. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEEP_ALIVE_MS = 10_000;
+/** Not shorter than an attempt, so that it is the attempt that ends first. */
+const CONNECT_MS = 15_000;
 
 interface SenderOptions {
   readonly guard: WebhookGuard;
@@ -34,6 +36,8 @@ interface SenderOptions {
   readonly lookup?: LookupFunction;
   /** PEM of an authority to trust beside those that Node knows. */
   readonly ca?: string;
+  /** How long a connection may take to be made, TLS included; 15 s when left out. */
+  readonly connectMs?: number;
 }
 
 /** Its code is `ADDRESS_NOT_ALLOWED`. */
@@ -57,9 +61,11 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       if (objectionTo(request.url, options.guard) !== undefined) {
         return outcome({ status: undefined, failure: 'address_not_allowed' });
       }
+      const signal = AbortSignal.timeout(request.timeoutMs);
       try {
         dispatcher ??= makeDispatcher(options);
-        return outcome({ status: await post(await dispatcher, request), failure: undefined });
+        const status = await unlessAborted(post(await dispatcher, request, signal), signal);
+        return outcome({ status, failure: undefined });
       } catch (error) {
         return outcome({ status: undefined, failure: failureOf(error) });
       }
@@ -71,10 +77,12 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
 }
 
 /** Resolves with the status once the head of the answer is there. */
-async function post(dispatcher: Dispatcher, request: WebhookRequest): Promise<number> {
-  const { url, headers, bodyText, timeoutMs } = request;
+async function post(
+  dispatcher: Dispatcher,
+  { url, headers, bodyText }: WebhookRequest,
+  signal: AbortSignal,
+): Promise<number> {
   const target = new URL(url);
-  const signal = AbortSignal.timeout(timeoutMs);
   const { statusCode, body } = await dispatcher.request({
     origin: target.origin,
     path: target.pathname + target.search,
@@ -89,19 +97,40 @@ async function post(dispatcher: Dispatcher, request: WebhookRequest): Promise<nu
   return statusCode;
 }
 
+/**
+ * What `work` comes to, unless the signal is aborted first: undici ends a request with its signal, and not one that
+ * still waits for its connection.
+ */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const end = Promise.withResolvers<never>();
+  const abort = (): void => end.reject(signal.reason);
+  signal.addEventListener('abort', abort);
+  try {
+    return await Promise.race([work, end.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
 /** Loaded with the first event that is sent. */
-async function makeDispatcher({ guard, lookup, ca }: SenderOptions): Promise<Dispatcher> {
+async function makeDispatcher({
+  guard,
+  lookup,
+  ca,
+  connectMs = CONNECT_MS,
+}: SenderOptions): Promise<Dispatcher> {
   // The names of a CommonJS package are known to Node, and not to a bundle.
   const { Agent, buildConnector } = (await import('undici')).default;
   const connect = buildConnector({
     lookup: guardedLookup(guard, lookup ?? (systemLookup as LookupFunction)),
     allowH2: false,
-    // The attempt as a whole has a time limit.
-    timeout: 0,
+    // Or whatever is sent later would wait for a connection that nobody answers.
+    timeout: connectMs,
     ...(ca !== undefined && { ca }),
   });
   return new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
+    // The attempt as a whole has a time limit.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect(options, callback) {
@@ -152,8 +181,9 @@ function guardedLookup(guard: WebhookGuard, lookup: LookupFunction): LookupFunct
 
 function failureOf(error: unknown): NonNullable<WebhookOutcome['failure']> {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ADDRESS_NOT_ALLOWED') return 'address_not_allowed';
-    if (cause.name === 'TimeoutError') return 'timeout';
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === 'ADDRESS_NOT_ALLOWED') return 'address_not_allowed';
+    if (cause.name === 'TimeoutError' || code === 'UND_ERR_CONNECT_TIMEOUT') return 'timeout';
     if (cause instanceof AggregateError) {
       const known = cause.errors.map(failureOf).find((failure) => failure !== 'connection_failed');
       if (known !== undefined) return known;

@@ -2,7 +2,12 @@ import { lookup as systemLookup } from 'node:dns';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo, LookupFunction } from 'node:net';
+import {
+  type AddressInfo,
+  createServer as createTcpServer,
+  type LookupFunction,
+  type Socket,
+} from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
 import { systemClock } from '../../../src/adapters/clock.ts';
@@ -309,6 +314,43 @@ describe('the sandbox', () => {
     expect(await post(sender, `http://127.0.0.1:${gone.port}/`)).toMatchObject({
       failure: 'connection_failed',
     });
+  });
+
+  test('a connection that is never made ends the attempt, and is not waited for by the next one', async () => {
+    const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
+    let requests = 0;
+    await using server = await serve(
+      (request, response) => {
+        requests += 1;
+        ok(request, response);
+      },
+      '127.0.0.1',
+      certificate,
+    );
+    // Takes connections and begins no TLS, as long as it is ill.
+    let isIll = true;
+    const connections: { socket: Socket; end: Promise<unknown> }[] = [];
+    const door = createTcpServer((socket) => {
+      const end = new Promise((resolve) => socket.on('error', () => undefined).on('close', resolve));
+      connections.push({ socket, end });
+      if (isIll) socket.resume();
+      else server.server.emit('connection', socket);
+    }).listen(0, '127.0.0.1');
+    await once(door, 'listening');
+    const url = `https://localhost:${(door.address() as AddressInfo).port}/`;
+    try {
+      await withSender({ guard: anyAddress, ca: certificate.ca, connectMs: 100 }, async (own) => {
+        expect(await post(own, url, 50)).toMatchObject({ status: undefined, failure: 'timeout' });
+        await connections[0]!.end;
+        expect(await post(own, url)).toMatchObject({ status: undefined, failure: 'timeout' });
+        isIll = false;
+        expect(await post(own, url)).toMatchObject({ status: 200 });
+      });
+      expect([connections.length, requests]).toEqual([3, 1]);
+    } finally {
+      for (const { socket } of connections) socket.destroy();
+      door.close();
+    }
   });
 
   test('of a body without end 64 KB are read, then the connection ends; the status counts', async () => {
