@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runCustos } from '../support/run-custos.ts';
+import { runCustos, startCustos } from '../support/run-custos.ts';
 
 const commands = [
   [],
@@ -25,6 +25,12 @@ test.each(commands)('%s %s --help shows examples and ends well', async (...comma
   expect(stdout).toMatch(/^Usage: custos/);
   expect(stdout).toMatch(/\nExamples?:\n/);
   expect(stdout).toContain('-h, --help');
+});
+
+test('help that nobody reads to its end is no failure', async () => {
+  const custos = await startCustos(['listen', '--help']);
+  custos.process.stdout!.destroy();
+  expect(await custos.ended()).toEqual({ code: 0, stdout: '', stderr: '' });
 });
 
 test('--version prints the version', async () => {
