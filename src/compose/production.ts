@@ -6,6 +6,7 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
+import { nameServerLookup } from '../adapters/name-servers.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import type { ServeConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
@@ -65,7 +66,7 @@ export async function startProduction(
     chains: connectChains(config.rpc, log),
     prices: noPrices,
     custodians: noCustodians,
-    webhooks: createWebhookSender({ guard: publicHttpsOnly }),
+    webhooks: createWebhookSender({ guard: publicHttpsOnly, lookup: nameServerLookup() }),
     log,
     prefix: config.prefix,
     diagnostics: false,
