@@ -568,6 +568,9 @@ describe('ABIs', () => {
     'float',
     'Address',
     'address payable',
+    // By these a function has another selector than by their canonical names, `uint256` and `int256`.
+    'uint',
+    'int[]',
   ];
   test.each([
     ...types,
