@@ -11,8 +11,8 @@ import { AbiEncodingError, type AbiParameter, type AbiValue, compileArguments } 
 /** At most 200 ABI items a condition. */
 const MAX_ABI_ITEMS = 200;
 const SELECTOR_BYTES = 4;
-/** Arrays of arrays of arrays …: more than any contract has, few enough to walk. */
-const MAX_ARRAY_DEPTH = 16;
+/** Arrays and tuples in one another: more than any contract has. Each word of calldata is read through all of them. */
+const MAX_DEPTH = 16;
 
 interface NamedFunction {
   readonly name: string;
@@ -104,15 +104,15 @@ const IDENTIFIER = /^[a-zA-Z$_][a-zA-Z0-9$_]*$/;
 const ELEMENTARY =
   /^(?:address|bool|string|bytes(?:[1-9]|[12][0-9]|3[0-2])?|u?int(?:8|16|24|32|40|48|56|64|72|80|88|96|104|112|120|128|136|144|152|160|168|176|184|192|200|208|216|224|232|240|248|256)|tuple)$/;
 
-function assertEncodable(parameters: readonly AbiParameter[]): void {
+function assertEncodable(parameters: readonly AbiParameter[], outerDepth = 0): void {
   for (const { type, components } of parameters) {
-    if (type.split('[').length - 1 > MAX_ARRAY_DEPTH)
-      throw new Error(`more than ${MAX_ARRAY_DEPTH} arrays in one another`);
+    const depth = outerDepth + type.split('[').length - 1 + (type.startsWith('tuple') ? 1 : 0);
+    if (depth > MAX_DEPTH) throw new Error(`more than ${MAX_DEPTH} arrays and tuples in one another`);
     const base = type.replace(ARRAYS, '');
     if (!ELEMENTARY.test(base)) throw new Error(`unknown type \`${type}\``);
     if (base === 'tuple') {
       if (!components?.length) throw new Error('a tuple needs components');
-      assertEncodable(components);
+      assertEncodable(components, depth);
     }
   }
 }

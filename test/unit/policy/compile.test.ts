@@ -601,11 +601,18 @@ describe('ABIs', () => {
       invalid('a tuple needs components'),
     );
     expect(refusalOfCondition(calldata([fn([input(`uint256${'[]'.repeat(17)}`)])]))).toEqual(
-      invalid('more than 16 arrays in one another'),
+      invalid('more than 16 arrays and tuples in one another'),
     );
-    const deepest = calldata([fn([input(`uint256${'[]'.repeat(16)}`)])], 'f.a');
-    const rule = { method: '*', conditions: [{ ...deepest, value: '1' }] };
-    expect(compileRules('ethereum', [rule]).rules).toHaveLength(1);
+    const tuples = (depth: number, type: string): object =>
+      depth === 0 ? input(type) : input('tuple[1]', { components: [tuples(depth - 1, type)] });
+    expect(refusalOfCondition(calldata([fn([tuples(8, 'uint256[]')])]))).toEqual(
+      invalid('more than 16 arrays and tuples in one another'),
+    );
+    const rules = [input(`uint256${'[]'.repeat(16)}`), tuples(8, 'uint256')].map((deepest) => ({
+      method: '*',
+      conditions: [calldata([fn([deepest])])],
+    }));
+    expect(compileRules('ethereum', rules).rules).toHaveLength(2);
     // Neither deep recursion nor a pattern that starts over at every bracket.
     for (const type of [`uint256${'[]'.repeat(200_000)}`, `uint256${'[]'.repeat(200_000)}x`]) {
       expect(refusalOfCondition(calldata([fn([input(type)])], 'f.a')).pointer).toBe('/abi/0');
