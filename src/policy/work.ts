@@ -24,8 +24,9 @@ export function isTooMuchToJudge(policy: CompiledPolicy, action: PolicyAction, n
     for (const condition of rules.flatMap((rule) => rule.conditions)) {
       const observed = see(condition);
       if (observed.state === 'present') judgements += observed.values.length - 1;
+      // At once: to look at the values of all conditions would itself keep others waiting.
+      if (judgements > MAX_JUDGEMENTS) return true;
     }
-    if (judgements > MAX_JUDGEMENTS) return true;
   }
   return false;
 }

@@ -17,7 +17,8 @@ const MAX_DEPTH = 16;
 interface NamedFunction {
   readonly name: string;
   readonly selector: Hex.Hex;
-  readonly item: AbiFunction.AbiFunction;
+  /** Name and types in canonical form. */
+  readonly signature: string;
   readonly inputs: readonly AbiParameter[];
   /** By position: a name used twice, or by none, hides nothing. Throws AbiEncodingError. */
   readonly readArguments: (argumentBytes: Uint8Array) => readonly AbiValue[];
@@ -46,15 +47,17 @@ function readFunction(
   assertEncodable(inputs);
   const parts = { type: 'function', name, inputs, outputs: [], stateMutability: 'nonpayable' };
   const item = AbiFunction.from(parts as unknown as AbiFunction.AbiFunction);
-  const selector = requireOwnSelector(before, item);
-  return { name, selector, item, inputs, readArguments: compileArguments(inputs) };
+  const signature = AbiItem.getSignature(item);
+  const selector = AbiFunction.getSelector(item);
+  requireOwnSelector(before, { selector, signature });
+  return { name, selector, signature, inputs, readArguments: compileArguments(inputs) };
 }
 
 /** As many ABIs as are kept read. The conditions of a policy mostly repeat one. */
 const MAX_KEPT_ABIS = 1000;
 const keptFunctions = new LRUCache<string, readonly NamedFunction[]>({ max: MAX_KEPT_ABIS });
 
-/** The functions of an ABI; the same array for the same text, so that what one condition decodes serves the others. */
+/** The functions of an ABI, read once for the same text. */
 function functionsOf(abi: readonly unknown[]): readonly NamedFunction[] {
   const text = JSON.stringify(abi);
   const kept = keptFunctions.get(text);
@@ -86,15 +89,13 @@ function readFunctions(abi: readonly unknown[]): readonly NamedFunction[] {
   return functions;
 }
 
-/** The function's selector. Two functions of one selector are refused: a call to one could not be told from the other. */
-function requireOwnSelector(functions: readonly NamedFunction[], item: AbiFunction.AbiFunction): Hex.Hex {
-  const selector = AbiFunction.getSelector(item);
-  const signature = AbiItem.getSignature(item);
-  const rival = functions.find(
-    (other) => other.selector === selector && AbiItem.getSignature(other.item) !== signature,
-  );
-  if (rival) throw new Error(`it has the selector of \`${AbiItem.getSignature(rival.item)}\``);
-  return selector;
+/** Two functions of one selector are refused: a call to one could not be told from the other. */
+function requireOwnSelector(
+  functions: readonly NamedFunction[],
+  { selector, signature }: Pick<NamedFunction, 'selector' | 'signature'>,
+): void {
+  const rival = functions.find((other) => other.selector === selector && other.signature !== signature);
+  if (rival) throw new Error(`it has the selector of \`${rival.signature}\``);
 }
 
 // Solidity has no array of zero elements, nor a tuple of none.
@@ -156,35 +157,45 @@ function kindOf(type: string): ValueKind {
   return type.startsWith('bytes') ? 'hex' : 'text';
 }
 
-/** What was decoded from calldata, by the ABI it was read with. INVARIANT: the bytes of a unit never change. */
-const decodedData = new WeakMap<Uint8Array, Map<readonly NamedFunction[], Decoded>>();
+/** The arguments of a call, or why they cannot be read. */
+type ReadArguments = readonly AbiValue[] | Observation;
 
-/** Decodes calldata once for all conditions that read it with the same ABI. */
-function decodeOnce(functions: readonly NamedFunction[], dataBytes: Uint8Array): Decoded {
-  let byAbi = decodedData.get(dataBytes);
-  if (byAbi === undefined) {
-    byAbi = new Map();
-    decodedData.set(dataBytes, byAbi);
-  }
-  let decoded = byAbi.get(functions);
-  if (decoded === undefined) {
-    decoded = decodeCalldata(functions, dataBytes);
-    byAbi.set(functions, decoded);
-  }
-  return decoded;
-}
+/**
+ * What was read from calldata, by the signature of its function: conditions may write it in as many ABIs as they like,
+ * and none of them makes the bytes be read again. INVARIANT: the bytes of a unit never change.
+ */
+const readData = new WeakMap<Uint8Array, Map<string, ReadArguments>>();
 
-/** Bytes after the arguments, or any other second spelling of them, are not accepted. */
 function decodeCalldata(functions: readonly NamedFunction[], dataBytes: Uint8Array): Decoded {
   if (dataBytes.length < SELECTOR_BYTES) return absent('calldata shorter than a selector');
   const selector = bytesTo0xHex(dataBytes.subarray(0, SELECTOR_BYTES));
   const fn = functions.find((candidate) => candidate.selector === selector);
   if (fn === undefined) return absent(`no function of the ABI has the selector ${selector}`);
+  const args = readOnce(fn, dataBytes);
+  return 'state' in args ? args : { fn, args };
+}
+
+function readOnce(fn: NamedFunction, dataBytes: Uint8Array): ReadArguments {
+  let bySignature = readData.get(dataBytes);
+  if (bySignature === undefined) {
+    bySignature = new Map();
+    readData.set(dataBytes, bySignature);
+  }
+  let args = bySignature.get(fn.signature);
+  if (args === undefined) {
+    args = argumentsOf(fn, dataBytes);
+    bySignature.set(fn.signature, args);
+  }
+  return args;
+}
+
+/** Bytes after the arguments, or any other second spelling of them, are not accepted. */
+function argumentsOf(fn: NamedFunction, dataBytes: Uint8Array): ReadArguments {
   if (fn.inputs.length === 0) {
-    return dataBytes.length === SELECTOR_BYTES ? { fn, args: [] } : unreadable('bytes after the calldata');
+    return dataBytes.length === SELECTOR_BYTES ? [] : unreadable('bytes after the calldata');
   }
   try {
-    return { fn, args: fn.readArguments(dataBytes.subarray(SELECTOR_BYTES)) };
+    return fn.readArguments(dataBytes.subarray(SELECTOR_BYTES));
   } catch (error) {
     if (!(error instanceof AbiEncodingError)) throw error;
     const reason = error.isCutOff ? `does not decode as ${fn.name}` : 'is not in its canonical encoding';
@@ -215,7 +226,7 @@ export function resolveCalldataField(
     return {
       kind: 'text',
       read: (dataBytes) => {
-        const decoded = decodeOnce(functions, dataBytes);
+        const decoded = decodeCalldata(functions, dataBytes);
         return 'fn' in decoded ? present(decoded.fn.name) : decoded;
       },
     };
@@ -237,7 +248,7 @@ export function resolveCalldataField(
   return {
     kind,
     read: (dataBytes) => {
-      const decoded = decodeOnce(functions, dataBytes);
+      const decoded = decodeCalldata(functions, dataBytes);
       if (!('fn' in decoded)) return decoded;
       const leaf = leaves.get(decoded.fn.selector);
       if (leaf === undefined) return absent(`the call is to ${decoded.fn.name}`);

@@ -107,3 +107,31 @@ test('elements of calldata, and a unit that says nothing counts its conditions o
   const unread = { ethereumCall: { to: undefined, value: 0n, chainId: 1n, data: data(5001).subarray(1) } };
   expect(judged('ethereum', ethereum, 'eth_signTransaction', times(5000, unread))).toBe(false);
 });
+
+test('calldata is read once, however many ABIs write its function, and no further than to what is too much', () => {
+  class CountedBytes extends Uint8Array {
+    reads = { selector: 0, arguments: 0 };
+
+    override subarray(begin?: number, end?: number): Uint8Array<ArrayBuffer> {
+      this.reads[end === undefined ? 'arguments' : 'selector'] += 1;
+      return new Uint8Array(this).subarray(begin, end);
+    }
+  }
+  const amounts = (name: string): ConditionInput => ({
+    field_source: 'ethereum_calldata',
+    field: `pay.${name}`,
+    operator: 'eq',
+    value: '1',
+    abi: parseAbi([`function pay(uint256[] ${name})`] as readonly string[]),
+  });
+  const rules = Array.from({ length: 100 }, (_, index) =>
+    rule('eth_signTransaction', amounts(`amounts${index}`), 1),
+  );
+  const data = new CountedBytes(
+    toBytes(encodeFunctionData({ abi: pay, args: [Array.from({ length: 5000 }, () => 1n)] })),
+  );
+  const ethereumCall = { to: undefined, value: 0n, chainId: 1n, data };
+  expect(judged('ethereum', rules, 'eth_signTransaction', [{ ethereumCall }])).toBe(true);
+  // Of 100 conditions of 5,000 values each, 50 are too much.
+  expect(data.reads).toEqual({ selector: 50, arguments: 1 });
+});
