@@ -87,7 +87,22 @@ const members = fc.array(
   fc.record({ name: fc.constantFrom(...strangeNames), type: fc.constantFrom(...strangeTypes) }),
   { maxLength: 3 },
 );
-const typeMaps = fc.dictionary(fc.constantFrom('A', 'toString', '__proto__', 'EIP712Domain', ''), members);
+// By most of them nothing can be signed, so that they are refused; by those that follow something can.
+const strangeTypeMaps = fc.dictionary(
+  fc.constantFrom('A', 'toString', '__proto__', 'EIP712Domain', ''),
+  members,
+);
+const signableMembers = fc.uniqueArray(
+  fc.record({
+    name: fc.constantFrom('a', 'b', 'toString', '__proto__', 'constructor'),
+    type: fc.constantFrom('A', 'A[]', 'A[2]', 'toString', 'toString[]', ...strangeTypes.slice(-6)),
+  }),
+  { selector: ({ name }) => name, maxLength: 4 },
+);
+const typeMaps = fc.oneof(
+  { arbitrary: strangeTypeMaps, weight: 1 },
+  { arbitrary: fc.record({ A: signableMembers, toString: signableMembers }), weight: 3 },
+);
 
 test('typed data of strange types is refused or judged, whatever the message', () => {
   let compiled = 0;

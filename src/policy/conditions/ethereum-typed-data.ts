@@ -1,3 +1,6 @@
+import { readStructs } from '../../signing/ethereum/typed-data.ts';
+import { isElementaryType } from '../../signing/ethereum/typed-data-values.ts';
+import { InvalidTypedDataError } from '../../signing/signing-errors.ts';
 import type { ActionUnit } from '../action.ts';
 import { PolicyFormatError } from '../policy-format-error.ts';
 import type { ConditionInput, ConditionSource } from '../source.ts';
@@ -64,7 +67,27 @@ function kindOf(type: string): ValueKind {
   return /^bytes[0-9]*$/.test(type) ? 'hex' : 'text';
 }
 
-const ELEMENTARY = /^(?:address|bool|string|bytes[0-9]*|u?int[0-9]*)$/;
+const ARRAYS_OF = /^([^[]*)(?:\[[0-9]*\])*$/;
+
+/** Refuses types by which nothing is ever signed: a condition on them could not hold. */
+function assertTypes(types: TypeMap): void {
+  const at = '/typed_data/types';
+  try {
+    for (const [name, fields] of readStructs(types, at)) {
+      for (const field of fields) {
+        const [, base = ''] = ARRAYS_OF.exec(field.type) ?? [];
+        if (isElementaryType(base) || Object.hasOwn(types, base)) continue;
+        throw new PolicyFormatError(
+          `${at}/${name}`,
+          `\`${field.name}\` has the unknown type \`${field.type}\``,
+        );
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof InvalidTypedDataError)) throw error;
+    throw new PolicyFormatError(error.field, error.message);
+  }
+}
 
 /** The elementary type at the path's end, walking structs by name and arrays by number (or every element). */
 function findType(types: TypeMap, type: string, path: readonly string[]): string | undefined {
@@ -75,7 +98,7 @@ function findType(types: TypeMap, type: string, path: readonly string[]): string
     return findType(types, array[1] ?? '', rest);
   }
   const struct = Object.hasOwn(types, type) ? types[type] : undefined;
-  if (struct === undefined) return path.length === 0 && ELEMENTARY.test(type) ? type : undefined;
+  if (struct === undefined) return path.length === 0 && isElementaryType(type) ? type : undefined;
   const [head, ...rest] = path;
   const member = struct.find(({ name }) => name === head);
   if (member && member.type.split('[').length - 1 > MAX_ARRAY_DEPTH) {
@@ -140,6 +163,7 @@ export const ethereumTypedDataMessage: ConditionSource = {
     if (declared.primary_type === DOMAIN_TYPE) {
       throw new PolicyFormatError('/typed_data/primary_type', 'a domain has no message');
     }
+    assertTypes(declared.types);
     const path = condition.field.split('.');
     const type = findType(declared.types, declared.primary_type, path);
     if (type === undefined) return undefined;

@@ -86,8 +86,14 @@ export function deriveDomainFields(domain: Readonly<Record<string, unknown>>): r
   });
 }
 
-function readTypes(typedData: TypedData, pointer: string): Map<string, readonly TypedDataField[]> {
-  const types = new Map(Object.entries(typedData.types));
+/**
+ * The declared structs by name. Throws InvalidTypedDataError for those by which nothing is signed, whatever its values.
+ */
+export function readStructs(
+  declared: TypedData['types'],
+  pointer: string,
+): Map<string, readonly TypedDataField[]> {
+  const types = new Map(Object.entries(declared));
   assertTypesBounded(types, pointer);
   for (const [name, fields] of types) {
     if (!STRUCT_NAME.test(name) || isElementaryType(name)) {
@@ -95,6 +101,11 @@ function readTypes(typedData: TypedData, pointer: string): Map<string, readonly 
     }
     assertFields(fields, `${pointer}/${name}`);
   }
+  return types;
+}
+
+function readTypes(typedData: TypedData, pointer: string): Map<string, readonly TypedDataField[]> {
+  const types = readStructs(typedData.types, pointer);
   if (!types.has(DOMAIN)) types.set(DOMAIN, deriveDomainFields(typedData.domain));
   assertDomainCovered(types.get(DOMAIN) ?? [], typedData.domain);
   return types;

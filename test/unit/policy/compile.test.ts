@@ -699,6 +699,7 @@ describe('typed data', () => {
     value: 'hello',
     ...(typed_data === undefined ? {} : { typed_data }),
   });
+  const text = { name: 'text', type: 'string' };
   const refused = (typed_data: unknown, field?: string): Refusal =>
     refusalOfCondition(condition(typed_data, field), 'eth_signTypedData_v4');
 
@@ -724,7 +725,26 @@ describe('typed data', () => {
   });
 
   test.each(['money', 'string[', 'string[]x', 'xbool', 'toString'])('a field of the type `%s`', (type) => {
-    expect(refused({ ...note, types: { Note: [{ name: 'text', type }] } }).pointer).toBe('/field');
+    expect(refused({ ...note, types: { Note: [{ name: 'text', type }] } })).toEqual({
+      pointer: '/typed_data/types/Note',
+      message: `\`text\` has the unknown type \`${type}\``,
+    });
+  });
+
+  test('a struct where a value is asked for', () => {
+    const types = { Note: [{ name: 'text', type: 'Text' }], Text: [{ name: 'body', type: 'string' }] };
+    expect(refused({ ...note, types }).pointer).toBe('/field');
+  });
+
+  test.each<[what: string, types: object, pointer: string]>([
+    ['a type that nobody knows beside the field', { Note: [text, { name: 'age', type: 'uint7' }] }, '/Note'],
+    ['such a type in another struct', { Note: [text], Page: [{ name: 'a', type: 'bytes33[2]' }] }, '/Page'],
+    ['a member twice', { Note: [text, { name: 'text', type: 'uint256' }] }, '/Note'],
+    ['a member that is no identifier', { Note: [text, { name: '2nd', type: 'string' }] }, '/Note'],
+    ['a struct that is no identifier', { Note: [text], 'a b': [text] }, ''],
+    ['a struct named as a type', { Note: [text], uint8: [text] }, ''],
+  ])('types by which nothing is signed: %s', (_, types, pointer) => {
+    expect(refused({ ...note, types }).pointer).toBe(`/typed_data/types${pointer}`);
   });
 
   test('arrays without end', () => {
