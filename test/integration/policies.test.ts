@@ -1,7 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { encodeFunctionData, keccak256, parseAbi, toBytes, toHex } from 'viem';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createAggregation, deleteAggregation } from '../../src/domain/aggregations/change-aggregation.ts';
 import { findAggregation } from '../../src/domain/aggregations/find-aggregation.ts';
+import { openRunningTotals } from '../../src/domain/aggregations/running-totals.ts';
 import {
   createConditionSet,
   deleteConditionSet,
@@ -240,6 +242,35 @@ describe.each(databaseKinds)('%s', (kind) => {
     await expect(findAggregation(reading('other'), made.id)).rejects.toMatchObject({ code: 'not_found' });
     await writing((context) => deleteAggregation(context, made.id));
     await expect(findAggregation(reading(), made.id)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  test('a group may be as long as a request has room for', async () => {
+    const abi = parseAbi(['function note(string text, uint256 amount)']);
+    const field_source = 'ethereum_calldata' as const;
+    const { id } = await writing((context) =>
+      createAggregation(context, {
+        ...daily,
+        metric: { field_source, field: 'note.amount', function: 'sum', abi },
+        group_by: [{ field_source, field: 'note.text', abi }],
+      } as unknown as CreateAggregationRequest),
+    );
+    // No two parts alike: what a database compresses would fit in less.
+    const text = (first: number) =>
+      Array.from({ length: 4000 }, (_, index) => keccak256(toHex(first + index)).slice(2)).join('');
+    const add = (note: string) =>
+      writing(async (context) => {
+        const data = toBytes(encodeFunctionData({ abi, args: [note, 5n] }));
+        const units = [{ label: 'call', ethereumCall: { to: undefined, value: 0n, chainId: 1n, data } }];
+        const totals = await openRunningTotals(context, 'wallet', { method: 'eth_signTransaction', units });
+        await totals.record();
+        return totals.totalOf(id);
+      });
+    expect([await add(text(0)), await add(text(1)), await add(text(0)), await add('')]).toEqual([
+      5n,
+      5n,
+      10n,
+      5n,
+    ]);
   });
 
   test('of many aggregations that are made at once ten are', async () => {

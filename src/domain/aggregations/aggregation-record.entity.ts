@@ -7,7 +7,7 @@ export const AggregationRecordEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     aggregationId: p.text(),
-    /** The wallet and the values of `group_by`. */
+    /** The wallet and the values of `group_by`; of long values their digest. */
     groupKey: p.text(),
     /** Decimal integer: sums are exact beyond 64 bits. */
     amount: p.text(),

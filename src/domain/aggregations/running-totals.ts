@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
@@ -115,7 +116,7 @@ async function readTotals(
     const added = contributionsOf(row, action, context.nowMs).map((contribution) => ({
       aggregationId: row.id,
       // CHOICE: totals are kept per wallet, and within a wallet per value of `group_by`.
-      groupKey: `${walletId}:${contribution.groupKey}`,
+      groupKey: `${walletId}:${storedKey(contribution.groupKey)}`,
       amount: contribution.amount,
     }));
     entries.push(...added);
@@ -126,6 +127,14 @@ async function readTotals(
     totals.set(row.id, await totalWith(context, row, added, hold));
   }
   return { totals, entries };
+}
+
+/** Characters of a key that are stored as they are: in whatever letters they fit into an index entry of PostgreSQL. */
+const MAX_STORED_KEY = 512;
+
+/** The key of a group as it is stored: calldata may have values of any length, an index has not. */
+function storedKey(groupKey: string): string {
+  return groupKey.length > MAX_STORED_KEY ? `sha256:${hash('sha256', groupKey)}` : groupKey;
 }
 
 function counts({ definition }: CountedAggregation, method: string): boolean {
