@@ -2,6 +2,7 @@ import { requestValidators } from '../generated/request-validators.js';
 import type { Mount } from '../http/app.ts';
 import { createBodyCheck } from '../http/body-check.ts';
 import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
+import { refuseNul } from '../http/refuse-nul.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import type { UnitSource } from '../http/unit-of-work.ts';
 import type { PolicyDesk } from '../sandbox/control-plane.ts';
@@ -70,6 +71,7 @@ async function loadPipeline({ desk, adminHost, ...options }: AdminDeskOptions): 
     ...options,
     operations: Object.keys(handlers).map((id) => operations[id as keyof typeof handlers]),
     validators,
+    checkInput: refuseNul,
     transport: { plainHttp: true, trustedProxies: [] },
     authenticate: requireLocalCaller({ host: adminHost, publicUrls: [] }),
     publicBaseUrls: () => [],

@@ -180,6 +180,9 @@ test('the production server answers on its admin port, to programs of its machin
     body: { decision: 'denied', policies: [{ recomputed: { units: [{ outcome: 'denied_by_rule' }] } }] },
   });
   expect(await desk('explain', asked, { origin: 'https://evil.example' })).toMatchObject({ status: 404 });
+  const withNul = { status: 400, body: { code: 'invalid_data', error: expect.stringContaining('U+0000') } };
+  expect(await desk('explain', { ...asked, wallet_id: 'a\0b' })).toMatchObject(withNul);
+  expect(await desk('traces/%00')).toMatchObject(withNul);
   expect(await desk('elsewhere', asked)).toMatchObject({ status: 404 });
   expect((await fetch(`${ready.admin}/policies/../_sandbox/reset`, { method: 'POST' })).status).toBe(405);
 
