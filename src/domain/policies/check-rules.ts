@@ -1,5 +1,5 @@
 import { ApiError } from '../../errors.ts';
-import type { PolicyRuleRequest } from '../../generated/schemas.ts';
+import type { PolicyRuleRequest, PolicyRuleResponse } from '../../generated/schemas.ts';
 import { type CompiledRule, compileRule } from '../../policy/compile.ts';
 import { referencedAggregation } from '../../policy/conditions/reference.ts';
 import { PolicyFormatError } from '../../policy/policy-format-error.ts';
@@ -9,6 +9,11 @@ import type { Tables } from '../../storage/entities.ts';
 
 /** CHOICE: no number is published; a policy is read and judged as a whole, so it stays small. */
 const MAX_RULES = 100;
+/**
+ * CHOICE: characters of a policy's rules as JSON, as many as one request can bring. Rules that are added one by one come
+ * to no more: policies are kept compiled.
+ */
+const MAX_RULES_LENGTH = 1024 * 1024;
 
 function malformed(pointer: string, message: string, cause?: unknown): ApiError {
   return new ApiError('invalid_policy_format', `${pointer}: ${message}`, {
@@ -40,6 +45,14 @@ export async function checkRules(
 /** @throws ApiError invalid_policy_format when a policy would have too many rules. */
 export function checkRuleCount(count: number): void {
   if (count > MAX_RULES) throw malformed('/rules', `expected at most ${MAX_RULES} rules, got ${count}`);
+}
+
+/** @throws ApiError invalid_policy_format when a policy would have too many rules, or too long ones. */
+export function checkRoom(rules: readonly PolicyRuleResponse[]): void {
+  checkRuleCount(rules.length);
+  const { length } = JSON.stringify(rules);
+  if (length <= MAX_RULES_LENGTH) return;
+  throw malformed('/rules', `expected at most ${MAX_RULES_LENGTH} characters of rules, got ${length}`);
 }
 
 function compile(rule: PolicyRuleRequest, chainType: string, pointer: string): CompiledRule {

@@ -2,7 +2,7 @@ import { requireOwner } from '../../authorization/require-owner.ts';
 import { notFound } from '../../errors.ts';
 import type { PolicyRuleRequest, PolicyRuleResponse } from '../../generated/schemas.ts';
 import type { OperationContext } from '../../services.ts';
-import { checkRuleCount, checkRules } from './check-rules.ts';
+import { checkRoom, checkRules } from './check-rules.ts';
 import { withId } from './create-policy.ts';
 import { findPolicy, findPolicyForUpdate, type StoredPolicy } from './find-policy.ts';
 import { storePolicy } from './update-policy.ts';
@@ -42,9 +42,10 @@ export async function createPolicyRule(
   const policy = await findPolicyForUpdate(context, policyId);
   await requireOwner(context, { ownerId: policy.ownerId });
   await checkRules(context, [input], policy.chainType, AT_ROOT);
-  checkRuleCount(policy.rules.length + 1);
   const rule = withId(context.ids.cuid2(), input);
-  await storePolicy(context, policy, { rules: [...policy.rules, rule] });
+  const rules = [...policy.rules, rule];
+  checkRoom(rules);
+  await storePolicy(context, policy, { rules });
   return rule;
 }
 
@@ -64,9 +65,9 @@ export async function updatePolicyRule(
   requireRule(policy, ruleId);
   await checkRules(context, [input], policy.chainType, AT_ROOT);
   const rule = withId(ruleId, input);
-  await storePolicy(context, policy, {
-    rules: policy.rules.map((other) => (other.id === ruleId ? rule : other)),
-  });
+  const rules = policy.rules.map((other) => (other.id === ruleId ? rule : other));
+  checkRoom(rules);
+  await storePolicy(context, policy, { rules });
   return rule;
 }
 

@@ -82,6 +82,37 @@ test('a policy has at most 100 rules, however they come', async () => {
   expect((await call(sandbox, 'getPolicy', { path })).body.rules).toHaveLength(100);
 });
 
+test('rules that are added or changed one by one grow no longer than one request could bring them', async () => {
+  await using sandbox = await startSandbox();
+  const long = (letter: string, length: number) => ({
+    ...messageRule(letter),
+    conditions: [{ ...messageRule(letter).conditions[0]!, value: letter.repeat(length) }] as never,
+  });
+  const { body: made } = await call(sandbox, 'createPolicy', { body: messagePolicy(['short', 'short']) });
+  const path = { policy_id: made.id };
+  const { body: half } = await call(sandbox, 'createPolicyRule', { path, body: long('a', 600_000) });
+  const tooLong = {
+    status: 400,
+    body: {
+      code: 'invalid_policy_format',
+      error: expect.stringMatching(
+        /^\/rules: expected at most 1048576 characters of rules, got 1[0-9]{6}$/,
+      ) as string,
+    },
+  };
+  expect(await refusal(sandbox, 'createPolicyRule', { path, body: long('b', 600_000) })).toMatchObject(
+    tooLong,
+  );
+  const change = { path: { ...path, rule_id: made.rules[0]!.id }, body: long('c', 600_000) };
+  expect(await refusal(sandbox, 'updatePolicyRule', change)).toMatchObject(tooLong);
+  expect((await call(sandbox, 'getPolicy', { path })).body.rules).toEqual([...made.rules, half]);
+  const { body: changed } = await call(sandbox, 'updatePolicyRule', {
+    ...change,
+    body: long('c', 400_000),
+  });
+  expect((await call(sandbox, 'getPolicy', { path })).body.rules).toEqual([changed, made.rules[1], half]);
+});
+
 test('rules that are added at once are all kept', async () => {
   await using sandbox = await startSandbox();
   const { body: made } = await call(sandbox, 'createPolicy', { body: messagePolicy([]) });
