@@ -1,9 +1,7 @@
-import { equalBytes } from '../../crypto/encoding.ts';
 import type { WalletRpcRequest } from '../../generated/schemas.ts';
 import type { ActionUnit, PolicyAction } from '../../policy/action.ts';
-import { type BatchCall, decodeBatch, encodeBatch } from '../../signing/ethereum/batch-executor.ts';
-import { decodeAccountCalls, encodeAccountCalls } from '../../signing/ethereum/simple-account.ts';
-import { decodeUserOperationCalls } from '../../signing/ethereum/user-operation-calls.ts';
+import { type BatchCall, decodeCanonicalBatch } from '../../signing/ethereum/batch-executor.ts';
+import { decodeBatchOfCalls, decodeUserOperationCalls } from '../../signing/ethereum/user-operation-calls.ts';
 
 const MAX_DEPTH = 8;
 
@@ -45,12 +43,8 @@ function unfold(unit: ActionUnit, address: string, depth: number): readonly Acti
  * batches, and the accounts that take user operations.
  */
 function callsIn(data: Uint8Array, address: string): readonly BatchCall[] | undefined {
-  const batch = decodeBatch(data);
-  if (batch !== undefined && equalBytes(encodeBatch(batch), data)) {
-    // ERC-7821: address 0 stands for the account itself.
-    return batch.map((call) => (/^0x0{40}$/.test(call.to) ? { ...call, to: address } : call));
-  }
-  const ofAccount = decodeAccountCalls(data);
-  if (ofAccount !== undefined && equalBytes(encodeAccountCalls(ofAccount), data)) return ofAccount;
-  return decodeUserOperationCalls(data);
+  const batch = decodeCanonicalBatch(data);
+  if (batch === undefined) return decodeBatchOfCalls(data) ?? decodeUserOperationCalls(data);
+  // ERC-7821: address 0 stands for the account itself.
+  return batch.map((call) => (/^0x0{40}$/.test(call.to) ? { ...call, to: address } : call));
 }

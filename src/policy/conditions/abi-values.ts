@@ -74,6 +74,40 @@ export function compileArguments(
   };
 }
 
+/** As `compileArguments`, with undefined in place of what it throws. */
+export function compileValues(
+  parameters: readonly AbiParameter[],
+): (bytes: Uint8Array) => readonly AbiValue[] | undefined {
+  const read = compileArguments(parameters);
+  return (bytes) => {
+    try {
+      return read(bytes);
+    } catch (error) {
+      if (error instanceof AbiEncodingError) return undefined;
+      throw error;
+    }
+  };
+}
+
+const SELECTOR_BYTES = 4;
+
+/**
+ * Makes the reader of the calls of one function: their arguments, or undefined for bytes that are no call of it in its
+ * canonical encoding.
+ *
+ * @param selector `0x` and 8 hex digits.
+ */
+export function compileCall(
+  selector: string,
+  parameters: readonly AbiParameter[],
+): (callData: Uint8Array) => readonly AbiValue[] | undefined {
+  const read = compileValues(parameters);
+  return (callData) =>
+    bytesTo0xHex(callData.subarray(0, SELECTOR_BYTES)) === selector
+      ? read(callData.subarray(SELECTOR_BYTES))
+      : undefined;
+}
+
 function compileType(type: string, components: readonly AbiParameter[] | undefined): Codec {
   const array = ARRAY.exec(type);
   if (array) {

@@ -1,5 +1,7 @@
 import * as AbiParameters from 'ox/AbiParameters';
 import { bytesTo0xHex, hexToBytes } from '../../crypto/encoding.ts';
+import { type AbiValue, compileCall, compileValues } from '../../policy/conditions/abi-values.ts';
+import { accountCall } from './user-operation-calls.ts';
 
 /** One call of a batch. Addresses are 0x hex. */
 export interface BatchCall {
@@ -51,7 +53,24 @@ export function encodeSupportsBatches(): Uint8Array {
   return hexToBytes(SUPPORTS_SELECTOR + BATCH_MODE.slice(2));
 }
 
-/** The calls of a batch; undefined when the calldata is none, or none of this mode. A call to 0x0 is one to itself. */
+const readExecute = compileCall(EXECUTE_SELECTOR, executeInputs);
+const readBatch = compileValues(batchInputs);
+
+/**
+ * The calls of a batch in the one encoding that `encodeBatch` gives them; undefined for all other calldata. A call to
+ * 0x0 is one to itself.
+ */
+export function decodeCanonicalBatch(data: Uint8Array): readonly BatchCall[] | undefined {
+  const [mode, executionData] = readExecute(data) ?? [];
+  if (mode !== BATCH_MODE) return undefined;
+  const read = readBatch(hexToBytes((executionData as string).slice(2)));
+  return read && (read[0] as readonly AbiValue[]).map(accountCall);
+}
+
+/**
+ * The calls of a batch as the executor reads it, with whatever stands behind it; undefined when the calldata is none, or
+ * none of this mode. A call to 0x0 is one to itself.
+ */
 export function decodeBatch(data: Uint8Array): readonly BatchCall[] | undefined {
   const hex = bytesTo0xHex(data);
   if (!hex.startsWith(EXECUTE_SELECTOR)) return undefined;

@@ -1,0 +1,111 @@
+import {
+  encodeAbiParameters,
+  encodeFunctionData,
+  type Hex,
+  pad,
+  parseAbi,
+  parseAbiParameters,
+  toHex,
+} from 'viem';
+import { describe, expect, test } from 'vitest';
+import { hexToBytes } from '../../../src/crypto/encoding.ts';
+import { decodeCanonicalBatch } from '../../../src/signing/ethereum/batch-executor.ts';
+import {
+  decodeBatchOfCalls,
+  decodeUserOperationCalls,
+} from '../../../src/signing/ethereum/user-operation-calls.ts';
+
+// The judge is viem, which encodes; what it did not encode so is nobody's word.
+const account = parseAbi([
+  'struct Call { address target; uint256 value; bytes data; }',
+  'function execute(address dest, uint256 value, bytes func)',
+  'function executeBatch(address[] dest, bytes[] func)',
+  'function executeBatch(address[] dest, uint256[] value, bytes[] func)',
+  'function executeBatch(Call[] calls)',
+  'function execute(bytes32 mode, bytes executionData)',
+]);
+const alice = '0xd8da6bf26964af9d7eed9e03e53415d37aa96045';
+const bob = '0x000000000000000000000000000000000000dead';
+const calls = [
+  { target: alice, value: 7n, data: '0x' },
+  { target: bob, value: 2n ** 255n, data: `0x${'ab'.repeat(33)}` },
+] as const;
+const targets = calls.map(({ target }) => target);
+const values = calls.map(({ value }) => value);
+const datas = calls.map(({ data }) => data);
+const asked = calls.map(({ target, value, data }) => ({
+  to: target,
+  value,
+  data: hexToBytes(data.slice(2)),
+}));
+
+const encode = (...args: readonly unknown[]): Hex =>
+  encodeFunctionData({ abi: account, functionName: args[0], args: args.slice(1) } as never);
+const batch = encodeAbiParameters(parseAbiParameters('(address to, uint256 value, bytes data)[]'), [
+  calls.map(({ target: to, value, data }) => ({ to, value, data })),
+]);
+const mode: Hex = `0x01${'00'.repeat(31)}`;
+
+const readers = [
+  ['a user operation', decodeUserOperationCalls],
+  ['a list of calls', decodeBatchOfCalls],
+  ['a batch of ERC-7821', decodeCanonicalBatch],
+] as const;
+const forms: readonly [what: string, callData: Hex, reader: string, calls: readonly object[] | undefined][] =
+  [
+    ['one call', encode('execute', bob, values[1], datas[1]), 'a user operation', asked.slice(1)],
+    [
+      'targets and calldata',
+      encode('executeBatch', targets, datas),
+      'a user operation',
+      asked.map((call) => ({ ...call, value: 0n })),
+    ],
+    ['with values', encode('executeBatch', targets, values, datas), 'a user operation', asked],
+    [
+      'without values',
+      encode('executeBatch', targets, [], datas),
+      'a user operation',
+      asked.map((call) => ({ ...call, value: 0n })),
+    ],
+    [
+      'lists of different lengths',
+      encode('executeBatch', targets, datas.slice(1)),
+      'a user operation',
+      undefined,
+    ],
+    ['no calls at all', encode('executeBatch', [], []), 'a user operation', undefined],
+    ['a list', encode('executeBatch', calls), 'a list of calls', asked],
+    ['a batch', encode('execute', mode, batch), 'a batch of ERC-7821', asked],
+    [
+      'a batch that may fail in part',
+      encode('execute', mode.replace('0x0100', '0x0101'), batch),
+      'none',
+      undefined,
+    ],
+    ['a batch with a byte more inside', encode('execute', mode, `${batch}00`), 'none', undefined],
+  ];
+
+describe.each(forms)('%s', (_, callData, owner, expected) => {
+  test.each(readers)('read as %s', (reader, decode) => {
+    expect(decode(hexToBytes(callData.slice(2)))).toEqual(reader === owner ? expected : undefined);
+    expect(decode(hexToBytes(`${callData.slice(2)}00`))).toBe(undefined);
+    expect(decode(hexToBytes(callData.slice(2, -2)))).toBe(undefined);
+  });
+});
+
+test('a thousand calls that point to the same bytes are no encoding, and are not unfolded to see', () => {
+  const word = (value: number): string => pad(toHex(value)).slice(2);
+  const count = 1000;
+  const shared = `${word(80_000)}${'11'.repeat(80_000)}`;
+  const offsets = word(32 * count).repeat(count);
+  const [lists, list] = [encode('executeBatch', [], []), encode('executeBatch', [])].map((hex) =>
+    hex.slice(2, 10),
+  );
+  const pointing = [
+    `${lists}${word(64)}${word(96 + 32 * count)}${word(count)}${word(1).repeat(count)}${word(count)}${offsets}${shared}`,
+    `${list}${word(32)}${word(count)}${offsets}${word(1)}${word(0)}${word(96)}${shared}`,
+  ];
+  for (const callData of pointing) {
+    for (const [, decode] of readers) expect(decode(hexToBytes(callData))).toBe(undefined);
+  }
+});
