@@ -59,7 +59,7 @@ export type AbiParameter = {
   type: string;
 };
 
-/** The part of a contract ABI that a condition needs, 1 to 200 items; at least one function. */
+/** The part of a contract ABI that a condition needs, 1 to 200 items; at least one function. Types have their canonical names (`uint256`, not `uint`); at most 16 arrays and tuples are in one another. */
 export type AbiSchema = AbiItem[];
 
 /** Storage that a transaction announces to touch (EIP-2930). */
