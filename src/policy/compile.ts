@@ -48,7 +48,16 @@ export interface CompiledPolicy {
   readonly rules: readonly CompiledRule[];
 }
 
-function requireValues(condition: ConditionInput, kind: ValueKind): readonly string[] {
+function requireFieldValue({ kind, sizeBytes }: ResolvedField, text: string, pointer: string): string {
+  const value = requireValue(kind, text, pointer);
+  // 0x || two digits a byte
+  if (sizeBytes !== undefined && value.length !== 2 + 2 * sizeBytes) {
+    throw new PolicyFormatError(pointer, `expected ${sizeBytes} bytes of 0x hex, got \`${text}\``);
+  }
+  return value;
+}
+
+function requireValues(condition: ConditionInput, field: ResolvedField): readonly string[] {
   const { operator, value } = condition;
   if (operator === 'in') {
     if (typeof value === 'string')
@@ -56,11 +65,11 @@ function requireValues(condition: ConditionInput, kind: ValueKind): readonly str
     if (value.length === 0 || value.length > MAX_IN_VALUES) {
       throw new PolicyFormatError('/value', `expected 1 to ${MAX_IN_VALUES} values, got ${value.length}`);
     }
-    return value.map((item, index) => requireValue(kind, item, `/value/${index}`));
+    return value.map((item, index) => requireFieldValue(field, item, `/value/${index}`));
   }
   if (typeof value !== 'string')
     throw new PolicyFormatError('/value', `expected one string for the operator ${operator}`);
-  return [requireValue(kind, value, '/value')];
+  return [requireFieldValue(field, value, '/value')];
 }
 
 function requireConditionSetId(value: ConditionInput['value']): string {
@@ -150,7 +159,7 @@ export function compileCondition(
       judge: (observed, facts) => facts.inConditionSet(conditionSetId, setCandidate(field.kind, observed)),
     };
   }
-  const expected = requireValues(condition, field.kind);
+  const expected = requireValues(condition, field);
   return {
     ...base,
     conditionSetId: undefined,

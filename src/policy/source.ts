@@ -19,6 +19,8 @@ export interface ConditionInput {
 export interface ResolvedField {
   readonly kind: ValueKind;
   readonly operators?: readonly Operator[];
+  /** How many bytes every value of a `bytes1` … `bytes32` has. */
+  readonly sizeBytes?: number | undefined;
   read(unit: ActionUnit, facts: PolicyFacts): Observation;
 }
 

@@ -78,6 +78,12 @@ export function compareDecimals(a: Decimal, b: Decimal): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
+/** How many bytes a value of the type `bytes1` … `bytes32` has; undefined for other types. */
+export function sizeOfType(type: string): number | undefined {
+  const [, size] = /^bytes([0-9]+)$/.exec(type) ?? [];
+  return size === undefined ? undefined : Number(size);
+}
+
 interface Kind {
   /** What may be written, for who wrote something else. */
   readonly expected: string;

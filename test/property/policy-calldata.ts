@@ -29,12 +29,12 @@ export const calldataFields: readonly (readonly [field: string, kind: Kind])[] =
   ['payMany.amounts.0.1', 'number'],
   ['payMany.legs.to', 'evm'],
   ['payMany.legs.1.amount', 'number'],
-  ['payMany.legs.tags', 'bytes'],
+  ['payMany.legs.tags', 'bytes32'],
   ['settle.done', 'boolean'],
   ['settle.delta', 'number'],
   ['settle.proof', 'bytes'],
   ['settle.leg.to', 'evm'],
-  ['settle.leg.tags.0', 'bytes'],
+  ['settle.leg.tags.0', 'bytes32'],
 ];
 
 const [dead, usdc, vitalik] = [

@@ -62,6 +62,7 @@ const spellings = {
   xrpl: xrplAddresses,
   sui: suiAddresses,
   bytes: bytesTexts.flatMap(anyCase),
+  bytes32: [`0x${'11'.repeat(32)}`, `0x${'Ab'.repeat(32)}`].flatMap(anyCase),
   text: texts,
   name: [
     'Transfer',

@@ -5,7 +5,15 @@ import type * as Hex from 'ox/Hex';
 import { bytesTo0xHex } from '../../crypto/encoding.ts';
 import { PolicyFormatError } from '../policy-format-error.ts';
 import type { ConditionInput, ResolvedField } from '../source.ts';
-import { absent, type Observation, present, presentAll, unreadable, type ValueKind } from '../values.ts';
+import {
+  absent,
+  type Observation,
+  present,
+  presentAll,
+  sizeOfType,
+  unreadable,
+  type ValueKind,
+} from '../values.ts';
 import { AbiEncodingError, type AbiParameter, type AbiValue, compileArguments } from './abi-values.ts';
 
 /** At most 200 ABI items a condition. */
@@ -219,7 +227,7 @@ function walk(value: AbiValue, steps: readonly (number | 'each')[]): readonly st
  */
 export function resolveCalldataField(
   condition: ConditionInput,
-): { kind: ValueKind; read(dataBytes: Uint8Array): Observation } | undefined {
+): (Omit<ResolvedField, 'read'> & { read(dataBytes: Uint8Array): Observation }) | undefined {
   const functions = functionsOf(condition.abi ?? []);
   const { field } = condition;
   if (field === 'function_name' || functions.some(({ name }) => name === field)) {
@@ -245,8 +253,11 @@ export function resolveCalldataField(
     );
   const [kind] = kinds;
   if (kind === undefined) return undefined;
+  const sizes = new Set([...leaves.values()].map(({ type }) => sizeOfType(type)));
+  const [sizeBytes] = sizes.size === 1 ? sizes : [];
   return {
     kind,
+    sizeBytes,
     read: (dataBytes) => {
       const decoded = decodeCalldata(functions, dataBytes);
       if (!('fn' in decoded)) return decoded;
@@ -267,5 +278,5 @@ export function calldataField(
   ) => Observation,
 ): ResolvedField | undefined {
   const resolved = resolveCalldataField(condition);
-  return resolved && { kind: resolved.kind, read: (unit) => readData(unit, resolved.read) };
+  return resolved && { ...resolved, read: (unit) => readData(unit, resolved.read) };
 }

@@ -4,7 +4,7 @@ import { InvalidTypedDataError } from '../../signing/signing-errors.ts';
 import type { ActionUnit } from '../action.ts';
 import { PolicyFormatError } from '../policy-format-error.ts';
 import type { ConditionInput, ConditionSource } from '../source.ts';
-import { absent, type Observation, presentAll, unreadable, type ValueKind } from '../values.ts';
+import { absent, type Observation, presentAll, sizeOfType, unreadable, type ValueKind } from '../values.ts';
 
 type TypedData = NonNullable<ActionUnit['typedData']>;
 type TypeMap = TypedData['types'];
@@ -170,6 +170,7 @@ export const ethereumTypedDataMessage: ConditionSource = {
     const kind = kindOf(type);
     return {
       kind,
+      sizeBytes: sizeOfType(type),
       read: (unit) =>
         readTypedData(unit, (typedData) => {
           if (

@@ -477,6 +477,44 @@ describe('values', () => {
     }
   });
 
+  test('bytes of another size than their type has', () => {
+    const abi = parseAbi([
+      'function grant(bytes32 role, bytes4[] selectors)',
+      'function pick(bytes4 by)',
+      'function pick(bytes32 by)',
+    ]);
+    const digits = (count: number) => `0x${'ab'.repeat(count)}`;
+    const given = (field: string, bytes: number): Rule => ({ ...calldata(abi, field), value: digits(bytes) });
+    for (const [field, size, wrong] of [
+      ['grant.role', 32, 31],
+      ['grant.role', 32, 33],
+      ['grant.selectors', 4, 32],
+    ] as const) {
+      const message = `expected ${size} bytes of 0x hex, got \`${digits(wrong)}\``;
+      expect(refusalOfCondition(given(field, wrong))).toEqual({ pointer: '/value', message });
+    }
+    const listed = { ...given('grant.role', 32), operator: 'in', value: [digits(32), digits(3)] };
+    expect(refusalOfCondition(listed).pointer).toBe('/value/1');
+    const conditions = [
+      given('grant.role', 32),
+      given('grant.selectors', 4),
+      // Which of the two is called is not known before.
+      given('pick.by', 4),
+      given('pick.by', 32),
+    ];
+    expect(compileRules('ethereum', [{ method: '*', conditions }]).rules).toHaveLength(1);
+    const role = {
+      field_source: 'ethereum_typed_data_message',
+      field: 'role',
+      operator: 'eq',
+      typed_data: { primary_type: 'Grant', types: { Grant: [{ name: 'role', type: 'bytes32' }] } },
+    };
+    expect(refusalOfCondition({ ...role, value: digits(31) }, 'eth_signTypedData_v4')).toEqual({
+      pointer: '/value',
+      message: `expected 32 bytes of 0x hex, got \`${digits(31)}\``,
+    });
+  });
+
   test('the bad one of a list is named', () => {
     expect(refusalOfCondition(value('in', ['1', '2', 'three']))).toEqual({
       pointer: '/value/2',
