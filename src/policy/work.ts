@@ -9,8 +9,8 @@ import { rulesFor, seeOnce } from './evaluate.ts';
  */
 export const MAX_JUDGEMENTS = 250_000;
 
-/** Bytes of calldata, or commands, up to which their values need not be counted. */
-const FEW = { bytes: 2048, commands: 64 };
+/** Bytes of a call, or commands of a transaction, up to which their values need not be counted: of the former there may be many. */
+const FEW = { bytes: 512, commands: 64 };
 
 /** Whether judging the action would cost more than `MAX_JUDGEMENTS`. Depends on the rules' order as little as the decision does. */
 export function isTooMuchToJudge(policy: CompiledPolicy, action: PolicyAction, nowMs: number): boolean {

@@ -108,6 +108,21 @@ test('elements of calldata, and a unit that says nothing counts its conditions o
   expect(judged('ethereum', ethereum, 'eth_signTransaction', times(5000, unread))).toBe(false);
 });
 
+test('elements of calls that are short and many', () => {
+  const amounts: ConditionInput = {
+    field_source: 'ethereum_calldata',
+    field: 'pay.amounts',
+    operator: 'eq',
+    value: '1',
+    abi: pay,
+  };
+  const data = toBytes(encodeFunctionData({ abi: pay, args: [Array.from({ length: 20 }, () => 1n)] }));
+  const unit = { ethereumCall: { to: undefined, value: 0n, chainId: 1n, data } };
+  const rules = [rule('eth_signTransaction', amounts, 50)];
+  expect(judged('ethereum', rules, 'eth_signTransaction', times(250, unit))).toBe(false);
+  expect(judged('ethereum', rules, 'eth_signTransaction', times(251, unit))).toBe(true);
+});
+
 test('calldata is read once, however many ABIs write its function, and no further than to what is too much', () => {
   class CountedBytes extends Uint8Array {
     reads = { selector: 0, arguments: 0 };
