@@ -6,11 +6,14 @@ import { Command, CommanderError } from 'commander';
 const folder = import.meta.dirname;
 const root = join(folder, '..', '..');
 
+/** What policies read calldata with. */
+const calldataReader = 'src/signing/ethereum/abi-values.ts';
+
 const help = `
-A mutant is src/policy with one small change: a comparison turned round, a condition left out, a text emptied. A mutant
-that no test of test/unit/policy notices survives, and shows what could break unseen. The tool (StrykerJS) is installed
-into test/mutation/node_modules at the first run. What was judged before is not judged again unless it or its tests
-changed; the report of every mutant is reports/mutation/mutation.json.
+A mutant is src/policy, or ${calldataReader}, with one small change: a comparison turned
+round, a condition left out, a text emptied. A mutant that no test of theirs notices survives, and shows what could
+break unseen. The tool (StrykerJS) is installed into test/mutation/node_modules at the first run. What was judged before
+is not judged again unless it or its tests changed; the report of every mutant is reports/mutation/mutation.json.
 
 Examples:
   $ npm run mutation                                     the whole engine; about an hour on two cores
@@ -39,8 +42,8 @@ function readCall(args: readonly string[]): { files: readonly string[]; flags: F
   program.parse(args, { from: 'user' });
   const files = program.args;
   for (const file of files) {
-    if (!file.startsWith('src/policy/') || !existsSync(join(root, file)))
-      program.error(`error: \`${file}\` is no file of src/policy`, { exitCode: 2 });
+    if (!(file.startsWith('src/policy/') || file === calldataReader) || !existsSync(join(root, file)))
+      program.error(`error: \`${file}\` is no file of src/policy, nor ${calldataReader}`, { exitCode: 2 });
   }
   const flags = program.opts<Flags>();
   if (!/^[1-9][0-9]?$/.test(flags.jobs))

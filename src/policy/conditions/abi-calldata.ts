@@ -3,6 +3,12 @@ import * as AbiFunction from 'ox/AbiFunction';
 import * as AbiItem from 'ox/AbiItem';
 import type * as Hex from 'ox/Hex';
 import { bytesTo0xHex } from '../../crypto/encoding.ts';
+import {
+  AbiEncodingError,
+  type AbiParameter,
+  type AbiValue,
+  compileArguments,
+} from '../../signing/ethereum/abi-values.ts';
 import { PolicyFormatError } from '../policy-format-error.ts';
 import type { ConditionInput, ResolvedField } from '../source.ts';
 import {
@@ -14,7 +20,6 @@ import {
   unreadable,
   type ValueKind,
 } from '../values.ts';
-import { AbiEncodingError, type AbiParameter, type AbiValue, compileArguments } from './abi-values.ts';
 
 /** At most 200 ABI items a condition. */
 const MAX_ABI_ITEMS = 200;

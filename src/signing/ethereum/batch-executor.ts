@@ -1,6 +1,6 @@
 import * as AbiParameters from 'ox/AbiParameters';
 import { bytesTo0xHex, hexToBytes } from '../../crypto/encoding.ts';
-import { type AbiValue, compileCall, compileValues } from '../../policy/conditions/abi-values.ts';
+import { type AbiValue, compileCall, compileValues } from './abi-values.ts';
 import { accountCall } from './user-operation-calls.ts';
 
 /** One call of a batch. Addresses are 0x hex. */

@@ -1,6 +1,6 @@
 import * as AbiFunction from 'ox/AbiFunction';
 import { hexToBytes } from '../../crypto/encoding.ts';
-import { type AbiValue, compileCall } from '../../policy/conditions/abi-values.ts';
+import { type AbiValue, compileCall } from './abi-values.ts';
 
 /** One call that a smart account is asked to make. */
 export interface AccountCall {

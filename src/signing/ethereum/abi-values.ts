@@ -27,12 +27,12 @@ export class AbiEncodingError extends Error {
 const WORD_BYTES = 32;
 const WORD_DIGITS = 2 * WORD_BYTES;
 const ADDRESS_DIGITS = 40;
-const BYTE_BITS = 8;
+const WORD_BITS = 256;
 /** Digits of a length or offset that some request could have: six bytes, which a number holds exactly. */
 const LENGTH_DIGITS = 12;
 const ALL_ZEROS = /^0*$/;
 const ARRAY = /^(.*)\[([0-9]*)\]$/;
-const INTEGER = /^(u?)int([0-9]*)$/;
+const INTEGER = /^(u?)int([0-9]+)$/;
 const FIXED_BYTES = /^bytes([0-9]+)$/;
 
 /** What is being read, and where the next content of variable length begins. */
@@ -56,7 +56,7 @@ interface Codec {
  * contents of variable length follow each other in order without gaps, padding is as the type demands, nothing comes
  * behind the last argument. Reading is linear in the bytes.
  *
- * @param parameters of known types, their arrays and tuples of at least one element.
+ * @param parameters of the contract ABI's types by their canonical names; arrays and tuples of at least one element.
  * @see the contract ABI specification of Solidity, "Formal Specification of the Encoding".
  *
  * @returns reads the arguments that follow the selector. Throws AbiEncodingError.
@@ -207,7 +207,7 @@ function wordCodec(asText: (word: string) => string): Codec {
 function wordReader(type: string): (word: string) => string {
   const integer = INTEGER.exec(type);
   if (integer) {
-    const bits = Number(integer[2] || WORD_BYTES * BYTE_BITS);
+    const bits = Number(integer[2]);
     return integer[1] === 'u' ? unsignedReader(bits) : signedReader(bits);
   }
   const bytes = FIXED_BYTES.exec(type);
@@ -225,7 +225,7 @@ function unsignedReader(bits: number): (word: string) => string {
 
 function signedReader(bits: number): (word: string) => string {
   return (word) => {
-    const value = BigInt.asIntN(WORD_BYTES * BYTE_BITS, BigInt(`0x${word}`));
+    const value = BigInt.asIntN(WORD_BITS, BigInt(`0x${word}`));
     if (BigInt.asIntN(bits, value) !== value) throw new AbiEncodingError(false);
     return value.toString();
   };
