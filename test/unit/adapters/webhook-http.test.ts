@@ -337,10 +337,12 @@ describe('the sandbox', () => {
       else server.server.emit('connection', socket);
     }).listen(0, '127.0.0.1');
     await once(door, 'listening');
+    const isReached = once(door, 'connection');
     const url = `https://localhost:${(door.address() as AddressInfo).port}/`;
     try {
-      await withSender({ guard: anyAddress, ca: certificate.ca, connectMs: 100 }, async (own) => {
+      await withSender({ guard: anyAddress, ca: certificate.ca, connectMs: 2000 }, async (own) => {
         expect(await post(own, url, 50)).toMatchObject({ status: undefined, failure: 'timeout' });
+        await isReached;
         await connections[0]!.end;
         expect(await post(own, url)).toMatchObject({ status: undefined, failure: 'timeout' });
         isIll = false;
