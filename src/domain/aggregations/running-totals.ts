@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { invalidField } from '../../errors.ts';
 import type { PolicyAction, PolicyFacts } from '../../policy/action.ts';
@@ -178,38 +178,52 @@ async function totalWith(
   return added.some(({ amount }) => amount === undefined) ? 'unreadable' : largest;
 }
 
+/** Holds a group until the transaction ends. PostgreSQL. */
+const holdGroup = prepareQuery<{ key: string }, { held: unknown }>((database, { key }) =>
+  database.selectNoFrom(({ fn, val }) =>
+    fn('pg_advisory_xact_lock', [fn('hashtextextended', [val(key), val(0)])]).as('held'),
+  ),
+);
+
 async function lockGroup(
-  context: Pick<OperationContext, 'em'>,
+  { em }: Pick<OperationContext, 'em'>,
   aggregationId: string,
   groupKey: string,
 ): Promise<void> {
   // SQLite has one writer at a time.
-  if (!hasRowLocks(context)) return;
-  const key = `${aggregationId}:${groupKey}`;
-  await sql`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`.execute(
-    context.em.getKysely<Tables>(),
-  );
+  if (hasRowLocks({ em })) await holdGroup(em, { key: `${aggregationId}:${groupKey}` });
 }
 
-async function sumRecorded(
-  context: Pick<OperationContext, 'em' | 'nowMs'>,
-  { id, window_seconds: windowSeconds }: { id: string; window_seconds: number },
-  groupKey: string,
-): Promise<bigint> {
-  const records = context.em
-    .getKysely<Tables>()
+interface Recorded {
+  readonly id: string;
+  readonly groupKey: string;
+  readonly afterMs: number;
+}
+
+function selectRecords(database: Kysely<Tables>, { id, groupKey, afterMs }: Recorded) {
+  return database
     .selectFrom('aggregation_records')
     .where('aggregation_id', '=', id)
     .where('group_key', '=', groupKey)
-    .where('recorded_at_ms', '>', context.nowMs - windowSeconds * MS_PER_SECOND);
-  if (hasRowLocks(context)) {
-    // PostgreSQL's `numeric` is exact at any size, and one row comes back instead of a whole window.
-    const { total } = await records
-      .select(sql<string>`coalesce(sum(amount::numeric), 0)::text`.as('total'))
-      .executeTakeFirstOrThrow();
-    return BigInt(total);
-  }
-  const rows = await records.select('amount').execute();
+    .where('recorded_at_ms', '>', afterMs);
+}
+
+const selectAmounts = prepareQuery<Recorded, { amount: string }>((database, recorded) =>
+  selectRecords(database, recorded).select('amount'),
+);
+
+/** PostgreSQL's `numeric` is exact at any size, and one row comes back instead of a whole window. */
+const selectSum = prepareQuery<Recorded, { amount: string }>((database, recorded) =>
+  selectRecords(database, recorded).select(sql<string>`coalesce(sum(amount::numeric), 0)::text`.as('amount')),
+);
+
+async function sumRecorded(
+  { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
+  { id, window_seconds: windowSeconds }: { id: string; window_seconds: number },
+  groupKey: string,
+): Promise<bigint> {
+  const recorded = { id, groupKey, afterMs: nowMs - windowSeconds * MS_PER_SECOND };
+  const { rows } = await (hasRowLocks({ em }) ? selectSum : selectAmounts)(em, recorded);
   return rows.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
 }
 
