@@ -1,4 +1,4 @@
-import { claimEndpoints } from '../domain/webhooks/claim-endpoints.ts';
+import { claimEndpoints, isAnyEndpointWaiting } from '../domain/webhooks/claim-endpoints.ts';
 import { fanOutEvents } from '../domain/webhooks/fan-out-events.ts';
 import { startAttemptJournal } from './attempt-journal.ts';
 import { type EndpointWorker, startEndpointWorker, type WorkerOptions } from './endpoint-worker.ts';
@@ -12,6 +12,8 @@ const EVERY_MS = 1_000;
 const EVENTS_AT_ONCE = 200;
 /** Endpoints that one process sends to at a time. */
 const MAX_ENDPOINTS = 500;
+/** How long an endpoint keeps its place among them while others wait for one. */
+const TURN_MS = 5_000;
 /**
  * How long this process leaves an endpoint alone after it failed to work on it, ms of the machine's time: where sending
  * goes well and recording does not, a full disk for instance, the same events would be sent without end.
@@ -61,11 +63,14 @@ export function deliverEvents(context: Omit<WorkerOptions, 'journal'>): Job {
       for (const id of endpointIds) workers.get(id)?.poke();
       // Without new events it is retries, replays or tests that may be due, or a change of any of the endpoints.
       if (eventCount === 0) for (const worker of workers.values()) worker.doubt();
+      const known = [...workers.keys(), ...resting.keys()];
       const room = MAX_ENDPOINTS - workers.size;
-      if (room > 0 && !isStopping) {
-        const known = [...workers.keys(), ...resting.keys()];
+      if (isStopping) return false;
+      if (room > 0) {
         const claimed = await inUnit((em) => claimEndpoints(em, { owner, nowMs }, known, room));
         for (const id of claimed) start(id, again);
+      } else if (await inUnit((em) => isAnyEndpointWaiting(em, nowMs, known))) {
+        for (const { startedAtMs, stop } of workers.values()) if (startedAtMs <= nowMs - TURN_MS) stop();
       }
       return eventCount === EVENTS_AT_ONCE;
     },

@@ -15,6 +15,7 @@ import type { JobContext } from './job-context.ts';
 
 /** Sends to one endpoint what is due to it, then ends. */
 export interface EndpointWorker {
+  readonly startedAtMs: number;
   /** Something may be due that was not before. */
   poke(): void;
   /** The endpoint may have been changed, too: it is read again before anything else is sent. */
@@ -108,6 +109,7 @@ export function startEndpointWorker(endpointId: string, options: WorkerOptions):
     worker.change.resolve();
   };
   return {
+    startedAtMs: options.services.clock.now(),
     poke,
     doubt() {
       worker.isDoubtful = true;

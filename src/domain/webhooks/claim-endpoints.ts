@@ -21,7 +21,7 @@ export interface Claimant {
 }
 
 /**
- * Claims endpoints to which something is due and to which nobody sends.
+ * Claims endpoints to which something is due and to which nobody sends, those that wait longest first.
  *
  * @param known endpoints that this process sends to already.
  * @returns their ids.
@@ -32,29 +32,43 @@ export async function claimEndpoints(
   known: readonly string[],
   limit: number,
 ): Promise<string[]> {
-  const database = em.getKysely<Tables>();
-  let due = database
-    .selectFrom('webhook_endpoints')
-    .select('id')
-    .where('next_due_at_ms', '<=', nowMs)
-    .where('status', '=', 'enabled')
-    .orderBy('next_due_at_ms')
-    .limit(limit);
-  if (known.length > 0) due = due.where('id', 'not in', known);
-  // SQLite serves one process, whose own endpoints are `known`: what a killed one left is nobody's.
-  if (!hasRowLocks({ em })) return (await due.execute()).map(({ id }) => id);
-  const free = due
-    .where(({ or, eb }) => or([eb('leased_until_ms', 'is', null), eb('leased_until_ms', '<=', nowMs)]))
-    .forUpdate()
-    .skipLocked();
+  const waiting = selectWaiting(em, nowMs, known).limit(limit);
+  if (!hasRowLocks({ em })) return (await waiting.execute()).map(({ id }) => id);
+  const free = waiting.forUpdate().skipLocked();
   if ((await free.limit(1).execute()).length === 0) return [];
-  const claimed = await database
+  const claimed = await em
+    .getKysely<Tables>()
     .updateTable('webhook_endpoints')
     .set({ lease_owner: owner, leased_until_ms: nowMs + LEASE_MS })
     .where('id', 'in', free)
     .returning('id')
     .execute();
   return claimed.map(({ id }) => id);
+}
+
+/** Whether there is an endpoint that `claimEndpoints` would claim. */
+export async function isAnyEndpointWaiting(
+  em: SqlEntityManager,
+  nowMs: number,
+  known: readonly string[],
+): Promise<boolean> {
+  return (await selectWaiting(em, nowMs, known).limit(1).execute()).length > 0;
+}
+
+function selectWaiting(em: SqlEntityManager, nowMs: number, known: readonly string[]) {
+  let waiting = em
+    .getKysely<Tables>()
+    .selectFrom('webhook_endpoints')
+    .select('id')
+    .where('next_due_at_ms', '<=', nowMs)
+    .where('status', '=', 'enabled')
+    .orderBy('next_due_at_ms');
+  if (known.length > 0) waiting = waiting.where('id', 'not in', known);
+  // SQLite serves one process, whose own endpoints are `known`: what a killed one left is nobody's.
+  if (!hasRowLocks({ em })) return waiting;
+  return waiting.where(({ or, eb }) =>
+    or([eb('leased_until_ms', 'is', null), eb('leased_until_ms', '<=', nowMs)]),
+  );
 }
 
 /** An endpoint that this process has claimed, as it is now, for another `LEASE_MS`; undefined when it is to stop. */
@@ -82,7 +96,12 @@ export async function holdEndpoint(
     .executeTakeFirst();
 }
 
-/** Gives an endpoint back, unless something is due to it already. Returns whether it was given back. */
+/**
+ * Gives an endpoint back, unless something is due to it already. What must be given back although something is due
+ * waits behind those that have waited longer.
+ *
+ * @returns whether it was given back.
+ */
 export async function releaseEndpoint(
   em: SqlEntityManager,
   { owner, nowMs }: Claimant,
@@ -110,7 +129,11 @@ export async function releaseEndpoint(
   if (!mustRelease && endpoint.status === 'enabled' && dueAtMs !== null && dueAtMs <= nowMs) return false;
   await database
     .updateTable('webhook_endpoints')
-    .set({ next_due_at_ms: dueAtMs, lease_owner: null, leased_until_ms: null })
+    .set({
+      next_due_at_ms: dueAtMs === null ? null : Math.max(dueAtMs, nowMs),
+      lease_owner: null,
+      leased_until_ms: null,
+    })
     .where('id', '=', id)
     .execute();
   return true;

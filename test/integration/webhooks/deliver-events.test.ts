@@ -363,6 +363,41 @@ describe.each(databaseKinds)('%s', (kind) => {
     });
   });
 
+  test('as many endpoints that do not answer as a process sends to at a time keep nobody out', async () => {
+    const count = 500;
+    const apps = Array.from({ length: count }, (_, index) => `dead-${index}`);
+    await inTransaction(database, async ({ em }) => {
+      for (const app of apps) {
+        await createWebhookEndpoint(contextOf(em, app), { url: `https://${app}.example/` });
+        for (const walletId of ['first', 'second']) await record(em, walletId, 1, app);
+      }
+      // One request at a time is made to them.
+      await em.getKysely<Tables>().updateTable('webhook_endpoints').set({ failing_since_ms: 0 }).execute();
+    });
+    await makeEndpoint('https://one.example/');
+    const [first, second] = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
+    const [areFull, areFullAgain] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const sent: Sent[] = [];
+    const process = startProcess('a', sent, () => {
+      if (sent.length === count) areFull.resolve();
+      if (sent.length === 2 * count) areFullAgain.resolve();
+      return (sent.length <= count ? first : second).promise;
+    });
+    await process.settle();
+    await areFull.promise;
+    await recordAll([['quick', 1]]);
+    await process.settle();
+    clock.advance(5_000);
+    await process.settle();
+    first.resolve(500);
+    const finished = process.finish();
+    await areFullAgain.promise;
+    expect(numbersOf(sent, 'quick')).toEqual([1]);
+    second.resolve(200);
+    await finished;
+    await process.stop();
+  }, 120_000);
+
   test('stopping finishes what is under way and begins nothing more', async () => {
     await makeEndpoint('https://one.example/');
     await recordAll([
