@@ -23,6 +23,8 @@ interface Outcome {
   readonly id: string;
   readonly status: string;
   readonly orderKey: string | null;
+  /** As they were when the attempt began. */
+  readonly failuresBefore: number;
   readonly failures: number;
   readonly attemptCount: number;
   readonly attempts: string;
@@ -44,12 +46,39 @@ const updateDelivery = prepareQuery<Outcome>((database, outcome) =>
     })
     .where('id', '=', outcome.id)
     // Another process may have ended it, where this one was silent for longer than its lease.
+    .where('next_attempt_at_ms', 'is not', null)
+    .where('failures', '=', outcome.failuresBefore),
+);
+
+/** For a delivery whose schedule a replay began anew while the attempt was under way: the schedule stays. */
+const addAttempt = prepareQuery<Outcome>((database, outcome) =>
+  database
+    .updateTable('webhook_deliveries')
+    .set({ attempt_count: outcome.attemptCount, attempts: outcome.attempts })
+    .where('id', '=', outcome.id)
     .where('next_attempt_at_ms', 'is not', null),
 );
 
-/** The same for many at once: a statement each would be a journey each. PostgreSQL. */
-async function updateDeliveries(em: SqlEntityManager, outcomes: readonly Outcome[]): Promise<void> {
-  await sql`
+/** Returns the ids of those that are as they were when their attempt began, and are updated. */
+async function updateDeliveries(
+  em: SqlEntityManager,
+  outcomes: readonly Outcome[],
+): Promise<ReadonlySet<string>> {
+  if (hasRowLocks({ em })) return updateAtOnce(em, outcomes);
+  const updated = new Set<string>();
+  for (const outcome of outcomes) {
+    const { numAffectedRows } = await updateDelivery(em, outcome);
+    if (numAffectedRows !== 0n) updated.add(outcome.id);
+  }
+  return updated;
+}
+
+/** A statement each would be a journey each. PostgreSQL. */
+async function updateAtOnce(
+  em: SqlEntityManager,
+  outcomes: readonly Outcome[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ id: string }>`
     update webhook_deliveries as delivery set
       status = outcome."status",
       order_key = outcome."orderKey",
@@ -59,11 +88,14 @@ async function updateDeliveries(em: SqlEntityManager, outcomes: readonly Outcome
       next_attempt_at_ms = outcome."nextAttemptAtMs",
       finished_at_ms = outcome."finishedAtMs"
     from json_to_recordset(${JSON.stringify(outcomes)}::json) as outcome(
-      "id" text, "status" text, "orderKey" text, "failures" int, "attemptCount" int, "attempts" text,
-      "nextAttemptAtMs" bigint, "finishedAtMs" bigint
+      "id" text, "status" text, "orderKey" text, "failuresBefore" int, "failures" int, "attemptCount" int,
+      "attempts" text, "nextAttemptAtMs" bigint, "finishedAtMs" bigint
     )
     where delivery.id = outcome."id" and delivery.next_attempt_at_ms is not null
+      and delivery.failures = outcome."failuresBefore"
+    returning delivery.id
   `.execute(em.getKysely<Tables>());
+  return new Set(rows.map(({ id }) => id));
 }
 
 /**
@@ -82,11 +114,12 @@ export async function recordAttempts(
   // An endpoint may have been deleted meanwhile, its deliveries with it.
   const known = finished.filter(({ delivery }) => endpoints.has(delivery.endpointId));
   const outcomes = known.map(outcomeOf);
-  if (hasRowLocks({ em })) await updateDeliveries(em, outcomes);
-  else for (const outcome of outcomes) await updateDelivery(em, outcome);
+  const updated = await updateDeliveries(em, outcomes);
   for (const [index, { delivery }] of known.entries()) {
-    const { nextAttemptAtMs } = outcomes[index]!;
-    if (nextAttemptAtMs !== null) await holdBack(em, { ...delivery, nextAttemptAtMs });
+    const outcome = outcomes[index]!;
+    const { nextAttemptAtMs } = outcome;
+    if (!updated.has(delivery.id)) await addAttempt(em, outcome);
+    else if (nextAttemptAtMs !== null) await holdBack(em, { ...delivery, nextAttemptAtMs });
   }
   const disabled: string[] = [];
   for (const [id, health] of endpoints) {
@@ -104,6 +137,7 @@ function outcomeOf({ delivery, attempt, isDelivered, nowMs }: FinishedAttempt): 
     id: delivery.id,
     status: isDelivered ? 'delivered' : isOver ? 'failed' : 'pending',
     orderKey: isOver ? null : delivery.orderKey,
+    failuresBefore: delivery.failures,
     failures,
     attemptCount: delivery.attemptCount + 1,
     attempts: JSON.stringify(

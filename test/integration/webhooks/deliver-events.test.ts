@@ -9,6 +9,7 @@ import {
   updateWebhookEndpoint,
 } from '../../../src/domain/webhooks/change-webhook-endpoint.ts';
 import { LEASE_MS } from '../../../src/domain/webhooks/claim-endpoints.ts';
+import { replayWebhookDelivery } from '../../../src/domain/webhooks/webhook-deliveries.ts';
 import { rotateWebhookSecret } from '../../../src/domain/webhooks/webhook-secrets.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { deliverEvents } from '../../../src/jobs/deliver-events.ts';
@@ -397,6 +398,35 @@ describe.each(databaseKinds)('%s', (kind) => {
     await finished;
     await process.stop();
   }, 120_000);
+
+  test('a replay during the last attempt begins the schedule anew, whatever comes of the attempt', async () => {
+    const { endpoint } = await makeEndpoint('https://one.example/');
+    await recordAll([['w', 1]]);
+    const held = Promise.withResolvers<number>();
+    const isUnderWay = Promise.withResolvers<void>();
+    const sent: Sent[] = [];
+    const process = startProcess('a', sent, () => {
+      if (sent.length !== 2) return sent.length === 1 ? 500 : 200;
+      isUnderWay.resolve();
+      return held.promise;
+    });
+    await process.finish();
+    await database.orm.em
+      .fork()
+      .getKysely<Tables>()
+      .updateTable('webhook_deliveries')
+      .set({ failures: 7 })
+      .execute();
+    clock.advance(60_000);
+    const finished = process.finish();
+    await isUnderWay.promise;
+    const id = (await deliveries())[0]!.id;
+    await inTransaction(database, (context) => replayWebhookDelivery(context, endpoint.id, id));
+    held.resolve(500);
+    await finished;
+    expect(await deliveries()).toMatchObject([{ status: 'delivered', failures: 0, attempt_count: 3 }]);
+    await process.stop();
+  });
 
   test('stopping finishes what is under way and begins nothing more', async () => {
     await makeEndpoint('https://one.example/');
