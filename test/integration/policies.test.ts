@@ -16,7 +16,7 @@ import {
 } from '../../src/domain/condition-sets/condition-set-items.ts';
 import { createPolicy } from '../../src/domain/policies/create-policy.ts';
 import { deletePolicy } from '../../src/domain/policies/delete-policy.ts';
-import { decide } from '../../src/domain/policies/enforce-policies.ts';
+import { decide, judgePolicies } from '../../src/domain/policies/enforce-policies.ts';
 import { findPolicy } from '../../src/domain/policies/find-policy.ts';
 import {
   createPolicyRule,
@@ -24,7 +24,10 @@ import {
   updatePolicyRule,
 } from '../../src/domain/policies/policy-rules.ts';
 import { updatePolicy } from '../../src/domain/policies/update-policy.ts';
+import { applicablePolicies } from '../../src/domain/wallets/applicable-policies.ts';
 import { createWallet } from '../../src/domain/wallets/create-wallet.ts';
+import { findWallet } from '../../src/domain/wallets/find-wallet.ts';
+import { updateWallet } from '../../src/domain/wallets/update-wallet.ts';
 import type { CreateAggregationRequest, CreatePolicyRequest } from '../../src/generated/schemas.ts';
 import { compilePolicy } from '../../src/policy/compile.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
@@ -99,6 +102,55 @@ describe.each(databaseKinds)('%s', (kind) => {
     const { rules, revision } = await findPolicy(reading(), id);
     expect(rules.map(({ name }) => name).sort()).toEqual(words);
     expect(revision).toBe(10);
+  });
+
+  test('a wallet is judged by the policy that it is under now, as it is now', async () => {
+    const [first, second] = [
+      await writing((context) => createPolicy(context, policyOf(['one']))),
+      await writing((context) => createPolicy(context, policyOf(['other']))),
+    ];
+    const { id } = await writing((context) =>
+      createWallet(context, { chain_type: 'ethereum', policy_ids: [first.id], external_id: 'till-7' }),
+    );
+    const totals = { totalOf: () => undefined };
+    const words = ['one', 'two', 'other'];
+    /** The words that may be signed, whoever reads the wallet by whichever name, and by a signer under the first policy. */
+    const allowed = async () => {
+      const wallets = [await findWallet(reading(), id), await findWallet(reading(), 'ext_wal_till-7')];
+      const asked = [
+        ...wallets.map((wallet) => applicablePolicies(wallet, { kind: 'owner' })),
+        applicablePolicies(wallets[0]!, {
+          kind: 'signer',
+          signerId: 'signer',
+          overridePolicyIds: [first.id],
+        }),
+      ];
+      return Promise.all(
+        asked.map(async (policies) => {
+          const judged = words.map(async (word) => {
+            const units = [{ label: 'message', messageBytes: Buffer.from(word) }];
+            const { denial } = await judgePolicies(
+              reading(),
+              policies,
+              { method: 'personal_sign', units },
+              totals,
+            );
+            return denial === undefined ? [word] : [];
+          });
+          return (await Promise.all(judged)).flat();
+        }),
+      );
+    };
+    expect(await allowed()).toEqual([['one'], ['one'], ['one']]);
+    await writing((context) => updatePolicy(context, first.id, { rules: [ruleFor('two')] }));
+    expect(await allowed()).toEqual([['two'], ['two'], ['two']]);
+    const { id: ruleId } = await writing((context) => createPolicyRule(context, first.id, ruleFor('one')));
+    expect(await allowed()).toEqual(Array(3).fill(['one', 'two']));
+    await writing((context) => deletePolicyRule(context, first.id, ruleId));
+    await writing((context) => updateWallet(context, id, { policy_ids: [second.id] }));
+    expect(await allowed()).toEqual([['other'], ['other'], ['two']]);
+    await writing((context) => updateWallet(context, id, { policy_ids: [] }));
+    expect(await allowed()).toEqual([words, words, ['two']]);
   });
 
   test('a policy is never deleted under a wallet that is made at the same time', async () => {
