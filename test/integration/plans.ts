@@ -38,7 +38,7 @@ async function recordStatements(
   return statements;
 }
 
-/** Some twenty thousand wallets of the app `acme`, written as rows: what is asked of them is how they are found. */
+/** Some twenty thousand wallets and policies of the app `acme`, written as rows: what is asked of them is how they are found. */
 export async function plantManyWallets(
   { kind, orm }: Pick<Database, 'kind' | 'orm'>,
   count = 20_000,
@@ -58,6 +58,10 @@ export async function plantManyWallets(
     with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${count / 4})
     insert into wallet_signers (wallet_id, position, signer_id, override_policy_id)
     select 'wallet-' || n, 0, 'quorum-' || n, case when n % 10 = 0 then 'policy-' || n end from numbers`);
+  await em.execute(`
+    with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${count})
+    insert into policies (id, app_id, name, chain_type, rules_digest, created_at_ms)
+    select 'policy-' || n, 'acme', 'Policy', 'ethereum', 'digest-' || n, n from numbers`);
   const quorum = {
     id: 'quorum-4',
     app_id: 'acme',

@@ -134,7 +134,11 @@ describe.each(databaseKinds)('%s', (kind) => {
         code: kind === 'postgres' ? 'resource_conflict' : 'missing_or_empty_authorization_header',
       }),
     ]);
-    expect(await findWallet(reading(), wallet.id)).toEqual({ ...wallet, ...owner });
+    expect(await findWallet(reading(), wallet.id)).toEqual({
+      ...wallet,
+      ...owner,
+      policy_rules_digest: null,
+    });
   });
 
   describe('pages', () => {
