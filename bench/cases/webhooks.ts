@@ -2,6 +2,7 @@ import type { BenchCase } from '../bench-case.ts';
 import type { DeliveryMeasured } from '../in-process/webhook-delivery.ts';
 import { runInProcess } from '../measure/in-process.ts';
 import { startPostgres } from '../measure/postgres.ts';
+import { median } from '../measure/rounds.ts';
 import { atLeast, atMost, type Goal } from '../report.ts';
 
 const names: Readonly<Record<string, string>> = { sqlite: 'SQLite', postgres: 'PostgreSQL' };
@@ -34,8 +35,8 @@ export const webhooks: BenchCase = {
             ],
             rows: all.map((found) => [
               names[found.database] ?? found.database,
-              Math.min(...found.wallet),
-              Math.min(...found.walletAndEvent),
+              median(found.wallet),
+              median(found.walletAndEvent),
               ratioOf(found),
               Math.max(...found.delivered),
               Math.min(...found.delivered),
@@ -51,8 +52,9 @@ export const webhooks: BenchCase = {
   },
 };
 
+/** The median of the ratios of turns that follow each other: both had the same machine, busy or not. */
 function ratioOf({ wallet, walletAndEvent }: DeliveryMeasured): number {
-  return Math.min(...walletAndEvent) / Math.min(...wallet);
+  return median(wallet.map((alone, turn) => walletAndEvent[turn]! / alone));
 }
 
 function goalsOf(found: DeliveryMeasured): Goal[] {
