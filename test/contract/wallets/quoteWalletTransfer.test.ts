@@ -1,17 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
-import type {
-  TransferActionResponse,
-  TransferQuoteResponse,
-  Wallet,
-} from '../../../src/generated/schemas.ts';
+import type { TransferQuoteResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { Tables } from '../../../src/storage/entities.ts';
 import { type CallOptions, call, refusal } from '../../support/call.ts';
-import { chain, fund } from '../../support/fund.ts';
 import { authorize } from '../../support/intents.ts';
 import { asOtherApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
-import { waitSeconds } from '../../support/wait-seconds.ts';
+import { transfersIn } from './transfers-in.ts';
 
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 const usdcOnBase = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
@@ -31,58 +26,12 @@ beforeAll(async () => {
 afterAll(() => sandbox[Symbol.asyncDispose]());
 beforeEach(() => sandbox.reset());
 
-/** A wallet with 1 ETH and 1000 USDC on Base. */
-async function makeWallet(extra: object = {}): Promise<Wallet> {
-  const { body } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum', ...extra } });
-  await fund(sandbox, body.address, { chain: 'base', asset: 'eth', rawAmount: ether });
-  await fund(sandbox, body.address, { chain: 'base', asset: 'usdc', rawAmount: 1_000_000_000n });
-  return body;
-}
-
-type Operation = 'quoteWalletTransfer' | 'transferFromWallet';
+const { transfer, refused, actionOf, wait, holds, eventsOf, ...transfers } = transfersIn(() => sandbox);
+const makeWallet = (extra?: object) => transfers.makeWallet(1_000_000_000n, extra);
 
 async function quote(wallet: Wallet, body: object, options?: CallOptions): Promise<TransferQuoteResponse> {
   const path = { wallet_id: wallet.id };
   return (await call(sandbox, 'quoteWalletTransfer', { path, body: body as never }, options)).body;
-}
-
-async function transfer(
-  wallet: Wallet,
-  body: object,
-  options?: CallOptions,
-): Promise<TransferActionResponse> {
-  const path = { wallet_id: wallet.id };
-  return (await call(sandbox, 'transferFromWallet', { path, body: body as never }, options)).body;
-}
-
-async function refused(operation: Operation, wallet: Wallet, body: object, options?: CallOptions) {
-  const path = { wallet_id: wallet.id };
-  const answer = await refusal(sandbox, operation, { path, body } as never, options);
-  return { status: answer.status, code: answer.body.code, error: answer.body.error };
-}
-
-async function actionOf({ id, wallet_id }: TransferActionResponse): Promise<TransferActionResponse> {
-  const path = { wallet_id, action_id: id };
-  const { body } = await call(sandbox, 'getWalletAction', { path, query: { include: 'steps' } });
-  return body as TransferActionResponse;
-}
-
-const wait = (seconds: number) => waitSeconds(sandbox, seconds);
-
-async function holds(address: string, name: string, ...tokens: (string | null)[]) {
-  return sandbox.chains.find(chain(name).caip2)?.balances(address, tokens);
-}
-
-async function eventsOf(actionId: string): Promise<Record<string, unknown>[]> {
-  const rows = await sandbox.database.orm.em
-    .fork()
-    .getKysely<Tables>()
-    .selectFrom('outbox_events')
-    .select('payload')
-    .where('resource_id', '=', actionId)
-    .orderBy('sequence')
-    .execute();
-  return rows.map(({ payload }) => JSON.parse(payload));
 }
 
 describe('a quote', () => {
@@ -312,14 +261,14 @@ describe('a transfer', () => {
       gas: null,
       fees: null,
     });
-    expect((await actionOf(begun)).steps).toMatchObject([
+    expect((await actionOf(begun, 'steps')).steps).toMatchObject([
       { type: 'evm_transaction', caip2: 'eip155:8453', status: 'pending' },
       { type: 'external_transaction', caip2: 'eip155:42161', status: 'preparing', transaction_hash: null },
     ]);
 
     // The deposit's block, and none behind it.
     await wait(2);
-    const deposited = await actionOf(begun);
+    const deposited = await actionOf(begun, 'steps');
     expect(deposited.status).toBe('pending');
     expect(deposited.steps).toMatchObject([
       { status: 'confirmed' },
@@ -329,7 +278,7 @@ describe('a transfer', () => {
     expect(await holds(receiver, 'arbitrum', usdcOnArbitrum)).toEqual([0n]);
 
     await wait(4);
-    const { steps, ...shown } = await actionOf(begun);
+    const { steps, ...shown } = await actionOf(begun, 'steps');
     expect(shown).toEqual({
       ...begun,
       status: 'succeeded',
@@ -380,7 +329,7 @@ describe('a transfer', () => {
     });
     expect(begun).not.toHaveProperty('destination_chain');
     await wait(10);
-    const done = await actionOf(begun);
+    const done = await actionOf(begun, 'steps');
     expect(done).toMatchObject({ status: 'succeeded', destination_amount: '100' });
     expect(await holds(receiver, 'base', usdcOnBase)).toEqual([100_000_000n]);
     const spent = 33_373_381_391_002_538n + BigInt(done.gas?.base_amount ?? 0);
@@ -400,9 +349,15 @@ describe('a transfer', () => {
       acrossChains('15', { destination: { address: onSolana.address, chain: 'solana', asset: 'sol' } }),
     );
     await wait(10);
-    expect(await actionOf(first)).toMatchObject({ status: 'succeeded', destination_amount: '99.88' });
+    expect(await actionOf(first, 'steps')).toMatchObject({
+      status: 'succeeded',
+      destination_amount: '99.88',
+    });
     // 15 * 0.9988 / 150
-    expect(await actionOf(second)).toMatchObject({ status: 'succeeded', destination_amount: '0.09988' });
+    expect(await actionOf(second, 'steps')).toMatchObject({
+      status: 'succeeded',
+      destination_amount: '0.09988',
+    });
     expect(await holds(onSolana.address, 'solana', null, usdcOnSolana)).toEqual([99_880_000n, 99_880_000n]);
 
     const third = await transfer(onSolana, {
@@ -414,8 +369,14 @@ describe('a transfer', () => {
       destination: { address: onTron.address, chain: 'tron', asset: 'usdt' },
     });
     await wait(10);
-    expect(await actionOf(third)).toMatchObject({ status: 'succeeded', destination_amount: '199.76' });
-    expect(await actionOf(fourth)).toMatchObject({ status: 'succeeded', destination_amount: '0.14982' });
+    expect(await actionOf(third, 'steps')).toMatchObject({
+      status: 'succeeded',
+      destination_amount: '199.76',
+    });
+    expect(await actionOf(fourth, 'steps')).toMatchObject({
+      status: 'succeeded',
+      destination_amount: '0.14982',
+    });
     const usdt = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
     expect(await holds(onTron.address, 'tron', null, usdt)).toEqual([199_760_000n, 149_820n]);
 
@@ -424,7 +385,7 @@ describe('a transfer', () => {
       destination: { address: receiver, chain: 'base', asset: 'usdc' },
     });
     await wait(10);
-    expect(await actionOf(back)).toMatchObject({
+    expect(await actionOf(back, 'steps')).toMatchObject({
       status: 'succeeded',
       destination_amount: '24.97',
       steps: [{ type: 'tvm_transaction' }, { type: 'external_transaction', caip2: 'eip155:8453' }],
@@ -463,7 +424,7 @@ describe('a transfer', () => {
       acrossChains('100', { destination: { address: revertsAt, chain: 'arbitrum' } }),
     );
     await wait(10);
-    const failed = await actionOf(begun);
+    const failed = await actionOf(begun, 'steps');
     const message = 'The exchange gave the deposit back: the payment to the recipient reverts.';
     const refund = { caip2: 'eip155:8453', transaction_hash: expect.stringMatching(/^0x[0-9a-f]{64}$/) };
     expect(failed).toMatchObject({

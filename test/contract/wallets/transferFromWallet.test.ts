@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
-import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
-import type { Tables } from '../../../src/storage/entities.ts';
+import type { Wallet } from '../../../src/generated/schemas.ts';
 import { type CallOptions, call, refusal } from '../../support/call.ts';
-import { chain, fund } from '../../support/fund.ts';
+import { fund } from '../../support/fund.ts';
 import { asOtherApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
-import { waitSeconds } from '../../support/wait-seconds.ts';
+import { transfersIn } from './transfers-in.ts';
 
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 const usdcOnBase = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
@@ -25,52 +24,10 @@ beforeAll(async () => {
 afterAll(() => sandbox[Symbol.asyncDispose]());
 beforeEach(() => sandbox.reset());
 
-/** A wallet with gas and 10 USDC on Base. */
-async function makeWallet(extra: object = {}): Promise<Wallet> {
-  const { body } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum', ...extra } });
-  await fund(sandbox, body.address, { chain: 'base', asset: 'eth', rawAmount: ether });
-  await fund(sandbox, body.address, { chain: 'base', asset: 'usdc', rawAmount: 10_000_000n });
-  return body;
-}
-
-async function transfer(
-  wallet: Wallet,
-  body: object,
-  options?: CallOptions,
-): Promise<TransferActionResponse> {
-  const path = { wallet_id: wallet.id };
-  return (await call(sandbox, 'transferFromWallet', { path, body: body as never }, options)).body;
-}
-
-async function refused(wallet: Wallet, body: object, options?: CallOptions) {
-  const path = { wallet_id: wallet.id };
-  const answer = await refusal(sandbox, 'transferFromWallet', { path, body }, options);
-  return { status: answer.status, code: answer.body.code, error: answer.body.error };
-}
-
-async function actionOf(action: TransferActionResponse, include?: 'steps'): Promise<TransferActionResponse> {
-  const path = { wallet_id: action.wallet_id, action_id: action.id };
-  const query = include === undefined ? {} : { include };
-  return (await call(sandbox, 'getWalletAction', { path, query })).body as TransferActionResponse;
-}
-
-const wait = (seconds: number) => waitSeconds(sandbox, seconds);
-
-async function holds(address: string, name: string, ...tokens: (string | null)[]) {
-  return sandbox.chains.find(chain(name).caip2)?.balances(address, tokens);
-}
-
-async function eventsOf(actionId: string): Promise<Record<string, unknown>[]> {
-  const rows = await sandbox.database.orm.em
-    .fork()
-    .getKysely<Tables>()
-    .selectFrom('outbox_events')
-    .select('payload')
-    .where('resource_id', '=', actionId)
-    .orderBy('sequence')
-    .execute();
-  return rows.map(({ payload }) => JSON.parse(payload));
-}
+const { transfer, actionOf, wait, holds, eventsOf, ...transfers } = transfersIn(() => sandbox);
+const makeWallet = (extra?: object) => transfers.makeWallet(10_000_000n, extra);
+const refused = (wallet: Wallet, body: object, options?: CallOptions) =>
+  transfers.refused('transferFromWallet', wallet, body, options);
 
 test('a token transfer is pending, reaches the chain and succeeds, and tells of it', async () => {
   const wallet = await makeWallet();

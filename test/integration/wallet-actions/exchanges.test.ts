@@ -11,14 +11,11 @@ import {
 } from '../../../src/adapters/chain-simulated/simulated-chains.ts';
 import { fixedPrices } from '../../../src/adapters/prices-fixed.ts';
 import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
-import { followExchanges } from '../../../src/jobs/follow-exchanges.ts';
-import { followTransactions } from '../../../src/jobs/follow-transactions.ts';
-import { runWalletActions } from '../../../src/jobs/run-wallet-actions.ts';
 import type { Exchange } from '../../../src/services-exchange.ts';
 import type { Tables } from '../../../src/storage/entities.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+import { askExchange, finish, follow, runJobs } from './run-jobs.ts';
 
 const networks = [
   {
@@ -192,7 +189,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     const other = kind === 'postgres' ? await operations.anotherProcess() : operations;
     connect(other);
     const both = [operations, other, operations, other];
-    await Promise.all(both.map((served) => exchangeJob(served)));
+    await Promise.all(both.map((served) => askExchange(served)));
     await Promise.all(both.map((served) => finish(served)));
     if (other !== operations) await other[Symbol.asyncDispose]();
     expect((await eventTypes()).filter((type) => type === 'succeeded')).toHaveLength(3);
@@ -477,27 +474,4 @@ function inWeather(exchange: Exchange, weather: Weather): Exchange {
       return status;
     },
   };
-}
-
-const contextOf = ({ services, database }: TestOperations) => ({
-  services,
-  inUnit: inUnitOf(unitsOf(database)),
-});
-
-async function follow(operations: TestOperations): Promise<void> {
-  while (await followTransactions(contextOf(operations)).run(() => undefined));
-}
-
-async function exchangeJob(operations: TestOperations): Promise<void> {
-  while (await followExchanges(contextOf(operations)).run(() => undefined));
-}
-
-async function finish(operations: TestOperations): Promise<void> {
-  while (await runWalletActions(contextOf(operations)).run(() => undefined));
-}
-
-async function runJobs(operations: TestOperations): Promise<void> {
-  await follow(operations);
-  await exchangeJob(operations);
-  await finish(operations);
 }

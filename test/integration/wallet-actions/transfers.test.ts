@@ -9,13 +9,11 @@ import {
 import { fixedPrices } from '../../../src/adapters/prices-fixed.ts';
 import { getAppGasSpend } from '../../../src/domain/gas-spend/app-gas-spend.ts';
 import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
-import { followTransactions } from '../../../src/jobs/follow-transactions.ts';
-import { runWalletActions } from '../../../src/jobs/run-wallet-actions.ts';
 import type { AnyChain } from '../../../src/services.ts';
 import type { Tables } from '../../../src/storage/entities.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+import { finish, follow, runJobs } from './run-jobs.ts';
 
 const networks = [
   {
@@ -369,22 +367,4 @@ function goDown(weather: Weather): Promise<never> {
 
 function unreachable(chain: AnyChain | undefined): AnyChain | undefined {
   return chain && { ...chain, balances: () => Promise.reject(new Error('connection refused')) };
-}
-
-const contextOf = ({ services, database }: TestOperations) => ({
-  services,
-  inUnit: inUnitOf(unitsOf(database)),
-});
-
-async function follow(operations: TestOperations): Promise<void> {
-  while (await followTransactions(contextOf(operations)).run(() => undefined));
-}
-
-async function finish(operations: TestOperations): Promise<void> {
-  while (await runWalletActions(contextOf(operations)).run(() => undefined));
-}
-
-async function runJobs(operations: TestOperations): Promise<void> {
-  await follow(operations);
-  await finish(operations);
 }
