@@ -12,7 +12,7 @@ const EVERY_MS = 1_000;
 const EVENTS_AT_ONCE = 200;
 /** Endpoints that one process sends to at a time. */
 const MAX_ENDPOINTS = 500;
-/** How long an endpoint keeps its place among them while others wait for one. */
+/** CHOICE: how long an endpoint keeps its place among them while others wait for one. */
 const TURN_MS = 5_000;
 /**
  * How long this process leaves an endpoint alone after it failed to work on it, ms of the machine's time: where sending

@@ -50,7 +50,7 @@ export interface CompiledPolicy {
 
 function requireFieldValue({ kind, sizeBytes }: ResolvedField, text: string, pointer: string): string {
   const value = requireValue(kind, text, pointer);
-  // 0x || two digits a byte
+  // CHOICE: refused, since nothing equals it, and a DENY on it would never be met. 0x || two digits a byte
   if (sizeBytes !== undefined && value.length !== 2 + 2 * sizeBytes) {
     throw new PolicyFormatError(pointer, `expected ${sizeBytes} bytes of 0x hex, got \`${text}\``);
   }

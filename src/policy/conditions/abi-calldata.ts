@@ -24,7 +24,7 @@ import {
 /** At most 200 ABI items a condition. */
 const MAX_ABI_ITEMS = 200;
 const SELECTOR_BYTES = 4;
-/** Arrays and tuples in one another: more than any contract has. Each word of calldata is read through all of them. */
+/** CHOICE: arrays and tuples in one another: more than any contract has. Each word of calldata is read through all of them. */
 const MAX_DEPTH = 16;
 
 interface NamedFunction {
@@ -114,7 +114,8 @@ function requireOwnSelector(
 // Solidity has no array of zero elements, nor a tuple of none.
 const ARRAYS = /(?:\[(?:[1-9][0-9]*)?\])+$/;
 const IDENTIFIER = /^[a-zA-Z$_][a-zA-Z0-9$_]*$/;
-// Canonical names, as compilers write them: `uint` would give the function another selector than that of its calls.
+// CHOICE: canonical names only, as compilers write them: `uint` would give the function another selector than that of
+// its calls.
 const ELEMENTARY =
   /^(?:address|bool|string|bytes(?:[1-9]|[12][0-9]|3[0-2])?|u?int(?:8|16|24|32|40|48|56|64|72|80|88|96|104|112|120|128|136|144|152|160|168|176|184|192|200|208|216|224|232|240|248|256)|tuple)$/;
 

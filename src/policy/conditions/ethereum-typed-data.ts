@@ -69,7 +69,7 @@ function kindOf(type: string): ValueKind {
 
 const ARRAYS_OF = /^([^[]*)(?:\[[0-9]*\])*$/;
 
-/** Refuses types by which nothing is ever signed: a condition on them could not hold. */
+/** CHOICE: refuses types by which nothing is ever signed, although they could be stored: no condition on them could hold. */
 function assertTypes(types: TypeMap): void {
   const at = '/typed_data/types';
   try {
