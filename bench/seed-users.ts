@@ -1,13 +1,13 @@
 import { parseArgs } from 'node:util';
 import { systemEntropy } from '../src/adapters/entropy.ts';
 import { makeIds } from '../src/adapters/ids.ts';
-import { createApp } from '../src/domain/apps/create-app.ts';
-import { getApp } from '../src/domain/apps/find-app.ts';
-import { encodeLinkedAccount } from '../src/domain/users/linked-account-kinds.ts';
-import { lookupKey } from '../src/domain/users/lookup-key.ts';
-import { searchTermsOf } from '../src/domain/users/search-terms.ts';
+import { createApp } from '../src/domain/access/apps/create-app.ts';
+import { getApp } from '../src/domain/access/apps/find-app.ts';
+import { encodeLinkedAccount } from '../src/domain/wallets/users/linked-account-kinds.ts';
+import { lookupKey } from '../src/domain/base/lookup-keys/lookup-key.ts';
+import { searchTermsOf } from '../src/domain/wallets/users/search-terms.ts';
 import type { LinkedAccountInput } from '../src/generated/schemas.ts';
-import type { Tables } from '../src/storage/entities.ts';
+import type { Tables } from '../src/domain/tables.ts';
 import { migrate } from '../src/storage/migrate.ts';
 import { type Database, openDatabase } from '../src/storage/open-database.ts';
 

@@ -1,9 +1,9 @@
-import { recordEvent } from '../../src/domain/events/record-event.ts';
-import { findWallet } from '../../src/domain/wallets/find-wallet.ts';
-import type { WalletKeyMaterial } from '../../src/domain/wallets/generate-wallet-key.ts';
-import { insertWallet } from '../../src/domain/wallets/insert-wallet.ts';
-import { listWallets } from '../../src/domain/wallets/list-wallets.ts';
-import { walletColumns } from '../../src/domain/wallets/wallet-row.ts';
+import { recordEvent } from '../../src/domain/base/events/record-event.ts';
+import { findWallet } from '../../src/domain/wallets/wallets/find-wallet.ts';
+import type { WalletKeyMaterial } from '../../src/domain/wallets/wallets/generate-wallet-key.ts';
+import { insertWallet } from '../../src/domain/wallets/wallets/insert-wallet.ts';
+import { listWallets } from '../../src/domain/wallets/wallets/list-wallets.ts';
+import { walletColumns } from '../../src/domain/wallets/wallets/wallet-row.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext } from '../../src/services.ts';
 import type { Database } from '../../src/storage/open-database.ts';

@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
-import { createUser } from '../../src/domain/users/create-user.ts';
-import { findUser, findUserByAccount, findUserByUsername } from '../../src/domain/users/find-user.ts';
-import { listUsers } from '../../src/domain/users/list-users.ts';
-import { searchUsers } from '../../src/domain/users/search-users.ts';
+import { createUser } from '../../src/domain/wallets/users/create-user.ts';
+import { findUser, findUserByAccount, findUserByUsername } from '../../src/domain/access/user-records/find-user.ts';
+import { listUsers } from '../../src/domain/wallets/users/list-users.ts';
+import { searchUsers } from '../../src/domain/wallets/users/search-users.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext } from '../../src/services.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';

@@ -125,7 +125,7 @@ function readOverlapMs({ overlap = '0' }: AppsFlags): number {
 
 async function administration(flags: AppsFlags) {
   const config = readDatabaseConfig(flags);
-  const { administerApps } = await import('../compose/administration.ts');
+  const { administerApps } = await import('../admin/administration.ts');
   return administerApps(config);
 }
 

@@ -1,4 +1,4 @@
-import type { SandboxEvent } from '../compose/event-feed.ts';
+import type { SandboxEvent } from '../client/event-feed.ts';
 
 /** An event for people, on one line. */
 export function eventLine({ created_at_ms, type, id }: SandboxEvent): string {

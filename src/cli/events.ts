@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { SandboxEvent } from '../compose/event-feed.ts';
+import type { SandboxEvent } from '../client/event-feed.ts';
 import { StartError } from '../start-error.ts';
 import { printEvent } from './event-line.ts';
 import {
@@ -57,7 +57,7 @@ function waitCommand(): Command {
     .action(async (type: string, flags: EventsFlags) => {
       const timeoutMs = readDurationMs('--timeout', flags.timeout ?? '');
       await withSandbox(flags, async (client) => {
-        const { awaitEvent } = await import('../compose/event-feed.ts');
+        const { awaitEvent } = await import('../client/event-feed.ts');
         const { after = 'start', app: appId, where } = flags;
         const query = { after, types: [type], appId, where };
         const onStart = () =>
@@ -81,7 +81,7 @@ function listCommand(): Command {
     .addHelpText('after', examples)
     .action(async (flags: EventsFlags) => {
       await withSandbox(flags, async (client) => {
-        const { listFeed } = await import('../compose/event-feed.ts');
+        const { listFeed } = await import('../client/event-feed.ts');
         const { after = 'start', app: appId, events: types, where } = flags;
         for await (const event of listFeed(client, { after, types, appId, where })) printEvent(event, flags);
       });

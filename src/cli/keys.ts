@@ -20,7 +20,7 @@ export function keysCommand(): Command {
       .addHelpText('after', examples)
       .action(async ({ quiet }: { quiet?: boolean }) => {
         const config = readKeysConfig();
-        const { rotateKeys } = await import('../compose/rotate-keys.ts');
+        const { rotateKeys } = await import('../admin/rotate-keys.ts');
         const moved = await rotateKeys(config, (count) => {
           if (quiet !== true) console.error(`${count} moved`);
         });

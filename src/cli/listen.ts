@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { FeedObserver, SandboxEvent } from '../compose/event-feed.ts';
-import type { Forwarded, SignedEvent } from '../compose/forward-event.ts';
-import type { SandboxClient } from '../compose/sandbox-client.ts';
+import type { FeedObserver, SandboxEvent } from '../client/event-feed.ts';
+import type { Forwarded, SignedEvent } from '../client/forward-event.ts';
+import type { SandboxClient } from '../client/sandbox-client.ts';
 import { InvalidWebhookSecretError, parseWebhookSecret } from '../crypto/webhook-signature.ts';
 import { eventLine } from './event-line.ts';
 import {
@@ -48,7 +48,7 @@ export function listenCommand(): Command {
       const target = flags.forwardTo === undefined ? undefined : readHttpUrl('--forward-to', flags.forwardTo);
       const given = flags.secret === undefined ? undefined : readSecret(flags.secret);
       await withSandbox(flags, async (client) => {
-        const { drawWebhookSecret } = await import('../compose/forward-event.ts');
+        const { drawWebhookSecret } = await import('../client/forward-event.ts');
         await listen(client, { flags, target, secret: given ?? drawWebhookSecret() });
       });
     });
@@ -63,8 +63,8 @@ interface Listening {
 async function listen(client: SandboxClient, listening: Listening): Promise<void> {
   const { flags, target, secret } = listening;
   const [{ followFeed }, { forwardEvent, signEvent }] = await Promise.all([
-    import('../compose/event-feed.ts'),
-    import('../compose/forward-event.ts'),
+    import('../client/event-feed.ts'),
+    import('../client/forward-event.ts'),
   ]);
   const signal = stopSignal();
   const query = { after: flags.after ?? 'now', types: flags.events, appId: flags.app };

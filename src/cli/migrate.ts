@@ -14,7 +14,7 @@ export function migrateCommand(): Command {
     .addHelpText('after', examples)
     .action(async ({ check }: { check?: boolean }) => {
       const config = readDatabaseConfig({});
-      const { migrateDatabase } = await import('../compose/administration.ts');
+      const { migrateDatabase } = await import('../admin/administration.ts');
       const names = await migrateDatabase(config, { dryRun: check === true });
       if (names.length === 0) console.log('the schema is up to date');
       for (const name of names) console.log(`${check ? 'missing' : 'run'}  ${name}`);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { Replay, ReplayTarget } from '../compose/replay.ts';
+import type { Replay, ReplayTarget } from '../client/replay.ts';
 import { ConfigError, readDatabaseConfig } from '../config.ts';
 
 interface ReplayFlags {
@@ -46,7 +46,7 @@ export function policyCommand(): Command {
       .action(async (flags: ReplayFlags) => {
         const input = readInput(flags);
         const target = readTarget(flags);
-        const { replayPolicies } = await import('../compose/replay.ts');
+        const { replayPolicies } = await import('../client/replay.ts');
         const replay = await replayPolicies(target, input);
         console.log(flags.json === true ? JSON.stringify(replay) : textOf(replay));
       }),

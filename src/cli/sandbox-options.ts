@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { SandboxAddress, SandboxClient } from '../compose/sandbox-client.ts';
+import type { SandboxAddress, SandboxClient } from '../client/sandbox-client.ts';
 import { ConfigError } from '../config.ts';
 
 /** The options of every command that speaks to a running sandbox. */
@@ -22,7 +22,7 @@ export async function withSandbox<T>(
   work: (client: SandboxClient) => Promise<T>,
 ): Promise<T> {
   if (flags.url !== undefined) readHttpUrl('--url', flags.url);
-  const { openSandboxClient } = await import('../compose/sandbox-client.ts');
+  const { openSandboxClient } = await import('../client/sandbox-client.ts');
   const client = openSandboxClient(flags);
   try {
     return await work(client);

@@ -1,9 +1,9 @@
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
-import { openSimulatedChains, type SimulatedChains } from '../adapters/chain-simulated/simulated-chains.ts';
+import { openSimulatedChains, type SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { chainsOf } from '../adapters/sandbox-folder.ts';
 import type { SandboxConfig } from '../config.ts';
-import { assetsOf } from '../domain/chains/known-assets.ts';
-import { knownChains } from '../domain/chains/known-chains.ts';
+import { assetsOf } from '../domain/access/chains/known-assets.ts';
+import { knownChains } from '../domain/access/chains/known-chains.ts';
 import type { Chains, Services } from '../services.ts';
 import type { Exchange } from '../services-exchange.ts';
 

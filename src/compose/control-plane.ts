@@ -1,8 +1,8 @@
 import type { SandboxConfig } from '../config.ts';
-import type { AppDirectory } from '../domain/apps/app-directory.ts';
+import type { AppDirectory } from '../domain/access/apps/app-directory.ts';
 import type { Mount } from '../http/app.ts';
 import { createBrand } from '../http/brand.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { Exchange } from '../http/http-exchange.ts';
 import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
@@ -16,8 +16,8 @@ import type { Services } from '../services.ts';
 import type { Database } from '../storage/open-database.ts';
 import { eventContract } from './event-contract.ts';
 import type { EventLog } from './event-log.ts';
-import { requireLocalCaller } from './local-caller.ts';
-import { policyDesk } from './policy-desk.ts';
+import { requireLocalCaller } from '../http/local-caller.ts';
+import { policyDesk } from '../admin/policy-desk.ts';
 
 interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' | 'newRequestId'> {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix'>;

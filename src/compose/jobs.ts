@@ -1,4 +1,4 @@
-import { hasAnnouncedDelivery } from '../domain/events/record-event.ts';
+import { hasAnnouncedDelivery } from '../domain/base/events/record-event.ts';
 import { createBrand } from '../http/brand.ts';
 import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';

@@ -81,8 +81,8 @@ async function metricsOf(adminPort: number | undefined, countInFlight: () => num
   return metrics;
 }
 
-async function startAdmin(options: Parameters<typeof import('../http/admin-server.ts').startAdminServer>[0]) {
-  const { startAdminServer } = await import('../http/admin-server.ts');
+async function startAdmin(options: Parameters<typeof import('../admin/admin-server.ts').startAdminServer>[0]) {
+  const { startAdminServer } = await import('../admin/admin-server.ts');
   return startAdminServer(options);
 }
 

@@ -6,7 +6,7 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { ApiError } from '../errors.ts';
 import { responseValidators } from '../generated/response-validators.js';
-import type { Exchange } from '../http/exchange.ts';
+import type { Exchange } from '../http/http-exchange.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { answerFromExamples, readExamples } from '../mock/answer-from-examples.ts';

@@ -1,11 +1,11 @@
 import { acmeApp } from '../../mocks/apps.ts';
-import type { SimulatedChains } from '../adapters/chain-simulated/simulated-chains.ts';
+import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
-import { simulatedCustodians } from '../adapters/custodian-simulated.ts';
+import { simulatedCustodians } from '../simulated/custodians.ts';
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
-import { fixedPrices } from '../adapters/prices-fixed.ts';
+import { fixedPrices } from '../simulated/prices.ts';
 import {
   databaseOf,
   drawEventLogName,
@@ -17,10 +17,10 @@ import {
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
-import { createAppDirectory } from '../domain/apps/app-directory.ts';
-import { answerOnce } from '../domain/idempotency/answer-once.ts';
-import { createUserTokens } from '../domain/tokens/verify-access-token.ts';
-import { createUseLog } from '../domain/wallet-uses/use-log.ts';
+import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
+import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
+import { createUserTokens } from '../domain/wallets/tokens/verify-access-token.ts';
+import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
@@ -37,7 +37,7 @@ import { openEventLog } from './event-log.ts';
 import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
-import { adminDesk, policyDesk } from './policy-desk.ts';
+import { adminDesk, policyDesk } from '../admin/policy-desk.ts';
 import { preparations } from './preparations.ts';
 import { requireMasterKey } from './require-master-key.ts';
 import { sandboxVault } from './sandbox-vault.ts';

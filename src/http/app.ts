@@ -5,7 +5,7 @@ import { operations } from '../generated/operations.ts';
 import { requestValidators } from '../generated/request-validators.js';
 import { createBrand } from './brand.ts';
 import { answerError } from './error-response.ts';
-import type { Answer } from './exchange.ts';
+import type { Answer } from './http-exchange.ts';
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';
 import type { RateLimitOptions } from './rate-limit.ts';
 import { createReferencePages, type FindPage, type Page } from './reference-pages.ts';

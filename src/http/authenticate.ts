@@ -2,7 +2,7 @@ import { createHash, hash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { ApiError } from '../errors.ts';
 import type { AuthenticatedApp, Clock } from '../services.ts';
-import type { Exchange } from './exchange.ts';
+import type { Exchange } from './http-exchange.ts';
 
 /** An app as the credentials check needs it. */
 export interface AppRecord {

@@ -6,7 +6,7 @@ import {
 } from 'openapi-backend';
 import { ApiError } from '../errors.ts';
 import type { Brand } from './brand.ts';
-import { type Answer, type Exchange, operationOf, type RunOperation } from './exchange.ts';
+import { type Answer, type Exchange, operationOf, type RunOperation } from './http-exchange.ts';
 import type { Operation, RequestValidators } from './operation.ts';
 import { parseBody } from './parse-body.ts';
 import { parseQuery } from './query.ts';

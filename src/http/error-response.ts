@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts';
 import type { Log } from '../services.ts';
-import type { Answer } from './exchange.ts';
+import type { Answer } from './http-exchange.ts';
 
 // Published clients repeat a 409 unless told not to, and none of ours goes away by repeating.
 const dontRetry = { 'x-should-retry': 'false' };

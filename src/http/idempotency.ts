@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { canonicalJson, NotCanonicalizableError } from '../crypto/canonical-json.ts';
 import { ApiError } from '../errors.ts';
-import { type Exchange, operationOf } from './exchange.ts';
+import { type Exchange, operationOf } from './http-exchange.ts';
 
 /** One use of an idempotency key. */
 export interface KeyUse {

@@ -4,7 +4,7 @@ import type { Authenticate } from './authenticate.ts';
 import type { Brand } from './brand.ts';
 import { createContract } from './contract.ts';
 import { answerError } from './error-response.ts';
-import type { Answer, Exchange, RunOperation } from './exchange.ts';
+import type { Answer, Exchange, RunOperation } from './http-exchange.ts';
 import type { Operation, RequestValidators } from './operation.ts';
 import type { CountRequest } from './rate-limit.ts';
 import { readProof } from './request-proof.ts';

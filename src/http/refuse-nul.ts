@@ -1,5 +1,5 @@
 import { ApiError } from '../errors.ts';
-import type { Exchange } from './exchange.ts';
+import type { Exchange } from './http-exchange.ts';
 import type { Issue, RequestPart } from './validation-issues.ts';
 
 const NUL = '\0';

@@ -1,11 +1,11 @@
 import { candidateUrls, canonicalPayloads } from '../authorization/canonical-payload.ts';
-import { readRequestExpiry } from '../authorization/request-expiry.ts';
+import { readRequestExpiry } from './request-expiry.ts';
 import { parseSignatureHeader, TooManySignaturesError } from '../authorization/request-signatures.ts';
 import { NotCanonicalizableError } from '../crypto/canonical-json.ts';
 import { ApiError } from '../errors.ts';
 import type { ProposedRequest, RequestProof } from '../services.ts';
 import type { Brand } from './brand.ts';
-import type { Exchange } from './exchange.ts';
+import type { Exchange } from './http-exchange.ts';
 
 /** The service headers that a client signs, when it sends them. */
 const signedHeaders = ['service-app-id', 'service-idempotency-key', 'service-request-expiry'];

@@ -1,7 +1,7 @@
 import { ApiError } from '../errors.ts';
 import type { ValidateFunction } from '../generated/validate-function.ts';
 import type { Log } from '../services.ts';
-import { type Exchange, operationOf } from './exchange.ts';
+import { type Exchange, operationOf } from './http-exchange.ts';
 import { describeFault } from './validation-issues.ts';
 
 /** `always` tells the caller what is wrong; `sampled` checks one answer in a hundred and tells only the log. */

@@ -1,6 +1,6 @@
 import createRouter from 'find-my-way';
 import { ApiError } from '../errors.ts';
-import type { Route } from './exchange.ts';
+import type { Route } from './http-exchange.ts';
 import type { Operation } from './operation.ts';
 
 /** Finds the operation of a method and path in time that does not grow with the number of operations. */

@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts';
 import type { OperationContext, Plan, Services } from '../services.ts';
-import { type Answer, type Exchange, operationOf, type RunOperation } from './exchange.ts';
+import { type Answer, type Exchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { type Idempotency, isKeptRefusal, type KeptAnswer, type KeyUse, keyUseOf } from './idempotency.ts';
 import type { CheckResponse } from './response-check.ts';
 import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';

@@ -1,4 +1,4 @@
-import { type FinishedAttempt, recordAttempts } from '../domain/webhooks/record-attempts.ts';
+import { type FinishedAttempt, recordAttempts } from '../domain/access/webhooks/record-attempts.ts';
 import type { JobContext } from './job-context.ts';
 
 /** Writes down what became of attempts. */

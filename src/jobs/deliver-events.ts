@@ -1,5 +1,5 @@
-import { claimEndpoints, isAnyEndpointWaiting } from '../domain/webhooks/claim-endpoints.ts';
-import { fanOutEvents } from '../domain/webhooks/fan-out-events.ts';
+import { claimEndpoints, isAnyEndpointWaiting } from '../domain/access/webhooks/claim-endpoints.ts';
+import { fanOutEvents } from '../domain/access/webhooks/fan-out-events.ts';
 import { startAttemptJournal } from './attempt-journal.ts';
 import { type EndpointWorker, startEndpointWorker, type WorkerOptions } from './endpoint-worker.ts';
 import type { Job } from './runner.ts';

@@ -1,15 +1,15 @@
-import { attemptDelivery, type SigningSecret } from '../domain/webhooks/attempt-delivery.ts';
+import { attemptDelivery, type SigningSecret } from '../domain/access/webhooks/attempt-delivery.ts';
 import {
   type Claimant,
   holdEndpoint,
   LEASE_MS,
   releaseEndpoint,
-} from '../domain/webhooks/claim-endpoints.ts';
-import { type DueDelivery, type Lane, readDueDeliveries } from '../domain/webhooks/due-deliveries.ts';
-import type { EndpointRow } from '../domain/webhooks/find-webhook-endpoint.ts';
-import type { FinishedAttempt } from '../domain/webhooks/record-attempts.ts';
-import { ATTEMPT_TIMEOUT_MS, MAX_ATTEMPTS } from '../domain/webhooks/retry-schedule.ts';
-import { openWebhookSecret, readWebhookSecrets, type SecretRow } from '../domain/webhooks/webhook-secrets.ts';
+} from '../domain/access/webhooks/claim-endpoints.ts';
+import { type DueDelivery, type Lane, readDueDeliveries } from '../domain/access/webhooks/due-deliveries.ts';
+import type { EndpointRow } from '../domain/access/webhooks/find-webhook-endpoint.ts';
+import type { FinishedAttempt } from '../domain/access/webhooks/record-attempts.ts';
+import { ATTEMPT_TIMEOUT_MS, MAX_ATTEMPTS } from '../domain/access/webhooks/retry-schedule.ts';
+import { openWebhookSecret, readWebhookSecrets, type SecretRow } from '../domain/access/webhooks/webhook-secrets.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import type { JobContext } from './job-context.ts';
 

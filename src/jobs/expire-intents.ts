@@ -1,5 +1,5 @@
-import { EXPIRED_AT_ONCE, expireIntents as expire } from '../domain/intents/expire-intents.ts';
-import { SETTLED_AT_ONCE, settleLeftIntents } from '../domain/intents/settle-intent.ts';
+import { EXPIRED_AT_ONCE, expireIntents as expire } from '../domain/requests/intents/expire-intents.ts';
+import { SETTLED_AT_ONCE, settleLeftIntents } from '../domain/requests/intents/settle-intent.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

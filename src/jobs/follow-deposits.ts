@@ -1,4 +1,4 @@
-import { readChainPosition, tellOfDeposits } from '../domain/transactions/tell-of-deposits.ts';
+import { readChainPosition, tellOfDeposits } from '../domain/money/transactions/tell-of-deposits.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

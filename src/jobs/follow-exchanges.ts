@@ -2,7 +2,7 @@ import {
   advanceExchange,
   claimDueExchanges,
   type DueExchange,
-} from '../domain/wallet-actions/follow-exchanges.ts';
+} from '../domain/money/wallet-actions/follow-exchanges.ts';
 import type { ExchangeStatus } from '../services-exchange.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';

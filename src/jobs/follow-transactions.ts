@@ -1,9 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { advanceTransaction, type Finding } from '../domain/transactions/advance-transaction.ts';
-import { claimDueTransactions } from '../domain/transactions/claim-transactions.ts';
-import { followTransaction } from '../domain/transactions/follow-transaction.ts';
-import { tellWhenSlow } from '../domain/transactions/tell-when-slow.ts';
-import type { TransactionRow } from '../domain/transactions/transaction-row.ts';
+import { advanceTransaction, type Finding } from '../domain/money/transactions/advance-transaction.ts';
+import { claimDueTransactions } from '../domain/money/transactions/claim-transactions.ts';
+import { followTransaction } from '../domain/money/transactions/follow-transaction.ts';
+import { tellWhenSlow } from '../domain/money/transactions/tell-when-slow.ts';
+import type { TransactionRow } from '../domain/money/transactions/transaction-row.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

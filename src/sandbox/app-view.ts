@@ -1,4 +1,4 @@
-import type { App } from '../domain/apps/find-app.ts';
+import type { App } from '../domain/access/apps/find-app.ts';
 import type { SandboxApp } from './generated/schemas.ts';
 
 /** An app as the control plane shows it, without its secrets. */

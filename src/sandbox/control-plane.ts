@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { DeskContext } from '../domain/policies/policy-desk.ts';
+import type { DeskContext } from '../domain/requests/policy-desk/policy-desk.ts';
 import type { Clock, Entropy, Ids, JwksSource } from '../services.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';

@@ -1,5 +1,5 @@
-import { assetNamed } from '../domain/chains/known-assets.ts';
-import { chainOfCaip2 } from '../domain/chains/known-chains.ts';
+import { assetNamed } from '../domain/access/chains/known-assets.ts';
+import { chainOfCaip2 } from '../domain/access/chains/known-chains.ts';
 import { invalidField } from '../errors.ts';
 
 /** The token that is meant, null for the native asset. Throws ApiError invalid_data. */

@@ -1,6 +1,6 @@
 import type { MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
-import { entities } from './entities.ts';
+import { entities } from '../domain/tables.ts';
 
 export type DatabaseOptions =
   | { kind: 'sqlite' /** Path of the file, or `:memory:`. */; file: string }

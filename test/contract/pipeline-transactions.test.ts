@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { answerOnce } from '../../src/domain/idempotency/answer-once.ts';
+import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
 import { ApiError } from '../../src/errors.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';

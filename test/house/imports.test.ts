@@ -44,7 +44,7 @@ const doors: Record<string, string[]> = {
 };
 
 // Files of storage that domain verbs and the look-ups of authorization may use at run time; the others only give them types.
-const storageForQueries = ['src/storage/is-unique-violation.ts', 'src/storage/prepared-query.ts'];
+const storageForQueries = ['src/storage/is-unique-violation.ts', 'src/domain/prepared-query.ts'];
 
 const pureFolders = ['policy', 'signing', 'crypto'];
 const pureFiles = ['canonical-payload.ts', 'request-signatures.ts', 'quorum.ts'];

@@ -6,7 +6,7 @@ import { treasuryQuorum } from '../../mocks/key-quorums.ts';
 import { spendingPolicy } from '../../mocks/policies.ts';
 import { aliceUser, bobUser } from '../../mocks/users.ts';
 import { acmeSolanaWallet, acmeWallet, aliceWallet, treasuryWallet } from '../../mocks/wallets.ts';
-import { checkAppSettings } from '../../src/domain/apps/app-settings.ts';
+import { checkAppSettings } from '../../src/domain/access/apps/app-settings.ts';
 import { requestValidators } from '../../src/generated/request-validators.js';
 
 const bodies = [

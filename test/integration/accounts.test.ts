@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { getAccountBalance } from '../../src/domain/accounts/account-balance.ts';
-import { createAccount, updateAccount } from '../../src/domain/accounts/change-accounts.ts';
-import { findAccount, listAccounts } from '../../src/domain/accounts/find-account.ts';
-import { createWallet } from '../../src/domain/wallets/create-wallet.ts';
+import { getAccountBalance } from '../../src/domain/wallets/accounts/account-balance.ts';
+import { createAccount, updateAccount } from '../../src/domain/wallets/accounts/change-accounts.ts';
+import { findAccount, listAccounts } from '../../src/domain/wallets/accounts/find-account.ts';
+import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import type { Chains, EvmChain } from '../../src/services.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { decide, judgePolicies } from '../../src/domain/policies/enforce-policies.ts';
+import { decide, judgePolicies } from '../../src/domain/access/policies/enforce-policies.ts';
 import { StaleReadError } from '../../src/errors.ts';
 import { isCollision } from '../../src/http/unit-of-work.ts';
 import type { PolicyAction } from '../../src/policy/action.ts';

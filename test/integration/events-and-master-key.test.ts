@@ -3,9 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
-import { recordEvent } from '../../src/domain/events/record-event.ts';
-import { checkMasterKey } from '../../src/domain/wallets/check-master-key.ts';
-import type { Tables } from '../../src/storage/entities.ts';
+import { recordEvent } from '../../src/domain/base/events/record-event.ts';
+import { checkMasterKey } from '../../src/domain/wallets/wallets/check-master-key.ts';
+import type { Tables } from '../../src/domain/tables.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { inTransaction, startMs } from './contexts.ts';

@@ -1,5 +1,5 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
-import type { Tables } from '../../src/storage/entities.ts';
+import type { Tables } from '../../src/domain/tables.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 
 /** Runs `work` and tells how the database would go about each of its statements, in its own words. */

@@ -1,33 +1,33 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { encodeFunctionData, keccak256, parseAbi, toBytes, toHex } from 'viem';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createAggregation, deleteAggregation } from '../../src/domain/aggregations/change-aggregation.ts';
-import { findAggregation } from '../../src/domain/aggregations/find-aggregation.ts';
-import { openRunningTotals } from '../../src/domain/aggregations/running-totals.ts';
+import { createAggregation, deleteAggregation } from '../../src/domain/access/aggregations/change-aggregation.ts';
+import { findAggregation } from '../../src/domain/access/aggregations/find-aggregation.ts';
+import { openRunningTotals } from '../../src/domain/access/aggregations/running-totals.ts';
 import {
   createConditionSet,
   deleteConditionSet,
-} from '../../src/domain/condition-sets/change-condition-set.ts';
+} from '../../src/domain/access/condition-sets/change-condition-set.ts';
 import {
   addConditionSetItems,
   deleteConditionSetItem,
   listConditionSetItems,
   replaceConditionSetItems,
-} from '../../src/domain/condition-sets/condition-set-items.ts';
-import { createPolicy } from '../../src/domain/policies/create-policy.ts';
-import { deletePolicy } from '../../src/domain/policies/delete-policy.ts';
-import { decide, judgePolicies } from '../../src/domain/policies/enforce-policies.ts';
-import { findPolicy } from '../../src/domain/policies/find-policy.ts';
+} from '../../src/domain/access/condition-sets/condition-set-items.ts';
+import { createPolicy } from '../../src/domain/access/policies/create-policy.ts';
+import { deletePolicy } from '../../src/domain/access/policies/delete-policy.ts';
+import { decide, judgePolicies } from '../../src/domain/access/policies/enforce-policies.ts';
+import { findPolicy } from '../../src/domain/access/policies/find-policy.ts';
 import {
   createPolicyRule,
   deletePolicyRule,
   updatePolicyRule,
-} from '../../src/domain/policies/policy-rules.ts';
-import { updatePolicy } from '../../src/domain/policies/update-policy.ts';
-import { applicablePolicies } from '../../src/domain/wallets/applicable-policies.ts';
-import { createWallet } from '../../src/domain/wallets/create-wallet.ts';
-import { findWallet } from '../../src/domain/wallets/find-wallet.ts';
-import { updateWallet } from '../../src/domain/wallets/update-wallet.ts';
+} from '../../src/domain/access/policies/policy-rules.ts';
+import { updatePolicy } from '../../src/domain/access/policies/update-policy.ts';
+import { applicablePolicies } from '../../src/domain/wallets/wallet-uses/applicable-policies.ts';
+import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
+import { findWallet } from '../../src/domain/wallets/wallets/find-wallet.ts';
+import { updateWallet } from '../../src/domain/wallets/wallets/update-wallet.ts';
 import type { CreateAggregationRequest, CreatePolicyRequest } from '../../src/generated/schemas.ts';
 import { compilePolicy } from '../../src/policy/compile.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
-import { rotateSealedKeys } from '../../src/domain/sealed-keys/rotate-sealed-keys.ts';
-import { checkMasterKey } from '../../src/domain/wallets/check-master-key.ts';
+import { rotateSealedKeys } from '../../src/domain/base/sealed-keys/rotate-sealed-keys.ts';
+import { checkMasterKey } from '../../src/domain/wallets/wallets/check-master-key.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
 

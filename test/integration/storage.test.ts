@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Tables } from '../../src/storage/entities.ts';
+import type { Tables } from '../../src/domain/tables.ts';
 import { isUniqueViolation } from '../../src/storage/is-unique-violation.ts';
 import { migrate, pendingMigrations } from '../../src/storage/migrate.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';

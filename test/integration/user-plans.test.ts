@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listAllowlistEntries } from '../../src/domain/allowlist/allowlist.ts';
-import { listOrganizations } from '../../src/domain/organizations/find-organization.ts';
-import { admitWallet } from '../../src/domain/organizations/wallet-entity.ts';
+import { listAllowlistEntries } from '../../src/domain/wallets/allowlist/allowlist.ts';
+import { listOrganizations } from '../../src/domain/access/organizations/find-organization.ts';
+import { admitWallet } from '../../src/domain/access/organizations/wallet-entity.ts';
 import {
   findUser,
   findUserByAccount,
   findUserByUsername,
   requireUsers,
-} from '../../src/domain/users/find-user.ts';
-import { listUsers } from '../../src/domain/users/list-users.ts';
-import { searchUsers } from '../../src/domain/users/search-users.ts';
-import { removeSearchTerms } from '../../src/domain/users/store-accounts.ts';
+} from '../../src/domain/access/user-records/find-user.ts';
+import { listUsers } from '../../src/domain/wallets/users/list-users.ts';
+import { searchUsers } from '../../src/domain/wallets/users/search-users.ts';
+import { removeSearchTerms } from '../../src/domain/wallets/users/store-accounts.ts';
 import type { Organization, User } from '../../src/generated/schemas.ts';
 import type { OperationContext } from '../../src/services.ts';
 import { databaseKinds } from '../support/databases.ts';

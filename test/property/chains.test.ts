@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import {
   openSimulatedChains,
   type SimulatedChains,
-} from '../../src/adapters/chain-simulated/simulated-chains.ts';
+} from '../../src/simulated/chains/simulated-chains.ts';
 import { type AdjustableClock, adjustableClock } from '../../src/adapters/clock.ts';
 import { bytesTo0xHex, hexToBytes } from '../../src/crypto/encoding.ts';
 import type { EvmChain, SolanaChain } from '../../src/services.ts';

@@ -5,11 +5,11 @@ import {
   isTerminal,
   type TransactionStatus,
   wayTo,
-} from '../../src/domain/transactions/transaction-state.ts';
+} from '../../src/domain/money/transactions/transaction-state.ts';
 import type { Wallet } from '../../src/generated/schemas.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import { followTransactions } from '../../src/jobs/follow-transactions.ts';
-import type { Tables } from '../../src/storage/entities.ts';
+import type { Tables } from '../../src/domain/tables.ts';
 import { openOperations } from '../support/run-operations.ts';
 import { caip2, scriptChain } from '../support/scripted-chain.ts';
 

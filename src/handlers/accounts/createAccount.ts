@@ -1,5 +1,5 @@
-import { accountView } from '../../domain/accounts/account-view.ts';
-import { createAccount as create } from '../../domain/accounts/change-accounts.ts';
+import { accountView } from '../../domain/wallets/accounts/account-view.ts';
+import { createAccount as create } from '../../domain/wallets/accounts/change-accounts.ts';
 import type { Handler } from '../../services.ts';
 
 export const createAccount: Handler<'createAccount'> = async ({ body }, context) =>

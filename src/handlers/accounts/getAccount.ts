@@ -1,5 +1,5 @@
-import { accountView } from '../../domain/accounts/account-view.ts';
-import { findAccount } from '../../domain/accounts/find-account.ts';
+import { accountView } from '../../domain/wallets/accounts/account-view.ts';
+import { findAccount } from '../../domain/wallets/accounts/find-account.ts';
 import type { Handler } from '../../services.ts';
 
 export const getAccount: Handler<'getAccount'> = async ({ path }, context) =>

@@ -1,4 +1,4 @@
-import { getAccountBalance as read } from '../../domain/accounts/account-balance.ts';
+import { getAccountBalance as read } from '../../domain/wallets/accounts/account-balance.ts';
 import type { Handler } from '../../services.ts';
 
 export const getAccountBalance: Handler<'getAccountBalance'> = async ({ path, query }, context) =>

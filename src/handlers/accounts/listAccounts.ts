@@ -1,5 +1,5 @@
-import { accountView } from '../../domain/accounts/account-view.ts';
-import { listAccounts as list } from '../../domain/accounts/find-account.ts';
+import { accountView } from '../../domain/wallets/accounts/account-view.ts';
+import { listAccounts as list } from '../../domain/wallets/accounts/find-account.ts';
 import type { Handler } from '../../services.ts';
 
 export const listAccounts: Handler<'listAccounts'> = async ({ query }, context) => {

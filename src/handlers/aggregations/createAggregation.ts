@@ -1,5 +1,5 @@
-import { createAggregation as create } from '../../domain/aggregations/change-aggregation.ts';
-import { aggregationView } from '../../domain/aggregations/find-aggregation.ts';
+import { createAggregation as create } from '../../domain/access/aggregations/change-aggregation.ts';
+import { aggregationView } from '../../domain/access/aggregations/find-aggregation.ts';
 import type { Handler } from '../../services.ts';
 
 export const createAggregation: Handler<'createAggregation'> = async ({ body }, context) =>

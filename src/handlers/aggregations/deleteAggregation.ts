@@ -1,4 +1,4 @@
-import { deleteAggregation as remove } from '../../domain/aggregations/change-aggregation.ts';
+import { deleteAggregation as remove } from '../../domain/access/aggregations/change-aggregation.ts';
 import type { Handler } from '../../services.ts';
 
 export const deleteAggregation: Handler<'deleteAggregation'> = async ({ path }, context) => {

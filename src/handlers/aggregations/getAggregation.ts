@@ -1,4 +1,4 @@
-import { aggregationView, findAggregation } from '../../domain/aggregations/find-aggregation.ts';
+import { aggregationView, findAggregation } from '../../domain/access/aggregations/find-aggregation.ts';
 import type { Handler } from '../../services.ts';
 
 export const getAggregation: Handler<'getAggregation'> = async ({ path }, context) =>

@@ -1,5 +1,5 @@
-import { createAllowlistEntry as add } from '../../domain/allowlist/allowlist.ts';
-import { requireOwnApp } from '../../domain/apps/require-own-app.ts';
+import { createAllowlistEntry as add } from '../../domain/wallets/allowlist/allowlist.ts';
+import { requireOwnApp } from '../../domain/access/apps/require-own-app.ts';
 import type { Handler } from '../../services.ts';
 
 export const createAllowlistEntry: Handler<'createAllowlistEntry'> = async ({ path, body }, context) => {

@@ -1,5 +1,5 @@
-import { deleteAllowlistEntry as remove } from '../../domain/allowlist/allowlist.ts';
-import { requireOwnApp } from '../../domain/apps/require-own-app.ts';
+import { deleteAllowlistEntry as remove } from '../../domain/wallets/allowlist/allowlist.ts';
+import { requireOwnApp } from '../../domain/access/apps/require-own-app.ts';
 import type { Handler } from '../../services.ts';
 
 export const deleteAllowlistEntry: Handler<'deleteAllowlistEntry'> = async ({ path, body }, context) => {

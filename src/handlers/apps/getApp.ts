@@ -1,7 +1,7 @@
-import { appSettingsView } from '../../domain/apps/app-settings-view.ts';
-import { findApp } from '../../domain/apps/find-app.ts';
-import { requireOwnApp } from '../../domain/apps/require-own-app.ts';
-import { currentVerificationKey } from '../../domain/tokens/signing-keys.ts';
+import { appSettingsView } from '../../domain/access/apps/app-settings-view.ts';
+import { findApp } from '../../domain/access/apps/find-app.ts';
+import { requireOwnApp } from '../../domain/access/apps/require-own-app.ts';
+import { currentVerificationKey } from '../../domain/wallets/tokens/signing-keys.ts';
 import type { Handler } from '../../services.ts';
 
 export const getApp: Handler<'getApp'> = async ({ path }, context) => {

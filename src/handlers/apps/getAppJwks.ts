@@ -1,5 +1,5 @@
-import { findApp } from '../../domain/apps/find-app.ts';
-import { listSigningKeys } from '../../domain/tokens/signing-keys.ts';
+import { findApp } from '../../domain/access/apps/find-app.ts';
+import { listSigningKeys } from '../../domain/wallets/tokens/signing-keys.ts';
 import type { Handler } from '../../services.ts';
 
 export const getAppJwks: Handler<'getAppJwks'> = async ({ path }, context) => {

@@ -1,5 +1,5 @@
-import { readAppSettings } from '../../domain/apps/app-settings.ts';
-import { findApp } from '../../domain/apps/find-app.ts';
+import { readAppSettings } from '../../domain/access/apps/app-settings.ts';
+import { findApp } from '../../domain/access/apps/find-app.ts';
 import { notFound } from '../../errors.ts';
 import type { Handler } from '../../services.ts';
 

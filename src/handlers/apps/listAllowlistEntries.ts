@@ -1,5 +1,5 @@
-import { listAllowlistEntries as list } from '../../domain/allowlist/allowlist.ts';
-import { requireOwnApp } from '../../domain/apps/require-own-app.ts';
+import { listAllowlistEntries as list } from '../../domain/wallets/allowlist/allowlist.ts';
+import { requireOwnApp } from '../../domain/access/apps/require-own-app.ts';
 import type { Handler } from '../../services.ts';
 
 export const listAllowlistEntries: Handler<'listAllowlistEntries'> = async ({ path }, context) => {

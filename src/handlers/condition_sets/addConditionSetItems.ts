@@ -1,4 +1,4 @@
-import { addConditionSetItems as add } from '../../domain/condition-sets/condition-set-items.ts';
+import { addConditionSetItems as add } from '../../domain/access/condition-sets/condition-set-items.ts';
 import type { Handler } from '../../services.ts';
 
 export const addConditionSetItems: Handler<'addConditionSetItems'> = ({ path, body }, context) =>

@@ -1,5 +1,5 @@
-import { createConditionSet as create } from '../../domain/condition-sets/change-condition-set.ts';
-import { conditionSetView } from '../../domain/condition-sets/find-condition-set.ts';
+import { createConditionSet as create } from '../../domain/access/condition-sets/change-condition-set.ts';
+import { conditionSetView } from '../../domain/access/condition-sets/find-condition-set.ts';
 import type { Handler } from '../../services.ts';
 
 export const createConditionSet: Handler<'createConditionSet'> = async ({ body }, context) =>

@@ -1,4 +1,4 @@
-import { deleteConditionSet as remove } from '../../domain/condition-sets/change-condition-set.ts';
+import { deleteConditionSet as remove } from '../../domain/access/condition-sets/change-condition-set.ts';
 import type { Handler } from '../../services.ts';
 
 export const deleteConditionSet: Handler<'deleteConditionSet'> = async ({ path }, context) => {

@@ -1,4 +1,4 @@
-import { deleteConditionSetItem as remove } from '../../domain/condition-sets/condition-set-items.ts';
+import { deleteConditionSetItem as remove } from '../../domain/access/condition-sets/condition-set-items.ts';
 import type { Handler } from '../../services.ts';
 
 export const deleteConditionSetItem: Handler<'deleteConditionSetItem'> = async ({ path }, context) => {

@@ -1,4 +1,4 @@
-import { conditionSetView, findConditionSet } from '../../domain/condition-sets/find-condition-set.ts';
+import { conditionSetView, findConditionSet } from '../../domain/access/condition-sets/find-condition-set.ts';
 import type { Handler } from '../../services.ts';
 
 export const getConditionSet: Handler<'getConditionSet'> = async ({ path }, context) =>

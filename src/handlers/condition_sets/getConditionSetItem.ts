@@ -1,4 +1,4 @@
-import { findConditionSetItem } from '../../domain/condition-sets/condition-set-items.ts';
+import { findConditionSetItem } from '../../domain/access/condition-sets/condition-set-items.ts';
 import type { Handler } from '../../services.ts';
 
 export const getConditionSetItem: Handler<'getConditionSetItem'> = ({ path }, context) =>

@@ -1,4 +1,4 @@
-import { listConditionSetItems as list } from '../../domain/condition-sets/condition-set-items.ts';
+import { listConditionSetItems as list } from '../../domain/access/condition-sets/condition-set-items.ts';
 import type { Handler } from '../../services.ts';
 
 export const listConditionSetItems: Handler<'listConditionSetItems'> = async ({ path, query }, context) => {

@@ -1,4 +1,4 @@
-import { replaceConditionSetItems as replace } from '../../domain/condition-sets/condition-set-items.ts';
+import { replaceConditionSetItems as replace } from '../../domain/access/condition-sets/condition-set-items.ts';
 import type { Handler } from '../../services.ts';
 
 export const replaceConditionSetItems: Handler<'replaceConditionSetItems'> = ({ path, body }, context) =>

@@ -1,5 +1,5 @@
-import { updateConditionSet as update } from '../../domain/condition-sets/change-condition-set.ts';
-import { conditionSetView } from '../../domain/condition-sets/find-condition-set.ts';
+import { updateConditionSet as update } from '../../domain/access/condition-sets/change-condition-set.ts';
+import { conditionSetView } from '../../domain/access/condition-sets/find-condition-set.ts';
 import type { Handler } from '../../services.ts';
 
 export const updateConditionSet: Handler<'updateConditionSet'> = async ({ path, body }, context) =>

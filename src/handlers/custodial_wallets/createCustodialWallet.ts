@@ -1,5 +1,5 @@
-import { createCustodialWallet as create } from '../../domain/custodial-wallets/create-custodial-wallet.ts';
-import { custodialWalletView } from '../../domain/custodial-wallets/custodial-wallet-view.ts';
+import { createCustodialWallet as create } from '../../domain/wallets/custodial-wallets/create-custodial-wallet.ts';
+import { custodialWalletView } from '../../domain/wallets/custodial-wallets/custodial-wallet-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const createCustodialWallet: Handler<'createCustodialWallet'> = async ({ body }, context) =>

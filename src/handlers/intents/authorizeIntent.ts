@@ -1,4 +1,4 @@
-import { authorizeIntent as authorize } from '../../domain/intents/authorize-intent.ts';
+import { authorizeIntent as authorize } from '../../domain/requests/intents/authorize-intent.ts';
 import type { Handler } from '../../services.ts';
 
 export const authorizeIntent: Handler<'authorizeIntent'> = ({ path, body }, context) =>

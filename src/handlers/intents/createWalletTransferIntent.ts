@@ -1,4 +1,4 @@
-import { proposeIntent } from '../../domain/intents/propose-intent.ts';
+import { proposeIntent } from '../../domain/requests/intents/propose-intent.ts';
 import type { Handler } from '../../services.ts';
 
 export const createWalletTransferIntent: Handler<'createWalletTransferIntent'> = (input, context) =>

@@ -1,5 +1,5 @@
-import { findIntent } from '../../domain/intents/find-intent.ts';
-import { readIntentView } from '../../domain/intents/intent-view.ts';
+import { findIntent } from '../../domain/requests/intents/find-intent.ts';
+import { readIntentView } from '../../domain/requests/intents/intent-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getIntent: Handler<'getIntent'> = async ({ path }, context) =>

@@ -1,5 +1,5 @@
-import { readIntentViews } from '../../domain/intents/intent-view.ts';
-import { listIntents as list } from '../../domain/intents/list-intents.ts';
+import { readIntentViews } from '../../domain/requests/intents/intent-view.ts';
+import { listIntents as list } from '../../domain/requests/intents/list-intents.ts';
 import type { Handler } from '../../services.ts';
 
 export const listIntents: Handler<'listIntents'> = async ({ query }, context) => {

@@ -1,4 +1,4 @@
-import { rejectIntent as reject } from '../../domain/intents/reject-intent.ts';
+import { rejectIntent as reject } from '../../domain/requests/intents/reject-intent.ts';
 import type { Handler } from '../../services.ts';
 
 export const rejectIntent: Handler<'rejectIntent'> = ({ path }, context) => reject(context, path.intent_id);

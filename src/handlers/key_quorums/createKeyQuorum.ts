@@ -1,5 +1,5 @@
-import { createKeyQuorum as create } from '../../domain/key-quorums/create-key-quorum.ts';
-import { keyQuorumView } from '../../domain/key-quorums/key-quorum-view.ts';
+import { createKeyQuorum as create } from '../../domain/access/key-quorums/create-key-quorum.ts';
+import { keyQuorumView } from '../../domain/access/key-quorums/key-quorum-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const createKeyQuorum: Handler<'createKeyQuorum'> = async ({ body }, context) =>

@@ -1,4 +1,4 @@
-import { deleteKeyQuorum as remove } from '../../domain/key-quorums/delete-key-quorum.ts';
+import { deleteKeyQuorum as remove } from '../../domain/access/key-quorums/delete-key-quorum.ts';
 import type { Handler } from '../../services.ts';
 
 export const deleteKeyQuorum: Handler<'deleteKeyQuorum'> = async ({ path }, context) => {

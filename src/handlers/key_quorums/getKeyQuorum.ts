@@ -1,5 +1,5 @@
-import { findKeyQuorum } from '../../domain/key-quorums/find-key-quorum.ts';
-import { keyQuorumView } from '../../domain/key-quorums/key-quorum-view.ts';
+import { findKeyQuorum } from '../../domain/access/key-quorums/find-key-quorum.ts';
+import { keyQuorumView } from '../../domain/access/key-quorums/key-quorum-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getKeyQuorum: Handler<'getKeyQuorum'> = async ({ path }, context) =>

@@ -1,5 +1,5 @@
-import { keyQuorumView } from '../../domain/key-quorums/key-quorum-view.ts';
-import { updateKeyQuorum as update } from '../../domain/key-quorums/update-key-quorum.ts';
+import { keyQuorumView } from '../../domain/access/key-quorums/key-quorum-view.ts';
+import { updateKeyQuorum as update } from '../../domain/access/key-quorums/update-key-quorum.ts';
 import type { Handler } from '../../services.ts';
 
 export const updateKeyQuorum: Handler<'updateKeyQuorum'> = async ({ path, body }, context) =>

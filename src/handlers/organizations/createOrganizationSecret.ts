@@ -1,4 +1,4 @@
-import { createOrganizationSecret as make } from '../../domain/organizations/organization-secrets.ts';
+import { createOrganizationSecret as make } from '../../domain/access/organizations/organization-secrets.ts';
 import type { Handler } from '../../services.ts';
 
 export const createOrganizationSecret: Handler<'createOrganizationSecret'> = async ({ path }, context) =>

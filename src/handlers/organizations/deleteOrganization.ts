@@ -1,4 +1,4 @@
-import { deleteOrganization as remove } from '../../domain/organizations/change-organizations.ts';
+import { deleteOrganization as remove } from '../../domain/access/organizations/change-organizations.ts';
 import type { Handler } from '../../services.ts';
 
 export const deleteOrganization: Handler<'deleteOrganization'> = async ({ path }, context) => {

@@ -1,5 +1,5 @@
-import { findOrganization } from '../../domain/organizations/find-organization.ts';
-import { organizationView } from '../../domain/organizations/organization-view.ts';
+import { findOrganization } from '../../domain/access/organizations/find-organization.ts';
+import { organizationView } from '../../domain/access/organizations/organization-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getOrganization: Handler<'getOrganization'> = async ({ path }, context) =>

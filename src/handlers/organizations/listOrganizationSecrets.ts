@@ -1,4 +1,4 @@
-import { listOrganizationSecrets as list } from '../../domain/organizations/organization-secrets.ts';
+import { listOrganizationSecrets as list } from '../../domain/access/organizations/organization-secrets.ts';
 import type { Handler } from '../../services.ts';
 
 export const listOrganizationSecrets: Handler<'listOrganizationSecrets'> = async ({ path }, context) => ({

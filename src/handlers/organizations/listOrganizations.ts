@@ -1,5 +1,5 @@
-import { listOrganizations as list } from '../../domain/organizations/find-organization.ts';
-import { organizationView } from '../../domain/organizations/organization-view.ts';
+import { listOrganizations as list } from '../../domain/access/organizations/find-organization.ts';
+import { organizationView } from '../../domain/access/organizations/organization-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const listOrganizations: Handler<'listOrganizations'> = async ({ query }, context) => {

@@ -1,4 +1,4 @@
-import { revokeOrganizationSecret as revoke } from '../../domain/organizations/organization-secrets.ts';
+import { revokeOrganizationSecret as revoke } from '../../domain/access/organizations/organization-secrets.ts';
 import type { Handler } from '../../services.ts';
 
 export const revokeOrganizationSecret: Handler<'revokeOrganizationSecret'> = async (

@@ -1,5 +1,5 @@
-import { updateOrganization as change } from '../../domain/organizations/change-organizations.ts';
-import { organizationView } from '../../domain/organizations/organization-view.ts';
+import { updateOrganization as change } from '../../domain/access/organizations/change-organizations.ts';
+import { organizationView } from '../../domain/access/organizations/organization-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const updateOrganization: Handler<'updateOrganization'> = async ({ path, body }, context) =>

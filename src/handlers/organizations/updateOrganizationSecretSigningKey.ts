@@ -1,4 +1,4 @@
-import { bindOrganizationSecret } from '../../domain/organizations/organization-secrets.ts';
+import { bindOrganizationSecret } from '../../domain/access/organizations/organization-secrets.ts';
 import type { Handler } from '../../services.ts';
 
 export const updateOrganizationSecretSigningKey: Handler<'updateOrganizationSecretSigningKey'> = async (

@@ -1,4 +1,4 @@
-import { logInWithCode } from '../../domain/tokens/log-in-with-code.ts';
+import { logInWithCode } from '../../domain/wallets/tokens/log-in-with-code.ts';
 import type { Handler } from '../../services.ts';
 
 export const authenticatePasswordless: Handler<'authenticatePasswordless'> = async ({ body }, context) =>

@@ -1,5 +1,5 @@
-import { createPolicy as create } from '../../domain/policies/create-policy.ts';
-import { policyView } from '../../domain/policies/policy-view.ts';
+import { createPolicy as create } from '../../domain/access/policies/create-policy.ts';
+import { policyView } from '../../domain/access/policies/policy-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const createPolicy: Handler<'createPolicy'> = async ({ body }, context) =>

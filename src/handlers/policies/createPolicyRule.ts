@@ -1,4 +1,4 @@
-import { createPolicyRule as create } from '../../domain/policies/policy-rules.ts';
+import { createPolicyRule as create } from '../../domain/access/policies/policy-rules.ts';
 import type { Handler } from '../../services.ts';
 
 export const createPolicyRule: Handler<'createPolicyRule'> = ({ path, body }, context) =>

@@ -1,4 +1,4 @@
-import { deletePolicy as remove } from '../../domain/policies/delete-policy.ts';
+import { deletePolicy as remove } from '../../domain/access/policies/delete-policy.ts';
 import type { Handler } from '../../services.ts';
 
 export const deletePolicy: Handler<'deletePolicy'> = async ({ path }, context) => {

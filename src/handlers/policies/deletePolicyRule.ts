@@ -1,4 +1,4 @@
-import { deletePolicyRule as remove } from '../../domain/policies/policy-rules.ts';
+import { deletePolicyRule as remove } from '../../domain/access/policies/policy-rules.ts';
 import type { Handler } from '../../services.ts';
 
 export const deletePolicyRule: Handler<'deletePolicyRule'> = async ({ path }, context) => {

@@ -1,5 +1,5 @@
-import { findPolicy } from '../../domain/policies/find-policy.ts';
-import { policyView } from '../../domain/policies/policy-view.ts';
+import { findPolicy } from '../../domain/access/policies/find-policy.ts';
+import { policyView } from '../../domain/access/policies/policy-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getPolicy: Handler<'getPolicy'> = async ({ path }, context) =>

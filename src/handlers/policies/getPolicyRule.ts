@@ -1,4 +1,4 @@
-import { findPolicyRule } from '../../domain/policies/policy-rules.ts';
+import { findPolicyRule } from '../../domain/access/policies/policy-rules.ts';
 import type { Handler } from '../../services.ts';
 
 export const getPolicyRule: Handler<'getPolicyRule'> = ({ path }, context) =>

@@ -1,5 +1,5 @@
-import { policyView } from '../../domain/policies/policy-view.ts';
-import { updatePolicy as update } from '../../domain/policies/update-policy.ts';
+import { policyView } from '../../domain/access/policies/policy-view.ts';
+import { updatePolicy as update } from '../../domain/access/policies/update-policy.ts';
 import type { Handler } from '../../services.ts';
 
 export const updatePolicy: Handler<'updatePolicy'> = async ({ path, body }, context) =>

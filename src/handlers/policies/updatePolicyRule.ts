@@ -1,4 +1,4 @@
-import { updatePolicyRule as update } from '../../domain/policies/policy-rules.ts';
+import { updatePolicyRule as update } from '../../domain/access/policies/policy-rules.ts';
 import type { Handler } from '../../services.ts';
 
 export const updatePolicyRule: Handler<'updatePolicyRule'> = ({ path, body }, context) =>

@@ -1,5 +1,5 @@
-import { findTransaction } from '../../domain/transactions/find-transaction.ts';
-import { transactionView } from '../../domain/transactions/transaction-view.ts';
+import { findTransaction } from '../../domain/money/transactions/find-transaction.ts';
+import { transactionView } from '../../domain/money/transactions/transaction-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getTransaction: Handler<'getTransaction'> = async ({ path }, context) =>

@@ -1,5 +1,5 @@
-import { listTransactionsByReference as listByReference } from '../../domain/transactions/find-transaction.ts';
-import { transactionView } from '../../domain/transactions/transaction-view.ts';
+import { listTransactionsByReference as listByReference } from '../../domain/money/transactions/find-transaction.ts';
+import { transactionView } from '../../domain/money/transactions/transaction-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const listTransactionsByReference: Handler<'listTransactionsByReference'> = async (

@@ -1,4 +1,4 @@
-import { authenticateWallets } from '../../domain/user-keys/authenticate-wallets.ts';
+import { authenticateWallets } from '../../domain/wallets/user-keys/authenticate-wallets.ts';
 import type { Handler } from '../../services.ts';
 
 export const authenticateUserSigner: Handler<'authenticateUserSigner'> = async ({ body }, context) =>

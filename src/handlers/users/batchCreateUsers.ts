@@ -1,4 +1,4 @@
-import { batchCreateUsers as makeAll } from '../../domain/users/batch-create-users.ts';
+import { batchCreateUsers as makeAll } from '../../domain/wallets/users/batch-create-users.ts';
 import type { Handler } from '../../services.ts';
 
 export const batchCreateUsers: Handler<'batchCreateUsers'> = async ({ body }, context) => ({

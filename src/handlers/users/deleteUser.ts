@@ -1,4 +1,4 @@
-import { deleteUser as remove } from '../../domain/users/delete-user.ts';
+import { deleteUser as remove } from '../../domain/wallets/users/delete-user.ts';
 import type { Handler } from '../../services.ts';
 
 export const deleteUser: Handler<'deleteUser'> = async ({ path }, context) => {

@@ -1,6 +1,6 @@
-import { findUserByUsername } from '../../domain/users/find-user.ts';
-import { normalizeDiscordUsername } from '../../domain/users/linked-account-kinds.ts';
-import { userView } from '../../domain/users/user-view.ts';
+import { findUserByUsername } from '../../domain/access/user-records/find-user.ts';
+import { normalizeDiscordUsername } from '../../domain/wallets/users/linked-account-kinds.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getUserByDiscordUsername: Handler<'getUserByDiscordUsername'> = async ({ body }, context) => {

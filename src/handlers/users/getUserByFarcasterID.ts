@@ -1,5 +1,5 @@
-import { findUserByAccount } from '../../domain/users/find-user.ts';
-import { userView } from '../../domain/users/user-view.ts';
+import { findUserByAccount } from '../../domain/access/user-records/find-user.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getUserByFarcasterID: Handler<'getUserByFarcasterID'> = async ({ body }, context) =>

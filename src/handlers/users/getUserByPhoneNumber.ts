@@ -1,6 +1,6 @@
-import { findUserByAccount } from '../../domain/users/find-user.ts';
-import { normalizePhoneNumber } from '../../domain/users/linked-account-kinds.ts';
-import { userView } from '../../domain/users/user-view.ts';
+import { findUserByAccount } from '../../domain/access/user-records/find-user.ts';
+import { normalizePhoneNumber } from '../../domain/wallets/users/linked-account-kinds.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getUserByPhoneNumber: Handler<'getUserByPhoneNumber'> = async ({ body }, context) => {

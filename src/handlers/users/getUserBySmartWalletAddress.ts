@@ -1,6 +1,6 @@
-import { findUserByAccount } from '../../domain/users/find-user.ts';
-import { userView } from '../../domain/users/user-view.ts';
-import { normalizeAddress } from '../../domain/wallets/normalize-address.ts';
+import { findUserByAccount } from '../../domain/access/user-records/find-user.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
+import { normalizeAddress } from '../../domain/base/addresses/normalize-address.ts';
 import type { Handler } from '../../services.ts';
 
 export const getUserBySmartWalletAddress: Handler<'getUserBySmartWalletAddress'> = async (

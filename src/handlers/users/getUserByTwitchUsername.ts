@@ -1,5 +1,5 @@
-import { findUserByUsername } from '../../domain/users/find-user.ts';
-import { userView } from '../../domain/users/user-view.ts';
+import { findUserByUsername } from '../../domain/access/user-records/find-user.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getUserByTwitchUsername: Handler<'getUserByTwitchUsername'> = async ({ body }, context) =>

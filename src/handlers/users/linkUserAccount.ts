@@ -1,5 +1,5 @@
-import { linkAccount } from '../../domain/users/link-account.ts';
-import { userView } from '../../domain/users/user-view.ts';
+import { linkAccount } from '../../domain/wallets/users/link-account.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const linkUserAccount: Handler<'linkUserAccount'> = async ({ path, body }, context) =>

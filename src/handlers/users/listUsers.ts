@@ -1,5 +1,5 @@
-import { listUsers as list } from '../../domain/users/list-users.ts';
-import { userView } from '../../domain/users/user-view.ts';
+import { listUsers as list } from '../../domain/wallets/users/list-users.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const listUsers: Handler<'listUsers'> = async ({ query }, context) => {

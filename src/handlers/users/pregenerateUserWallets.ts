@@ -1,5 +1,5 @@
-import { userView } from '../../domain/users/user-view.ts';
-import { pregenerateWallets } from '../../domain/users/user-wallets.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
+import { pregenerateWallets } from '../../domain/wallets/users/user-wallets.ts';
 import type { Handler } from '../../services.ts';
 
 export const pregenerateUserWallets: Handler<'pregenerateUserWallets'> = async ({ path, body }, context) =>

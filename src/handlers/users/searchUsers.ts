@@ -1,5 +1,5 @@
-import { searchUsers as search } from '../../domain/users/search-users.ts';
-import { userView } from '../../domain/users/user-view.ts';
+import { searchUsers as search } from '../../domain/wallets/users/search-users.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const searchUsers: Handler<'searchUsers'> = async ({ body }, context) =>

@@ -1,5 +1,5 @@
-import { replaceCustomMetadata } from '../../domain/users/custom-metadata.ts';
-import { userView } from '../../domain/users/user-view.ts';
+import { replaceCustomMetadata } from '../../domain/wallets/users/custom-metadata.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const setUserCustomMetadata: Handler<'setUserCustomMetadata'> = async ({ path, body }, context) =>

@@ -1,5 +1,5 @@
-import { unlinkAccount } from '../../domain/users/unlink-account.ts';
-import { userView } from '../../domain/users/user-view.ts';
+import { unlinkAccount } from '../../domain/wallets/users/unlink-account.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const unlinkUserAccount: Handler<'unlinkUserAccount'> = async ({ path, body }, context) =>

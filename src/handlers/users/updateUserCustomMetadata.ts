@@ -1,5 +1,5 @@
-import { mergeCustomMetadata } from '../../domain/users/custom-metadata.ts';
-import { userView } from '../../domain/users/user-view.ts';
+import { mergeCustomMetadata } from '../../domain/wallets/users/custom-metadata.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const updateUserCustomMetadata: Handler<'updateUserCustomMetadata'> = async (

@@ -1,6 +1,6 @@
-import { findWalletAction } from '../../domain/wallet-actions/find-wallet-action.ts';
-import { loadSteps } from '../../domain/wallet-actions/wallet-action-steps.ts';
-import { walletActionView } from '../../domain/wallet-actions/wallet-action-view.ts';
+import { findWalletAction } from '../../domain/money/wallet-actions/find-wallet-action.ts';
+import { loadSteps } from '../../domain/money/wallet-actions/wallet-action-steps.ts';
+import { walletActionView } from '../../domain/money/wallet-actions/wallet-action-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getWalletAction: Handler<'getWalletAction'> = async ({ path, query }, context) => {

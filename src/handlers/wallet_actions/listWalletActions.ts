@@ -1,5 +1,5 @@
-import { listWalletActions as list } from '../../domain/wallet-actions/find-wallet-action.ts';
-import { walletActionView } from '../../domain/wallet-actions/wallet-action-view.ts';
+import { listWalletActions as list } from '../../domain/money/wallet-actions/find-wallet-action.ts';
+import { walletActionView } from '../../domain/money/wallet-actions/wallet-action-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const listWalletActions: Handler<'listWalletActions'> = async ({ path, query }, context) => {

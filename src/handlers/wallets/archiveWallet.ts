@@ -1,5 +1,5 @@
-import { archiveWallet as archive } from '../../domain/wallets/archive-wallet.ts';
-import { walletView } from '../../domain/wallets/wallet-view.ts';
+import { archiveWallet as archive } from '../../domain/wallets/wallets/archive-wallet.ts';
+import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const archiveWallet: Handler<'archiveWallet'> = async ({ path }, context) =>

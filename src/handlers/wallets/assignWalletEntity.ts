@@ -1,4 +1,4 @@
-import { assignWalletEntity as assign } from '../../domain/wallets/assign-wallet-entity.ts';
+import { assignWalletEntity as assign } from '../../domain/wallets/wallets/assign-wallet-entity.ts';
 import type { Handler } from '../../services.ts';
 
 export const assignWalletEntity: Handler<'assignWalletEntity'> = ({ path, body }, context) =>

@@ -1,4 +1,4 @@
-import { authenticateWalletIntents as authenticate } from '../../domain/user-keys/authenticate-wallets.ts';
+import { authenticateWalletIntents as authenticate } from '../../domain/wallets/user-keys/authenticate-wallets.ts';
 import type { Handler } from '../../services.ts';
 
 export const authenticateWalletIntents: Handler<'authenticateWalletIntents'> = async ({ body }, context) =>

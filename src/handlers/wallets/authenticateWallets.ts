@@ -1,4 +1,4 @@
-import { authenticateWallets as authenticate } from '../../domain/user-keys/authenticate-wallets.ts';
+import { authenticateWallets as authenticate } from '../../domain/wallets/user-keys/authenticate-wallets.ts';
 import type { Handler } from '../../services.ts';
 
 export const authenticateWallets: Handler<'authenticateWallets'> = async ({ body }, context) =>

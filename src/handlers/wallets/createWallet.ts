@@ -1,5 +1,5 @@
-import { createWallet as create } from '../../domain/wallets/create-wallet.ts';
-import { walletView } from '../../domain/wallets/wallet-view.ts';
+import { createWallet as create } from '../../domain/wallets/wallets/create-wallet.ts';
+import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const createWallet: Handler<'createWallet'> = async ({ body }, context) =>

@@ -1,4 +1,4 @@
-import { createWalletsBatch as createBatch } from '../../domain/wallets/create-wallets-batch.ts';
+import { createWalletsBatch as createBatch } from '../../domain/wallets/wallets/create-wallets-batch.ts';
 import type { Handler } from '../../services.ts';
 
 export const createWalletsBatch: Handler<'createWalletsBatch'> = async ({ body }, context) => ({

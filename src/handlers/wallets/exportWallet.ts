@@ -1,4 +1,4 @@
-import { exportWallet as exportKey } from '../../domain/wallets/export-wallet.ts';
+import { exportWallet as exportKey } from '../../domain/requests/wallet-rpc/export-wallet.ts';
 import type { Handler } from '../../services.ts';
 
 export const exportWallet: Handler<'exportWallet'> = ({ path, body }, context) =>

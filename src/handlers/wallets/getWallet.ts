@@ -1,5 +1,5 @@
-import { findWallet } from '../../domain/wallets/find-wallet.ts';
-import { walletView } from '../../domain/wallets/wallet-view.ts';
+import { findWallet } from '../../domain/wallets/wallets/find-wallet.ts';
+import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getWallet: Handler<'getWallet'> = async ({ path, query }, context) =>

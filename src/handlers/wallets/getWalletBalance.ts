@@ -1,4 +1,4 @@
-import { getWalletBalance as read } from '../../domain/balances/wallet-balance.ts';
+import { getWalletBalance as read } from '../../domain/wallets/balances/wallet-balance.ts';
 import type { Handler } from '../../services.ts';
 
 export const getWalletBalance: Handler<'getWalletBalance'> = async ({ path, query }, context) =>

@@ -1,6 +1,6 @@
-import { findWalletByAddress } from '../../domain/wallets/find-wallet.ts';
-import { normalizeAddress } from '../../domain/wallets/normalize-address.ts';
-import { walletView } from '../../domain/wallets/wallet-view.ts';
+import { findWalletByAddress } from '../../domain/wallets/wallets/find-wallet.ts';
+import { normalizeAddress } from '../../domain/base/addresses/normalize-address.ts';
+import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getWalletByAddress: Handler<'getWalletByAddress'> = async ({ body }, context) => {

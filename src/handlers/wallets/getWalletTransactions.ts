@@ -1,4 +1,4 @@
-import { listWalletTransactions } from '../../domain/transactions/wallet-transactions.ts';
+import { listWalletTransactions } from '../../domain/money/transactions/wallet-transactions.ts';
 import type { Handler } from '../../services.ts';
 
 export const getWalletTransactions: Handler<'getWalletTransactions'> = ({ path, query }, context) =>

@@ -1,5 +1,5 @@
-import { listWallets as list } from '../../domain/wallets/list-wallets.ts';
-import { walletView } from '../../domain/wallets/wallet-view.ts';
+import { listWallets as list } from '../../domain/wallets/wallets/list-wallets.ts';
+import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const listWallets: Handler<'listWallets'> = async ({ query }, context) => {

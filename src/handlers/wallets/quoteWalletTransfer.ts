@@ -1,4 +1,4 @@
-import { quoteWalletTransfer as quote } from '../../domain/wallet-actions/quote-transfer.ts';
+import { quoteWalletTransfer as quote } from '../../domain/money/wallet-actions/quote-transfer.ts';
 import type { Handler } from '../../services.ts';
 
 export const quoteWalletTransfer: Handler<'quoteWalletTransfer'> = async ({ path, body }, context) =>

@@ -1,4 +1,4 @@
-import { rawSignWithWallet } from '../../domain/wallets/raw-sign-with-wallet.ts';
+import { rawSignWithWallet } from '../../domain/requests/wallet-rpc/raw-sign-with-wallet.ts';
 import type { Handler } from '../../services.ts';
 
 export const rawSignWallet: Handler<'rawSignWallet'> = ({ path, body }, context) =>

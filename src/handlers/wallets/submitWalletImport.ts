@@ -1,5 +1,5 @@
-import { finishImport } from '../../domain/wallets/finish-import.ts';
-import { walletView } from '../../domain/wallets/wallet-view.ts';
+import { finishImport } from '../../domain/wallets/wallets/finish-import.ts';
+import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const submitWalletImport: Handler<'submitWalletImport'> = async ({ body }, context) =>

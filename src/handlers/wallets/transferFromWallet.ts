@@ -1,5 +1,5 @@
-import { transferFromWallet as transfer } from '../../domain/wallet-actions/transfer-from-wallet.ts';
-import { walletActionView } from '../../domain/wallet-actions/wallet-action-view.ts';
+import { transferFromWallet as transfer } from '../../domain/money/wallet-actions/transfer-from-wallet.ts';
+import { walletActionView } from '../../domain/money/wallet-actions/wallet-action-view.ts';
 import type { TransferActionResponse } from '../../generated/schemas.ts';
 import type { Handler } from '../../services.ts';
 

@@ -1,5 +1,5 @@
-import { updateWallet as update } from '../../domain/wallets/update-wallet.ts';
-import { walletView } from '../../domain/wallets/wallet-view.ts';
+import { updateWallet as update } from '../../domain/wallets/wallets/update-wallet.ts';
+import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const updateWallet: Handler<'updateWallet'> = async ({ path, body }, context) =>

@@ -1,4 +1,4 @@
-import { signWithWallet } from '../../domain/wallets/sign-with-wallet.ts';
+import { signWithWallet } from '../../domain/requests/wallet-rpc/sign-with-wallet.ts';
 import type { Handler } from '../../services.ts';
 
 export const walletRpc: Handler<'walletRpc'> = ({ path, body }, context) =>

@@ -1,5 +1,5 @@
-import { createWebhookEndpoint as create } from '../../domain/webhooks/change-webhook-endpoint.ts';
-import { webhookEndpointView } from '../../domain/webhooks/webhook-endpoint-view.ts';
+import { createWebhookEndpoint as create } from '../../domain/access/webhooks/change-webhook-endpoint.ts';
+import { webhookEndpointView } from '../../domain/access/webhooks/webhook-endpoint-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const createWebhookEndpoint: Handler<'createWebhookEndpoint'> = async ({ body }, context) => {

@@ -1,4 +1,4 @@
-import { deleteWebhookEndpoint as remove } from '../../domain/webhooks/change-webhook-endpoint.ts';
+import { deleteWebhookEndpoint as remove } from '../../domain/access/webhooks/change-webhook-endpoint.ts';
 import type { Handler } from '../../services.ts';
 
 export const deleteWebhookEndpoint: Handler<'deleteWebhookEndpoint'> = async ({ path }, context) => {

@@ -1,5 +1,5 @@
-import { findWebhookEndpoint } from '../../domain/webhooks/find-webhook-endpoint.ts';
-import { webhookEndpointView } from '../../domain/webhooks/webhook-endpoint-view.ts';
+import { findWebhookEndpoint } from '../../domain/access/webhooks/find-webhook-endpoint.ts';
+import { webhookEndpointView } from '../../domain/access/webhooks/webhook-endpoint-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const getWebhookEndpoint: Handler<'getWebhookEndpoint'> = async ({ path }, context) =>

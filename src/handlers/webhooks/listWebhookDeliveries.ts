@@ -1,7 +1,7 @@
 import {
   listWebhookDeliveries as list,
   webhookDeliveryView,
-} from '../../domain/webhooks/webhook-deliveries.ts';
+} from '../../domain/access/webhooks/webhook-deliveries.ts';
 import type { Handler } from '../../services.ts';
 
 export const listWebhookDeliveries: Handler<'listWebhookDeliveries'> = async ({ path, query }, context) => {

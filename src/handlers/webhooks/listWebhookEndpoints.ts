@@ -1,5 +1,5 @@
-import { listWebhookEndpoints as list } from '../../domain/webhooks/find-webhook-endpoint.ts';
-import { webhookEndpointView } from '../../domain/webhooks/webhook-endpoint-view.ts';
+import { listWebhookEndpoints as list } from '../../domain/access/webhooks/find-webhook-endpoint.ts';
+import { webhookEndpointView } from '../../domain/access/webhooks/webhook-endpoint-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const listWebhookEndpoints: Handler<'listWebhookEndpoints'> = async ({ query }, context) => {

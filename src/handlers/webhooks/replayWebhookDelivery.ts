@@ -1,7 +1,7 @@
 import {
   replayWebhookDelivery as replay,
   webhookDeliveryView,
-} from '../../domain/webhooks/webhook-deliveries.ts';
+} from '../../domain/access/webhooks/webhook-deliveries.ts';
 import type { Handler } from '../../services.ts';
 
 export const replayWebhookDelivery: Handler<'replayWebhookDelivery'> = async ({ path }, context) =>

@@ -1,5 +1,5 @@
-import { webhookEndpointView } from '../../domain/webhooks/webhook-endpoint-view.ts';
-import { rotateWebhookSecret as rotate } from '../../domain/webhooks/webhook-secrets.ts';
+import { webhookEndpointView } from '../../domain/access/webhooks/webhook-endpoint-view.ts';
+import { rotateWebhookSecret as rotate } from '../../domain/access/webhooks/webhook-secrets.ts';
 import type { Handler } from '../../services.ts';
 
 export const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = async ({ path, body }, context) => {

@@ -1,7 +1,7 @@
 import {
   testWebhookEndpoint as test,
   webhookDeliveryView,
-} from '../../domain/webhooks/webhook-deliveries.ts';
+} from '../../domain/access/webhooks/webhook-deliveries.ts';
 import type { Handler } from '../../services.ts';
 
 export const testWebhookEndpoint: Handler<'testWebhookEndpoint'> = async ({ path, body }, context) =>

@@ -1,5 +1,5 @@
-import { updateWebhookEndpoint as update } from '../../domain/webhooks/change-webhook-endpoint.ts';
-import { webhookEndpointView } from '../../domain/webhooks/webhook-endpoint-view.ts';
+import { updateWebhookEndpoint as update } from '../../domain/access/webhooks/change-webhook-endpoint.ts';
+import { webhookEndpointView } from '../../domain/access/webhooks/webhook-endpoint-view.ts';
 import type { Handler } from '../../services.ts';
 
 export const updateWebhookEndpoint: Handler<'updateWebhookEndpoint'> = async ({ path, body }, context) =>

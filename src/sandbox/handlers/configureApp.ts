@@ -1,6 +1,6 @@
-import { checkAppSettings } from '../../domain/apps/app-settings.ts';
-import { updateApp } from '../../domain/apps/update-app.ts';
-import { checkJwtAuthReachable } from '../../domain/tokens/verify-customer-token.ts';
+import { checkAppSettings } from '../../domain/access/apps/app-settings.ts';
+import { updateApp } from '../../domain/access/apps/update-app.ts';
+import { checkJwtAuthReachable } from '../../domain/wallets/tokens/verify-customer-token.ts';
 import { appView } from '../app-view.ts';
 import type { Handler } from '../control-plane.ts';
 

@@ -1,6 +1,6 @@
-import { findApp } from '../../domain/apps/find-app.ts';
-import { changeUserState } from '../../domain/users/change-user-state.ts';
-import { userView } from '../../domain/users/user-view.ts';
+import { findApp } from '../../domain/access/apps/find-app.ts';
+import { changeUserState } from '../../domain/wallets/users/change-user-state.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../control-plane.ts';
 
 export const configureUser: Handler<'configureUser'> = async ({ path, body }, context) => {

@@ -1,6 +1,6 @@
-import { checkAppSettings } from '../../domain/apps/app-settings.ts';
-import { createApp as makeApp } from '../../domain/apps/create-app.ts';
-import { checkJwtAuthReachable } from '../../domain/tokens/verify-customer-token.ts';
+import { checkAppSettings } from '../../domain/access/apps/app-settings.ts';
+import { createApp as makeApp } from '../../domain/access/apps/create-app.ts';
+import { checkJwtAuthReachable } from '../../domain/wallets/tokens/verify-customer-token.ts';
 import { appView } from '../app-view.ts';
 import type { Handler } from '../control-plane.ts';
 

@@ -1,4 +1,4 @@
-import { findDenial } from '../../domain/wallet-uses/find-uses.ts';
+import { findDenial } from '../../domain/wallets/wallet-uses/find-uses.ts';
 import type { DeskHandler } from '../control-plane.ts';
 import type { PolicyTrace } from '../generated/schemas.ts';
 

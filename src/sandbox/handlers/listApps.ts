@@ -1,4 +1,4 @@
-import { listApps as listAllApps } from '../../domain/apps/find-app.ts';
+import { listApps as listAllApps } from '../../domain/access/apps/find-app.ts';
 import { appView } from '../app-view.ts';
 import type { Handler } from '../control-plane.ts';
 

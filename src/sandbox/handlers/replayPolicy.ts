@@ -1,4 +1,4 @@
-import { type ReplayInput, replayPolicy as replay } from '../../domain/policies/replay-policy.ts';
+import { type ReplayInput, replayPolicy as replay } from '../../domain/requests/policy-desk/replay-policy.ts';
 import type { DeskHandler } from '../control-plane.ts';
 import type { PolicyReplay } from '../generated/schemas.ts';
 

@@ -1,6 +1,6 @@
-import { findApp } from '../../domain/apps/find-app.ts';
-import { findEvent } from '../../domain/events/list-events.ts';
-import { recordEvent } from '../../domain/events/record-event.ts';
+import { findApp } from '../../domain/access/apps/find-app.ts';
+import { findEvent } from '../../domain/base/events/list-events.ts';
+import { recordEvent } from '../../domain/base/events/record-event.ts';
 import type { Handler } from '../control-plane.ts';
 import { eventView } from '../event-view.ts';
 import { payloadOf } from '../trigger-event.ts';

@@ -1,6 +1,6 @@
 import { encodeFunctionData, parseAbi } from 'viem';
 import { describe, expect, test } from 'vitest';
-import type { Tables } from '../../../src/storage/entities.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
 import { call, refusal } from '../../support/call.ts';
 import { askDesk, deskAnswer } from '../../support/desk.ts';
 import { asOtherApp } from '../../support/other-app.ts';

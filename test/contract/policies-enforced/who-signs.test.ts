@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { aliceKey, bobKey, carolKey } from '../../../mocks/authorization-keys.ts';
-import type { Tables } from '../../../src/storage/entities.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
 import { call } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { makeRecipient } from '../wallet-keys/hpke-client.ts';

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { aliceKey, bobKey, carolKey } from '../../../mocks/authorization-keys.ts';
 import type { WalletChainType } from '../../../src/generated/schemas.ts';
 import { chains } from '../../../src/signing/chains.ts';
-import type { Tables } from '../../../src/storage/entities.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { accountOf, ethereumAddressOf, exportedText } from './foreign-wallets.ts';

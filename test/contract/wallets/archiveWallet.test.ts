@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Tables } from '../../../src/storage/entities.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 

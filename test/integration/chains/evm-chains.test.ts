@@ -2,7 +2,7 @@ import { hexToBytes, keccak256, toHex } from 'viem';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
-import { openSimulatedChains } from '../../../src/adapters/chain-simulated/simulated-chains.ts';
+import { openSimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
 import { adjustableClock } from '../../../src/adapters/clock.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
 import type { EvmChain } from '../../../src/services.ts';

@@ -12,7 +12,7 @@ import {
 } from '@solana/web3.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
-import { openSimulatedChains } from '../../../src/adapters/chain-simulated/simulated-chains.ts';
+import { openSimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
 import { adjustableClock } from '../../../src/adapters/clock.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
 import type { SolanaChain } from '../../../src/services.ts';

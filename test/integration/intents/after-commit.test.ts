@@ -1,11 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
-import { findAgreed, loadParties } from '../../../src/authorization/require-owner.ts';
-import { carryOut } from '../../../src/domain/intents/carry-out-intent.ts';
-import { reloadIntent } from '../../../src/domain/intents/find-intent.ts';
-import { type AnyProposal, proposalOf } from '../../../src/domain/intents/proposals.ts';
-import { settleLeftIntents } from '../../../src/domain/intents/settle-intent.ts';
+import { findAgreed, loadParties } from '../../../src/domain/access/owners/require-owner.ts';
+import { carryOut } from '../../../src/domain/requests/intents/carry-out-intent.ts';
+import { reloadIntent } from '../../../src/domain/requests/intents/find-intent.ts';
+import { type AnyProposal, proposalOf } from '../../../src/domain/requests/intents/proposals.ts';
+import { settleLeftIntents } from '../../../src/domain/requests/intents/settle-intent.ts';
 import { ApiError } from '../../../src/errors.ts';
 import type { IntentResponse, Wallet } from '../../../src/generated/schemas.ts';
 import { afterCommitOf } from '../../support/after-commit.ts';

@@ -8,11 +8,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   openSimulatedChains,
   type SimulatedChains,
-} from '../../../src/adapters/chain-simulated/simulated-chains.ts';
-import { fixedPrices } from '../../../src/adapters/prices-fixed.ts';
+} from '../../../src/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../../src/simulated/prices.ts';
 import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { Exchange } from '../../../src/services-exchange.ts';
-import type { Tables } from '../../../src/storage/entities.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { askExchange, finish, follow, runJobs } from './run-jobs.ts';

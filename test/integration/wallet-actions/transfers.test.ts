@@ -5,12 +5,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   openSimulatedChains,
   type SimulatedChains,
-} from '../../../src/adapters/chain-simulated/simulated-chains.ts';
-import { fixedPrices } from '../../../src/adapters/prices-fixed.ts';
-import { getAppGasSpend } from '../../../src/domain/gas-spend/app-gas-spend.ts';
+} from '../../../src/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../../src/simulated/prices.ts';
+import { getAppGasSpend } from '../../../src/domain/money/gas-spend/app-gas-spend.ts';
 import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { AnyChain } from '../../../src/services.ts';
-import type { Tables } from '../../../src/storage/entities.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { finish, follow, runJobs } from './run-jobs.ts';

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createKeyQuorum } from '../../../src/domain/key-quorums/create-key-quorum.ts';
-import { deleteKeyQuorum } from '../../../src/domain/key-quorums/delete-key-quorum.ts';
-import { findKeyQuorum } from '../../../src/domain/key-quorums/find-key-quorum.ts';
-import { type OwnerFields, resolveOwner } from '../../../src/domain/key-quorums/resolve-owner.ts';
-import { updateKeyQuorum } from '../../../src/domain/key-quorums/update-key-quorum.ts';
+import { createKeyQuorum } from '../../../src/domain/access/key-quorums/create-key-quorum.ts';
+import { deleteKeyQuorum } from '../../../src/domain/access/key-quorums/delete-key-quorum.ts';
+import { findKeyQuorum } from '../../../src/domain/access/key-quorums/find-key-quorum.ts';
+import { type OwnerFields, resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
+import { updateKeyQuorum } from '../../../src/domain/access/key-quorums/update-key-quorum.ts';
 import type { CreateKeyQuorumRequest, UpdateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
-import type { Tables } from '../../../src/storage/entities.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { acme, openHouse, signer } from './house-of-rows.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readRequestExpiry } from '../../../src/authorization/request-expiry.ts';
+import { readRequestExpiry } from '../../../src/http/request-expiry.ts';
 import { ApiError } from '../../../src/errors.ts';
 
 const nowMs = 1_763_719_200_000;

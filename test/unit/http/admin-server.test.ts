@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startAdminServer } from '../../../src/http/admin-server.ts';
+import { startAdminServer } from '../../../src/admin/admin-server.ts';
 import { createMetrics } from '../../../src/http/metrics.ts';
 import { keptLog } from './toy-server.ts';
 

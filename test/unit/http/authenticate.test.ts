@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createAuthenticate } from '../../../src/http/authenticate.ts';
-import type { Exchange } from '../../../src/http/exchange.ts';
+import type { Exchange } from '../../../src/http/http-exchange.ts';
 import type { Operation } from '../../../src/http/operation.ts';
 import { noonMs, sha256, stoppedClock, toyApp, toyDirectory } from './toy-server.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createContract } from '../../../src/http/contract.ts';
-import type { Exchange, RunOperation } from '../../../src/http/exchange.ts';
+import type { Exchange, RunOperation } from '../../../src/http/http-exchange.ts';
 import { appHeaders, echo, toyApp, toyOperations, toyValidators } from './toy-server.ts';
 
 // Each test stands for one seam of openapi-backend 5.21 that is replaced or must be filled: were it to fall back to

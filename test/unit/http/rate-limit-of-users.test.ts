@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Exchange } from '../../../src/http/exchange.ts';
+import type { Exchange } from '../../../src/http/http-exchange.ts';
 import { createRateLimit, rateLimitOfApp } from '../../../src/http/rate-limit.ts';
 
 const many = rateLimitOfApp({ perSecond: 10_000, burst: 10_000 }, 240);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Exchange } from '../../../src/http/exchange.ts';
+import type { Exchange } from '../../../src/http/http-exchange.ts';
 import { createResponseCheck, type ResponseCheckMode } from '../../../src/http/response-check.ts';
 import { compile, keptLog, toyOperations } from './toy-server.ts';
 

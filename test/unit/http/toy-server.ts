@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ValidateFunction } from '../../../src/generated/validate-function.ts';
 import type { AppDirectory, AppRecord } from '../../../src/http/authenticate.ts';
 import { createAuthenticate } from '../../../src/http/authenticate.ts';
-import type { Exchange, RunOperation } from '../../../src/http/exchange.ts';
+import type { Exchange, RunOperation } from '../../../src/http/http-exchange.ts';
 import type { Operation, RequestValidators } from '../../../src/http/operation.ts';
 import { createPipeline, type PipelineOptions } from '../../../src/http/pipeline.ts';
 import { startServer } from '../../../src/http/server.ts';

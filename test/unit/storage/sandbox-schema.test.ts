@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openDatabase } from '../../../src/storage/open-database.ts';
-import { renderSandboxSchema } from '../../../src/storage/render-schema.ts';
+import { renderSandboxSchema } from '../../../codegen/render-schema.ts';
 
-test('the sandbox schema is what the entities say: `node src/storage/write-schema.ts` renews it', async () => {
+test('the sandbox schema is what the entities say: `node codegen/write-schema.ts` renews it', async () => {
   const written = readFileSync(
     new URL('../../../src/storage/generated/sandbox-schema.ts', import.meta.url),
     'utf8',

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { lookupKey } from '../../../src/domain/users/lookup-key.ts';
+import { lookupKey } from '../../../src/domain/base/lookup-keys/lookup-key.ts';
 
 test('a usual text stands for itself', () => {
   for (const text of ['alice@example.com', '+1 555 555 0100', 'é', '', 'x'.repeat(512)]) {

@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest';
 import {
   normalizeDiscordUsername,
   normalizePhoneNumber,
-} from '../../../src/domain/users/linked-account-kinds.ts';
-import { normalizeWalletAddress } from '../../../src/domain/users/normalize-wallet-address.ts';
-import { searchTermsOf, toSearchTerm } from '../../../src/domain/users/search-terms.ts';
+} from '../../../src/domain/wallets/users/linked-account-kinds.ts';
+import { normalizeWalletAddress } from '../../../src/domain/base/addresses/normalize-wallet-address.ts';
+import { searchTermsOf, toSearchTerm } from '../../../src/domain/wallets/users/search-terms.ts';
 
 describe('phone numbers', () => {
   test.each([

@@ -1,0 +1,96 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Log } from '../services.ts';
+import type { Mount } from '../http/app.ts';
+import type { Metrics } from '../http/metrics.ts';
+
+export interface AdminServerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly metrics: Metrics;
+  /** Rejects while requests cannot be served, e.g. because the database is away. */
+  readonly checkReady: () => Promise<void>;
+  readonly log: Log;
+  /** Paths that another pipeline answers. */
+  readonly mounts?: readonly Mount[];
+}
+
+export interface RunningAdminServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Serves `/healthz`, `/readyz`, `/metrics` and what is mounted, in plain HTTP on a port of its own. */
+export function startAdminServer(options: AdminServerOptions): Promise<RunningAdminServer> {
+  const mounts = options.mounts ?? [];
+  const server = createServer((request, response) => {
+    const mount = mounts.find(({ prefix }) => request.url?.startsWith(prefix));
+    if (mount !== undefined) {
+      void mount.handle(request, response).catch((error: unknown) => {
+        options.log.error({ err: error, path: request.url }, 'the admin server failed');
+        response.destroy();
+      });
+      return;
+    }
+    void answer(request, options)
+      .catch((error: unknown) => {
+        options.log.error({ err: error, path: request.url }, 'the admin server failed');
+        return json(500, { error: 'Service unavailable.' });
+      })
+      .then(({ status, contentType, text }) => send(response, status, contentType, text));
+  });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, () => {
+      server.off('error', reject);
+      resolve({
+        port: (server.address() as AddressInfo).port,
+        close: () =>
+          new Promise((closed) => {
+            server.close(() => closed());
+            server.closeAllConnections();
+          }),
+      });
+    });
+  });
+}
+
+interface AdminAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly text: string;
+}
+
+async function answer({ method, url }: IncomingMessage, options: AdminServerOptions): Promise<AdminAnswer> {
+  if (method !== 'GET' && method !== 'HEAD') return json(405, { error: 'Method not allowed' });
+  switch (url?.split('?')[0]) {
+    case '/healthz':
+      return json(200, { status: 'ok' });
+    case '/readyz':
+      return readiness(options);
+    case '/metrics':
+      return { status: 200, contentType: options.metrics.contentType, text: await options.metrics.text() };
+    default:
+      return json(404, { error: 'Not found' });
+  }
+}
+
+async function readiness({ checkReady, log }: AdminServerOptions): Promise<AdminAnswer> {
+  try {
+    await checkReady();
+    return json(200, { status: 'ready' });
+  } catch (error) {
+    log.warn({ err: error }, 'not ready');
+    return json(503, { status: 'not ready' });
+  }
+}
+
+function json(status: number, body: object): AdminAnswer {
+  return { status, contentType: 'application/json; charset=utf-8', text: JSON.stringify(body) };
+}
+
+function send(response: ServerResponse, status: number, contentType: string, text: string): void {
+  const isHead = response.req.method === 'HEAD';
+  response.writeHead(status, { 'content-type': contentType, 'content-length': Buffer.byteLength(text) });
+  response.end(isHead ? undefined : text);
+}

@@ -1,0 +1,27 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { systemEntropy } from '../adapters/entropy.ts';
+import type { ServeConfig } from '../config.ts';
+import { rotateSealedKeys } from '../domain/base/sealed-keys/rotate-sealed-keys.ts';
+import { openDatabase } from '../storage/open-database.ts';
+import { productionVault } from '../compose/production-vault.ts';
+import { requireMasterKey } from '../compose/require-master-key.ts';
+
+/** Moves every sealed key under the current master key; returns how many were moved. Throws StartError. */
+export async function rotateKeys(
+  config: Pick<ServeConfig, 'databaseUrl' | 'masterKeys'>,
+  onProgress: (moved: number) => void,
+): Promise<number> {
+  const vault = productionVault(config.masterKeys, systemEntropy);
+  const database = await openDatabase({ kind: 'postgres', url: config.databaseUrl, poolSize: 1 });
+  try {
+    const advice = 'name the key they were sealed under in CUSTOS_PREVIOUS_MASTER_KEYS';
+    await requireMasterKey(database, vault, advice);
+    return await rotateSealedKeys(
+      vault,
+      (work) => database.orm.em.fork().transactional((em) => work(em as SqlEntityManager)),
+      onProgress,
+    );
+  } finally {
+    await database.close();
+  }
+}

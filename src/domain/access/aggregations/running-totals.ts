@@ -1,0 +1,266 @@
+import { hash } from 'node:crypto';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { type Kysely, sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
+import { invalidField } from '../../../errors.ts';
+import type { PolicyAction, PolicyFacts } from '../../../policy/action.ts';
+import {
+  type AggregationDefinition,
+  type CompiledAggregation,
+  type Contribution,
+  compileAggregation,
+} from '../../../policy/aggregation.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
+
+const MS_PER_SECOND = 1000;
+/** Methods that an aggregation can count. */
+const COUNTED_METHODS: ReadonlySet<string> = new Set(['eth_signTransaction', 'eth_signUserOperation']);
+
+/** What one request finds in the app's aggregations, and adds to them once it is signed. */
+export interface RunningTotals {
+  /**
+   * What was recorded in the window plus what this request adds; `unreadable` when the latter cannot be read,
+   * undefined when the aggregation is gone.
+   */
+  totalOf(aggregationId: string): bigint | 'unreadable' | undefined;
+  /** Records what the request adds. To be called in the transaction that signs. */
+  record(): Promise<void>;
+}
+
+/**
+ * CHOICE: no number is published. Each group is held and summed by itself, and PostgreSQL holds some thousands for all.
+ */
+const MAX_GROUPS = 500;
+/** CHOICE: calls of one request that are counted, each under up to 100 conditions of ten aggregations. */
+const MAX_COUNTED_UNITS = 1000;
+
+interface Entry extends Contribution {
+  readonly aggregationId: string;
+}
+
+const compiled = new LRUCache<string, { text: string; aggregation: CompiledAggregation }>({ max: 1000 });
+
+/**
+ * Reads the totals that an action of a wallet falls under, and holds their groups until the transaction ends: of two
+ * concurrent requests the second sees what the first recorded, so a cap that only one fits under is passed by one.
+ *
+ * @throws ApiError invalid_data for a request of more calls or groups than are counted.
+ */
+export async function openRunningTotals(
+  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
+  walletId: string,
+  action: PolicyAction,
+): Promise<RunningTotals> {
+  const { totals, entries } = await readTotals(context, walletId, action, (aggregationId, groupKey) =>
+    lockGroup(context, aggregationId, groupKey),
+  );
+  return {
+    totalOf: (aggregationId) => totals.get(aggregationId),
+    record: () => recordEntries(context, entries),
+  };
+}
+
+/** The same totals, read without holding anything and never to be added to. */
+export async function peekRunningTotals(
+  context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
+  walletId: string,
+  action: PolicyAction,
+): Promise<Pick<RunningTotals, 'totalOf'>> {
+  const { totals } = await readTotals(context, walletId, action, async () => undefined);
+  return { totalOf: (aggregationId) => totals.get(aggregationId) };
+}
+
+/** An aggregation as far as counting goes. */
+export interface CountedAggregation {
+  readonly id: string;
+  readonly definition: string;
+  readonly window_seconds: number;
+}
+
+const selectAggregations = prepareQuery<{ appId: string }, CountedAggregation>((database, { appId }) =>
+  database
+    .selectFrom('aggregations')
+    .select(['id', 'definition', 'window_seconds'])
+    .where('app_id', '=', appId)
+    .orderBy('id'),
+);
+
+/** The aggregations of an app that an action of this method may fall under. */
+export async function aggregationsFor(
+  { app, em }: Pick<OperationContext, 'app' | 'em'>,
+  method: string,
+): Promise<readonly CountedAggregation[]> {
+  if (!COUNTED_METHODS.has(method)) return [];
+  return (await selectAggregations(em, { appId: app.id })).rows;
+}
+
+type Hold = (aggregationId: string, groupKey: string) => Promise<void>;
+
+async function readTotals(
+  context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
+  walletId: string,
+  action: PolicyAction,
+  hold: Hold,
+): Promise<{ totals: ReadonlyMap<string, bigint | 'unreadable'>; entries: readonly Entry[] }> {
+  const totals = new Map<string, bigint | 'unreadable'>();
+  const entries: Entry[] = [];
+  const rows = await aggregationsFor(context, action.method);
+  if (action.units.length > MAX_COUNTED_UNITS && rows.some((row) => counts(row, action.method))) {
+    throw invalidField('/params', `makes more than ${MAX_COUNTED_UNITS} calls, which running totals count`);
+  }
+  let groups = 0;
+  for (const row of rows) {
+    const added = contributionsOf(row, action, context.nowMs).map((contribution) => ({
+      aggregationId: row.id,
+      // CHOICE: totals are kept per wallet, and within a wallet per value of `group_by`.
+      groupKey: `${walletId}:${storedKey(contribution.groupKey)}`,
+      amount: contribution.amount,
+    }));
+    entries.push(...added);
+    groups += new Set(added.map(({ groupKey }) => groupKey)).size;
+    if (groups > MAX_GROUPS) {
+      throw invalidField('/params', `falls into more than ${MAX_GROUPS} groups of running totals`);
+    }
+    totals.set(row.id, await totalWith(context, row, added, hold));
+  }
+  return { totals, entries };
+}
+
+/** Characters of a key that are stored as they are: in whatever letters they fit into an index entry of PostgreSQL. */
+const MAX_STORED_KEY = 512;
+
+/** The key of a group as it is stored: calldata may have values of any length, an index has not. */
+function storedKey(groupKey: string): string {
+  return groupKey.length > MAX_STORED_KEY ? `sha256:${hash('sha256', groupKey)}` : groupKey;
+}
+
+function counts({ definition }: CountedAggregation, method: string): boolean {
+  return (JSON.parse(definition) as AggregationDefinition).method === method;
+}
+
+/** What an action adds to an aggregation, one entry a group. */
+export function contributionsOf(
+  row: Pick<CountedAggregation, 'id' | 'definition'>,
+  action: PolicyAction,
+  nowMs: number,
+): readonly Contribution[] {
+  // INVARIANT: conditions of aggregations refer to no total and no set; compileAggregation refuses those that do.
+  const facts: PolicyFacts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
+  const kept = compiled.get(row.id);
+  if (kept?.text === row.definition) return kept.aggregation.contributions(action, facts);
+  const aggregation = compileAggregation(JSON.parse(row.definition) as AggregationDefinition);
+  compiled.set(row.id, { text: row.definition, aggregation });
+  return aggregation.contributions(action, facts);
+}
+
+/** The largest total among the groups the action falls into: a batch that touches several is held to each. */
+async function totalWith(
+  context: Pick<OperationContext, 'em' | 'nowMs'>,
+  row: { id: string; window_seconds: number },
+  added: readonly Entry[],
+  hold: Hold,
+): Promise<bigint | 'unreadable'> {
+  const byGroup = new Map<string, bigint>();
+  for (const { groupKey, amount } of added) {
+    byGroup.set(groupKey, (byGroup.get(groupKey) ?? 0n) + (amount ?? 0n));
+  }
+  let largest = 0n;
+  for (const groupKey of [...byGroup.keys()].sort()) {
+    await hold(row.id, groupKey);
+    const recorded = await sumRecorded(context, row, groupKey);
+    const total = recorded + (byGroup.get(groupKey) ?? 0n);
+    if (total > largest) largest = total;
+  }
+  // INVARIANT: a cap is not passed by what cannot be counted: without a total no condition on it can hold.
+  return added.some(({ amount }) => amount === undefined) ? 'unreadable' : largest;
+}
+
+/** Holds a group until the transaction ends. PostgreSQL. */
+const holdGroup = prepareQuery<{ key: string }, { held: unknown }>((database, { key }) =>
+  database.selectNoFrom(({ fn, val }) =>
+    fn('pg_advisory_xact_lock', [fn('hashtextextended', [val(key), val(0)])]).as('held'),
+  ),
+);
+
+async function lockGroup(
+  { em }: Pick<OperationContext, 'em'>,
+  aggregationId: string,
+  groupKey: string,
+): Promise<void> {
+  // SQLite has one writer at a time.
+  if (hasRowLocks({ em })) await holdGroup(em, { key: `${aggregationId}:${groupKey}` });
+}
+
+interface Recorded {
+  readonly id: string;
+  readonly groupKey: string;
+  readonly afterMs: number;
+}
+
+function selectRecords(database: Kysely<Tables>, { id, groupKey, afterMs }: Recorded) {
+  return database
+    .selectFrom('aggregation_records')
+    .where('aggregation_id', '=', id)
+    .where('group_key', '=', groupKey)
+    .where('recorded_at_ms', '>', afterMs);
+}
+
+const selectAmounts = prepareQuery<Recorded, { amount: string }>((database, recorded) =>
+  selectRecords(database, recorded).select('amount'),
+);
+
+/** PostgreSQL's `numeric` is exact at any size, and one row comes back instead of a whole window. */
+const selectSum = prepareQuery<Recorded, { amount: string }>((database, recorded) =>
+  selectRecords(database, recorded).select(sql<string>`coalesce(sum(amount::numeric), 0)::text`.as('amount')),
+);
+
+async function sumRecorded(
+  { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
+  { id, window_seconds: windowSeconds }: { id: string; window_seconds: number },
+  groupKey: string,
+): Promise<bigint> {
+  const recorded = { id, groupKey, afterMs: nowMs - windowSeconds * MS_PER_SECOND };
+  const { rows } = await (hasRowLocks({ em }) ? selectSum : selectAmounts)(em, recorded);
+  return rows.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
+}
+
+async function recordEntries(
+  { em, ids, nowMs }: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  entries: readonly Entry[],
+): Promise<void> {
+  // CHOICE: what could not be read counts 0, as published clients are told; only its own request knows better.
+  const counted = entries.filter(({ amount = 0n }) => amount > 0n);
+  if (counted.length === 0) return;
+  await em
+    .getKysely<Tables>()
+    .insertInto('aggregation_records')
+    .values(
+      counted.map(({ aggregationId, groupKey, amount }) => ({
+        id: ids.cuid2(),
+        aggregation_id: aggregationId,
+        group_key: groupKey,
+        amount: String(amount),
+        recorded_at_ms: nowMs,
+      })),
+    )
+    .execute();
+}
+
+/** Deletes what has left the window of its aggregation, which never changes; returns how many records. */
+export async function dropStaleRecords(em: SqlEntityManager, nowMs: number): Promise<number> {
+  const database = em.getKysely<Tables>();
+  const aggregations = await database.selectFrom('aggregations').select(['id', 'window_seconds']).execute();
+  let dropped = 0;
+  for (const { id, window_seconds: windowSeconds } of aggregations) {
+    const { numDeletedRows } = await database
+      .deleteFrom('aggregation_records')
+      .where('aggregation_id', '=', id)
+      .where('recorded_at_ms', '<=', nowMs - windowSeconds * MS_PER_SECOND)
+      .executeTakeFirst();
+    dropped += Number(numDeletedRows);
+  }
+  return dropped;
+}

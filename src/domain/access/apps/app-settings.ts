@@ -1,0 +1,218 @@
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { invalidField } from '../../../errors.ts';
+import type { Entropy, Ids } from '../../../services.ts';
+import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
+import type { AppSettings } from './find-app.ts';
+
+/** How tokens of the app's own login are verified: by the keys at one address, or by one key. */
+export interface JwtAuthSettings {
+  /** Where the issuer publishes its keys (RFC 7517). */
+  readonly jwks_url?: string;
+  /** SubjectPublicKeyInfo PEM of one RSA or P-256 key. */
+  readonly verification_key?: string;
+  /** Name of the claim that holds the user's id in the app's login. */
+  readonly user_id_claim: string;
+  /** Values of `aud` of which a token must carry one; empty = any. */
+  readonly audiences: readonly string[];
+}
+
+/** A user who can log in with a code that never changes. */
+export interface TestAccountSettings {
+  readonly id: string;
+  readonly email: string;
+  readonly phone_number: string;
+  /** Six digits. */
+  readonly otp_code: string;
+  readonly created_at_ms: number;
+  readonly updated_at_ms: number;
+}
+
+/** The settings of an app that this server acts on; under the same names in the stored object. */
+export interface KnownAppSettings {
+  readonly jwt_auth?: JwtAuthSettings;
+  /** Origins of web pages that may call the server for users. */
+  readonly allowed_origins: readonly string[];
+  readonly test_accounts: readonly TestAccountSettings[];
+  /** Logins answer with an identity token beside the access token. */
+  readonly identity_tokens: boolean;
+}
+
+/** The known settings of an app as stored; what was never set has its default. */
+export function readAppSettings(settings: AppSettings): KnownAppSettings {
+  const known = settings as Partial<KnownAppSettings>;
+  return {
+    ...(known.jwt_auth === undefined ? {} : { jwt_auth: known.jwt_auth }),
+    allowed_origins: known.allowed_origins ?? [],
+    test_accounts: known.test_accounts ?? [],
+    identity_tokens: known.identity_tokens ?? false,
+  };
+}
+
+/**
+ * Checks settings that an operator gives, and puts them in the form in which they are stored. Settings under other
+ * names pass unchanged; null, which removes a setting, passes too.
+ *
+ * @throws ApiError invalid_data that names the setting.
+ */
+export function checkAppSettings(settings: AppSettings): AppSettings {
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [
+      name,
+      value === null ? null : checkSetting(name, value),
+    ]),
+  );
+}
+
+function checkSetting(name: string, value: unknown): unknown {
+  switch (name) {
+    case 'jwt_auth':
+      return checkJwtAuth(value);
+    case 'allowed_origins':
+      return checkOrigins(value);
+    case 'test_accounts':
+      return checkTestAccounts(value);
+    case 'identity_tokens':
+      return readBoolean(value, '/settings/identity_tokens');
+    case SMART_ACCOUNT_FACTORY_SETTING:
+      return checkSmartAccountFactory(value);
+    default:
+      return value;
+  }
+}
+
+/** A new test account: `test-NNNN@example.com`, `+1 555 555 NNNN` and a random code of six digits. */
+export function newTestAccount(
+  { entropy, ids }: { readonly entropy: Entropy; readonly ids: Ids },
+  nowMs: number,
+): TestAccountSettings {
+  const number = drawDigits(entropy, 4);
+  return {
+    id: ids.cuid(),
+    email: `test-${number}@example.com`,
+    phone_number: `+1 555 555 ${number}`,
+    otp_code: drawDigits(entropy, 6),
+    created_at_ms: nowMs,
+    updated_at_ms: nowMs,
+  };
+}
+
+function checkJwtAuth(value: unknown): JwtAuthSettings {
+  const pointer = '/settings/jwt_auth';
+  const fields = readObject(value, pointer, ['jwks_url', 'verification_key', 'user_id_claim', 'audiences']);
+  const { jwks_url: jwksUrl, verification_key: verificationKey } = fields;
+  if ((jwksUrl === undefined) === (verificationKey === undefined)) {
+    throw invalidField(pointer, 'expected either `jwks_url` or `verification_key`');
+  }
+  return {
+    ...(jwksUrl === undefined ? {} : { jwks_url: checkJwksUrl(jwksUrl, `${pointer}/jwks_url`) }),
+    ...(verificationKey === undefined
+      ? {}
+      : { verification_key: checkVerificationKey(verificationKey, `${pointer}/verification_key`) }),
+    user_id_claim: readText(fields.user_id_claim ?? 'sub', `${pointer}/user_id_claim`),
+    audiences: readList(fields.audiences ?? [], `${pointer}/audiences`).map((audience, index) =>
+      readText(audience, `${pointer}/audiences/${index}`),
+    ),
+  };
+}
+
+function checkJwksUrl(value: unknown, pointer: string): string {
+  const text = readText(value, pointer);
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isLoopback = url !== undefined && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname);
+  if (url?.protocol !== 'https:' && !(url?.protocol === 'http:' && isLoopback)) {
+    throw invalidField(pointer, 'expected an https URL; plain http is accepted on loopback only');
+  }
+  return text;
+}
+
+function checkVerificationKey(value: unknown, pointer: string): string {
+  const key = readPublicKey(readText(value, pointer), pointer);
+  if (!isStrongEnough(key))
+    throw invalidField(pointer, 'expected an RSA key of 2048 bits or more, or a P-256 key');
+  return key.export({ format: 'pem', type: 'spki' }).toString();
+}
+
+/** Whether tokens may be verified by this key: RSA of 2048 bits or more (RFC 7518 section 3.3), or P-256. */
+export function isStrongEnough(key: KeyObject): boolean {
+  const details = key.asymmetricKeyDetails;
+  if (key.asymmetricKeyType === 'rsa') return (details?.modulusLength ?? 0) >= 2048;
+  return key.asymmetricKeyType === 'ec' && details?.namedCurve === 'prime256v1';
+}
+
+function readPublicKey(pem: string, pointer: string): KeyObject {
+  if (pem.includes('PRIVATE KEY')) throw invalidField(pointer, 'expected a public key, not a private one');
+  try {
+    return createPublicKey(pem);
+  } catch {
+    throw invalidField(pointer, 'expected a PEM public key or certificate');
+  }
+}
+
+function checkOrigins(value: unknown): string[] {
+  return readList(value, '/settings/allowed_origins').map((item, index) => {
+    const pointer = `/settings/allowed_origins/${index}`;
+    const origin = readText(item, pointer);
+    if (!URL.canParse(origin) || new URL(origin).origin !== origin) {
+      throw invalidField(pointer, 'expected an origin such as `https://app.example.com`, without a path');
+    }
+    return origin;
+  });
+}
+
+function checkTestAccounts(value: unknown): TestAccountSettings[] {
+  return readList(value, '/settings/test_accounts').map((item, index) => {
+    const pointer = `/settings/test_accounts/${index}`;
+    const names = ['id', 'email', 'phone_number', 'otp_code', 'created_at_ms', 'updated_at_ms'];
+    const fields = readObject(item, pointer, names);
+    const code = readText(fields.otp_code, `${pointer}/otp_code`);
+    if (!/^[0-9]{6}$/.test(code)) throw invalidField(`${pointer}/otp_code`, 'expected six digits');
+    return {
+      id: readText(fields.id, `${pointer}/id`),
+      email: readText(fields.email, `${pointer}/email`).toLowerCase(),
+      phone_number: readText(fields.phone_number, `${pointer}/phone_number`),
+      otp_code: code,
+      created_at_ms: readTime(fields.created_at_ms, `${pointer}/created_at_ms`),
+      updated_at_ms: readTime(fields.updated_at_ms, `${pointer}/updated_at_ms`),
+    };
+  });
+}
+
+function readObject(value: unknown, pointer: string, names: readonly string[]): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalidField(pointer, 'expected an object');
+  }
+  const surplus = Object.keys(value).find((name) => !names.includes(name));
+  if (surplus !== undefined) throw invalidField(`${pointer}/${surplus}`, 'no such setting');
+  return value as Record<string, unknown>;
+}
+
+function readList(value: unknown, pointer: string): unknown[] {
+  if (!Array.isArray(value)) throw invalidField(pointer, 'expected a list');
+  return value;
+}
+
+function readText(value: unknown, pointer: string): string {
+  if (typeof value !== 'string' || value === '') throw invalidField(pointer, 'expected a text');
+  return value;
+}
+
+function readBoolean(value: unknown, pointer: string): boolean {
+  if (typeof value !== 'boolean') throw invalidField(pointer, 'expected true or false');
+  return value;
+}
+
+function readTime(value: unknown, pointer: string): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
+    throw invalidField(pointer, 'expected a Unix timestamp in milliseconds');
+  }
+  return value;
+}
+
+function drawDigits(entropy: Entropy, length: number): string {
+  let digits = '';
+  while (digits.length < length) {
+    // Bytes from 250 on would make the first six digits likelier than the others.
+    for (const byte of entropy.bytes(length)) if (byte < 250) digits += byte % 10;
+  }
+  return digits.slice(0, length);
+}

@@ -1,0 +1,23 @@
+import { ApiError } from '../../../errors.ts';
+import type { AnyChain, OperationContext } from '../../../services.ts';
+import type { KnownChain } from './known-chains.ts';
+
+type AskContext = Pick<OperationContext, 'chains'>;
+
+/** The chain behind a name. @throws ApiError not_supported when it is not configured. */
+export function requireKnownChain({ chains }: AskContext, { name, caip2 }: KnownChain): AnyChain {
+  const chain = chains.find(caip2);
+  if (chain === undefined)
+    throw new ApiError('not_supported', `the chain \`${name}\` is not configured here`);
+  return chain;
+}
+
+/** Waits for what a chain is asked. @throws ApiError unavailable when it cannot be reached. */
+export async function readChain<T>(question: Promise<T>, { name }: KnownChain): Promise<T> {
+  try {
+    return await question;
+  } catch (cause) {
+    if (cause instanceof ApiError) throw cause;
+    throw new ApiError('unavailable', `The chain \`${name}\` could not be reached.`, { cause });
+  }
+}

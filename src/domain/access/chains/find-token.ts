@@ -1,0 +1,48 @@
+import { ApiError } from '../../../errors.ts';
+import type { AnyChain, OperationContext } from '../../../services.ts';
+import { requireKnownChain } from './ask-chains.ts';
+import { assetAtAddress, type KnownAsset } from './known-assets.ts';
+import type { KnownChain } from './known-chains.ts';
+
+// keccak256("decimals()")[0..4]
+const DECIMALS_CALL = new Uint8Array([0x31, 0x3c, 0xe5, 0x67]);
+const WORD_BYTES = 32;
+/** ERC-20 declares `decimals` a uint8. */
+const MAX_DECIMALS = 255n;
+
+/**
+ * The token at an address, whose decimals the chain is asked for unless it is a named one.
+ *
+ * CHOICE: a token without a name of the contract is called by its address. Its contract tells a symbol too, but
+ * anybody may deploy a contract that calls itself USDC.
+ *
+ * @param tokenAddress as the chain type writes it.
+ * @throws ApiError not_supported when the chain is not configured or has no token there. Rejects with what the port
+ * says when the chain cannot be reached.
+ */
+export async function findToken(
+  context: Pick<OperationContext, 'chains'>,
+  chain: KnownChain,
+  tokenAddress: string,
+): Promise<KnownAsset> {
+  const known = assetAtAddress(chain, tokenAddress);
+  if (known !== undefined) return known;
+  const decimals = await decimalsOf(requireKnownChain(context, chain), tokenAddress);
+  if (decimals === undefined) {
+    throw new ApiError(
+      'not_supported',
+      `no token that can be read at \`${tokenAddress}\` on \`${chain.name}\``,
+    );
+  }
+  return { asset: tokenAddress, chain, tokenAddress, decimals };
+}
+
+async function decimalsOf(chain: AnyChain, tokenAddress: string): Promise<number | undefined> {
+  if (chain.kind === 'evm') {
+    const word = await chain.read({ to: tokenAddress, data: DECIMALS_CALL });
+    if (word.length !== WORD_BYTES) return undefined;
+    const decimals = word.reduce((value, byte) => value * 256n + BigInt(byte), 0n);
+    return decimals > MAX_DECIMALS ? undefined : Number(decimals);
+  }
+  return chain.kind === 'solana' ? (await chain.mint(tokenAddress))?.decimals : undefined;
+}

@@ -1,0 +1,111 @@
+import { MAX_SIGNATURES } from '../../../authorization/request-signatures.ts';
+import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
+import { invalidField } from '../../../errors.ts';
+import type { Tables } from '../../tables.ts';
+import { requireUsers } from '../user-records/find-user.ts';
+import { type KeyQuorumContext, requireKeyQuorums, type StoredKeyQuorum } from './find-key-quorum.ts';
+
+/** Members and threshold of a key quorum before they are accepted. */
+export type ProposedMembers = Pick<StoredKeyQuorum, 'threshold' | 'publicKeys' | 'userIds' | 'keyQuorumIds'>;
+
+/** Public keys of a body in canonical form. Throws invalid_data that names the key which cannot be read. */
+export function readPublicKeys(keys: readonly string[]): string[] {
+  // Before any is read: each costs a point on the curve.
+  refuseTooMany(keys.length);
+  return keys.map((key, index) => readPublicKey(key, `/public_keys/${index}`));
+}
+
+/** One public key of a body in canonical form. Throws invalid_data. */
+export function readPublicKey(key: string, pointer: string): string {
+  try {
+    return parseP256PublicKey(key);
+  } catch (error) {
+    if (error instanceof InvalidPublicKeyError) throw invalidField(pointer, error.message);
+    throw error;
+  }
+}
+
+/**
+ * Checks that a key quorum can exist with these members: each is there once and belongs to the app, the threshold
+ * can be reached, and quorums nest one level deep.
+ *
+ * @param ownId the quorum that is changed; undefined for a new one.
+ * @throws ApiError invalid_data
+ */
+export async function checkMembers(
+  context: KeyQuorumContext,
+  members: ProposedMembers,
+  ownId?: string,
+): Promise<void> {
+  const { publicKeys, userIds, keyQuorumIds } = members;
+  refuseRepetition(publicKeys, '/public_keys');
+  refuseRepetition(userIds, '/user_ids');
+  refuseRepetition(keyQuorumIds, '/key_quorum_ids');
+  checkThreshold(members);
+  await requireUsers(context, userIds, '/user_ids');
+  await requireKeyQuorums(context, keyQuorumIds, '/key_quorum_ids');
+  await refuseDeepNesting(context, keyQuorumIds, ownId);
+}
+
+function checkThreshold({ threshold, publicKeys, userIds, keyQuorumIds }: ProposedMembers): void {
+  const count = publicKeys.length + userIds.length + keyQuorumIds.length;
+  if (count === 0) {
+    throw invalidField('', 'expected at least one of `public_keys`, `user_ids`, `key_quorum_ids`');
+  }
+  refuseTooMany(count);
+  if (threshold === null) return;
+  if (!Number.isInteger(threshold) || threshold < 1) {
+    throw invalidField('/authorization_threshold', `expected a whole number above 0, got ${threshold}`);
+  }
+  if (threshold > count) {
+    throw invalidField('/authorization_threshold', `${threshold} is more than the ${count} members`);
+  }
+}
+
+// CHOICE: no limit is published; a request cannot carry the signatures of more.
+function refuseTooMany(count: number): void {
+  if (count > MAX_SIGNATURES) {
+    throw invalidField('', `expected at most ${MAX_SIGNATURES} members, got ${count}`);
+  }
+}
+
+// CHOICE: a member given twice is refused, not dropped: the caller counts on two members where there is one.
+function refuseRepetition(values: readonly string[], pointer: string): void {
+  const seen = new Set<string>();
+  for (const [index, value] of values.entries()) {
+    if (seen.has(value)) throw invalidField(`${pointer}/${index}`, 'the member is given twice');
+    seen.add(value);
+  }
+}
+
+async function refuseDeepNesting(
+  context: KeyQuorumContext,
+  keyQuorumIds: readonly string[],
+  ownId: string | undefined,
+): Promise<void> {
+  if (keyQuorumIds.length === 0) return;
+  if (ownId !== undefined && keyQuorumIds.includes(ownId)) {
+    throw invalidField('/key_quorum_ids', 'a key quorum cannot be a member of itself');
+  }
+  const rows = await context.em
+    .getKysely<Tables>()
+    .selectFrom('key_quorum_members')
+    .select(['key_quorum_id', 'member'])
+    .where('kind', '=', 'key_quorum')
+    .where((eb) =>
+      eb.or([
+        eb('key_quorum_id', 'in', [...keyQuorumIds]),
+        ...(ownId === undefined ? [] : [eb('member', '=', ownId)]),
+      ]),
+    )
+    .execute();
+  const nesting = rows.find((row) => keyQuorumIds.includes(row.key_quorum_id));
+  if (nesting !== undefined) {
+    const message = `key quorum \`${nesting.key_quorum_id}\` has key quorums as members; nesting is one level deep`;
+    throw invalidField('/key_quorum_ids', message);
+  }
+  if (rows.length > 0) {
+    const message = `this key quorum is a member of \`${rows[0]?.key_quorum_id}\`; nesting is one level deep`;
+    throw invalidField('/key_quorum_ids', message);
+  }
+}

@@ -1,0 +1,39 @@
+import type { CreateKeyQuorumRequest } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { checkMembers, readPublicKeys } from './check-members.ts';
+import type { StoredKeyQuorum } from './find-key-quorum.ts';
+import { storeMembers } from './store-members.ts';
+
+/**
+ * Makes a key quorum of public keys, users and other key quorums.
+ *
+ * @throws ApiError invalid_data
+ */
+export async function createKeyQuorum(
+  context: OperationContext,
+  input: CreateKeyQuorumRequest,
+): Promise<StoredKeyQuorum> {
+  const members = {
+    threshold: input.authorization_threshold ?? null,
+    publicKeys: readPublicKeys(input.public_keys ?? []),
+    userIds: input.user_ids ?? [],
+    keyQuorumIds: input.key_quorum_ids ?? [],
+  };
+  await checkMembers(context, members);
+  const quorum = { id: context.ids.cuid2(), displayName: input.display_name ?? null, ...members };
+  await context.em
+    .getKysely<Tables>()
+    .insertInto('key_quorums')
+    .values({
+      id: quorum.id,
+      app_id: context.app.id,
+      display_name: quorum.displayName,
+      authorization_threshold: quorum.threshold,
+      implicit_for: null,
+      created_at_ms: context.nowMs,
+    })
+    .execute();
+  await storeMembers(context, quorum);
+  return quorum;
+}

@@ -1,0 +1,30 @@
+import { requireOwner } from '../owners/require-owner.ts';
+import { ApiError } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { findKeyQuorum } from './find-key-quorum.ts';
+import { listKeyQuorumReferences } from './key-quorum-references.ts';
+import { lockKeyQuorum } from './lock-key-quorum.ts';
+
+/**
+ * Deletes a key quorum that nothing refers to any more, with the agreement of its own members.
+ *
+ * @throws ApiError not_found, authorization_key_has_associated_wallets, and what `requireOwner` throws.
+ */
+export async function deleteKeyQuorum(context: OperationContext, id: string): Promise<void> {
+  await lockKeyQuorum(context, id);
+  await findKeyQuorum(context, id);
+  await requireOwner(context, { ownerId: id });
+  const named = await listKeyQuorumReferences(context, id);
+  if (named.length > 0) {
+    throw new ApiError(
+      'authorization_key_has_associated_wallets',
+      `The key quorum cannot be deleted: it is ${named.join(' and ')}.`,
+    );
+  }
+  const database = context.em.getKysely<Tables>();
+  await database.deleteFrom('key_quorum_members').where('key_quorum_id', '=', id).execute();
+  await database.deleteFrom('key_quorums').where('id', '=', id).execute();
+  await announceChange(context, { resource: 'key quorum', id, change: 'deleted' });
+}

@@ -1,0 +1,99 @@
+import { invalidField } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { requireUsers } from '../user-records/find-user.ts';
+import { readPublicKey } from './check-members.ts';
+import { hasRowLocks, type KeyQuorumContext, type MemberKind, requireKeyQuorums } from './find-key-quorum.ts';
+
+/** How a body names the owner of a resource. */
+export interface OwnerFields {
+  readonly owner?: { readonly public_key: string } | { readonly user_id: string } | null | undefined;
+  /** A key quorum. */
+  readonly owner_id?: string | null | undefined;
+}
+
+/**
+ * The key quorum that `owner` or `owner_id` names. A user or a public key gets a key quorum of one, made when it is
+ * first named and found again afterwards.
+ *
+ * Result: the key quorum's id; null when the owner is removed; undefined when neither field is given.
+ *
+ * @throws ApiError invalid_data when both are given or what they name is not there.
+ */
+export async function resolveOwner(
+  context: OperationContext,
+  fields: OwnerFields,
+): Promise<string | null | undefined> {
+  const owner = await readOwner(context, fields);
+  if (owner === undefined || owner === null || typeof owner === 'string') return owner;
+  return quorumOfOne(context, owner.kind, owner.member);
+}
+
+/**
+ * Checks what `resolveOwner` would, and makes nothing.
+ *
+ * @throws ApiError invalid_data when both are given or what they name is not there.
+ */
+export async function checkOwner(context: KeyQuorumContext, fields: OwnerFields): Promise<void> {
+  await readOwner(context, fields);
+}
+
+/** The owner that is named: a key quorum's id, the one member of a quorum of one, null or undefined as given. */
+async function readOwner(
+  context: KeyQuorumContext,
+  { owner, owner_id: ownerId }: OwnerFields,
+): Promise<string | { kind: MemberKind; member: string } | null | undefined> {
+  if (owner !== undefined && ownerId !== undefined) {
+    throw invalidField('/owner_id', '`owner` and `owner_id` exclude each other');
+  }
+  if (typeof ownerId === 'string') await requireKeyQuorums(context, [ownerId], '/owner_id');
+  if (owner === undefined || owner === null) return owner === undefined ? ownerId : null;
+  if ('public_key' in owner) {
+    return { kind: 'public_key', member: readPublicKey(owner.public_key, '/owner/public_key') };
+  }
+  await requireUsers(context, [owner.user_id], '/owner/user_id');
+  return { kind: 'user', member: owner.user_id };
+}
+
+// INVARIANT: a unique index over the app and `implicit_for` lets exactly one of several concurrent requests make it.
+async function quorumOfOne(context: OperationContext, kind: MemberKind, member: string): Promise<string> {
+  const implicitFor = kind === 'user' ? `user:${member}` : `key:${member}`;
+  const known = await findImplicit(context, implicitFor);
+  if (known !== undefined) return known;
+  const database = context.em.getKysely<Tables>();
+  const id = context.ids.cuid2();
+  const { numInsertedOrUpdatedRows } = await database
+    .insertInto('key_quorums')
+    .values({
+      id,
+      app_id: context.app.id,
+      display_name: null,
+      authorization_threshold: 1,
+      implicit_for: implicitFor,
+      created_at_ms: context.nowMs,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirstOrThrow();
+  if (numInsertedOrUpdatedRows === 1n) {
+    await database
+      .insertInto('key_quorum_members')
+      .values({ key_quorum_id: id, position: 0, kind, member })
+      .execute();
+    return id;
+  }
+  const made = await findImplicit(context, implicitFor);
+  if (made === undefined) throw new Error('the key quorum made by a concurrent request is gone');
+  return made;
+}
+
+async function findImplicit(context: OperationContext, implicitFor: string): Promise<string | undefined> {
+  const query = context.em
+    .getKysely<Tables>()
+    .selectFrom('key_quorums')
+    .select('id')
+    .where('app_id', '=', context.app.id)
+    .where('implicit_for', '=', implicitFor);
+  // It must not be deleted, nor come to stand for others, before the reference is there. SQLite has one writer.
+  const row = await (hasRowLocks(context) ? query.forKeyShare() : query).executeTakeFirst();
+  return row?.id;
+}

@@ -1,0 +1,66 @@
+import { requireOwner } from '../owners/require-owner.ts';
+import { invalidField } from '../../../errors.ts';
+import type { UpdateKeyQuorumRequest } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { checkMembers, readPublicKeys } from './check-members.ts';
+import { findKeyQuorum, type KeyQuorumContext, type StoredKeyQuorum } from './find-key-quorum.ts';
+import { lockKeyQuorum } from './lock-key-quorum.ts';
+import { storeMembers } from './store-members.ts';
+
+/**
+ * Changes a key quorum: lists that are given replace those it has, the others stay. The members and the threshold
+ * from before the change must agree to it.
+ *
+ * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
+ */
+export async function updateKeyQuorum(
+  context: OperationContext,
+  id: string,
+  change: UpdateKeyQuorumRequest,
+): Promise<StoredKeyQuorum> {
+  await lockKeyQuorum(context, id);
+  const before = await findKeyQuorum(context, id);
+  await requireOwner(context, { ownerId: id });
+  if (Object.values(change).every((value) => value === undefined)) {
+    throw invalidField('', 'expected at least one field');
+  }
+  const after = await checkKeyQuorumChange(context, before, change);
+  await context.em
+    .getKysely<Tables>()
+    .updateTable('key_quorums')
+    .set({
+      display_name: after.displayName,
+      authorization_threshold: after.threshold,
+      // INVARIANT: a quorum that was made for one owner and then changed no longer stands for that owner.
+      implicit_for: null,
+    })
+    .where('id', '=', id)
+    .execute();
+  await storeMembers(context, after);
+  await announceChange(context, { resource: 'key quorum', id, change: 'changed' });
+  return after;
+}
+
+/**
+ * The key quorum as it would be after a change.
+ *
+ * @throws ApiError invalid_data when there can be no such key quorum.
+ */
+export async function checkKeyQuorumChange(
+  context: KeyQuorumContext,
+  before: StoredKeyQuorum,
+  change: UpdateKeyQuorumRequest,
+): Promise<StoredKeyQuorum> {
+  const after: StoredKeyQuorum = {
+    id: before.id,
+    displayName: change.display_name ?? before.displayName,
+    threshold: change.authorization_threshold ?? before.threshold,
+    publicKeys: change.public_keys === undefined ? before.publicKeys : readPublicKeys(change.public_keys),
+    userIds: change.user_ids ?? before.userIds,
+    keyQuorumIds: change.key_quorum_ids ?? before.keyQuorumIds,
+  };
+  await checkMembers(context, after, before.id);
+  return after;
+}

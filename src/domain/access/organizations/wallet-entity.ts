@@ -1,0 +1,42 @@
+import { ApiError } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { holdUser } from '../user-records/find-user.ts';
+import { findOrganizationForUpdate } from './find-organization.ts';
+
+/** How many wallets an organization can have. */
+const MAX_ORGANIZATION_WALLETS = 150;
+
+/** Whom a wallet is given to. */
+export interface WalletEntity {
+  readonly id: string;
+  readonly type: 'user' | 'organization';
+}
+
+/**
+ * Sees to it that a user or organization is there and can have one more wallet, until the transaction ends.
+ *
+ * Result: the key quorum that owns the wallet when nobody else is named as its owner; null for a user.
+ *
+ * @throws ApiError not_found; wallet_entity_limit_exceeded for an organization with 150 wallets.
+ */
+export async function admitWallet(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  { id, type }: WalletEntity,
+): Promise<string | null> {
+  if (type === 'user') {
+    await holdUser(context, id);
+    return null;
+  }
+  const organization = await findOrganizationForUpdate(context, id);
+  const { count } = await context.em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select((eb) => eb.fn.countAll().as('count'))
+    .where('entity_id', '=', organization.id)
+    .executeTakeFirstOrThrow();
+  if (Number(count) >= MAX_ORGANIZATION_WALLETS) {
+    throw new ApiError('wallet_entity_limit_exceeded', undefined, { headers: { 'x-should-retry': 'false' } });
+  }
+  return organization.default_key_quorum_id;
+}

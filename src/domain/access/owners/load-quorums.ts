@@ -1,0 +1,168 @@
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
+import type { Quorum, QuorumUser } from '../../../authorization/quorum.ts';
+
+// CHOICE: as many of a user's keys as are tried, the newest first: a key is made for each login and lives an hour.
+const MAX_LIVE_KEYS = 100;
+const MAX_EXPIRED_KEYS = 20;
+
+/** A user in a quorum, with the keys that no longer count as well, so that a refusal can say so. */
+export interface LoadedQuorumUser extends QuorumUser {
+  readonly expiredKeys: readonly string[];
+}
+
+export interface LoadedQuorum extends Quorum {
+  readonly displayName: string | null;
+  readonly users: readonly LoadedQuorumUser[];
+  readonly quorums: readonly LoadedQuorum[];
+}
+
+type LoadContext = Pick<OperationContext, 'em' | 'app' | 'nowMs'>;
+
+/** Rows of one quorum before its users and nested quorums are filled in. */
+interface QuorumRows {
+  readonly id: string;
+  readonly displayName: string | null;
+  readonly threshold: number | null;
+  readonly members: { kind: string; member: string }[];
+}
+
+interface UserKeys {
+  readonly liveKeys: string[];
+  readonly expiredKeys: string[];
+}
+
+/**
+ * Key quorums of the app as they stand at `context.nowMs`, by id; an id that the app does not have is left out.
+ * Keys bound to intents count only when `intentId` is one of those intents.
+ */
+export async function loadQuorums(
+  context: LoadContext,
+  ids: readonly string[],
+  intentId?: string,
+): Promise<Map<string, LoadedQuorum>> {
+  const parents = await readQuorums(context, ids);
+  const nestedIds = membersOf([...parents.values()], 'key_quorum');
+  const nested = await readQuorums(context, nestedIds);
+  const userIds = membersOf([...parents.values(), ...nested.values()], 'user');
+  const keys = await readUserKeys(context, userIds, intentId);
+
+  const children = new Map([...nested].map(([id, rows]) => [id, assemble(rows, keys, new Map())]));
+  return new Map([...parents].map(([id, rows]) => [id, assemble(rows, keys, children)]));
+}
+
+function assemble(
+  { id, displayName, threshold, members }: QuorumRows,
+  keys: ReadonlyMap<string, UserKeys>,
+  children: ReadonlyMap<string, LoadedQuorum>,
+): LoadedQuorum {
+  const ofKind = (kind: string) => members.filter((row) => row.kind === kind).map((row) => row.member);
+  return {
+    id,
+    displayName,
+    threshold,
+    publicKeys: ofKind('public_key'),
+    users: ofKind('user').map((userId) => ({
+      userId,
+      ...(keys.get(userId) ?? { liveKeys: [], expiredKeys: [] }),
+    })),
+    quorums: ofKind('key_quorum').map((childId) => children.get(childId) ?? emptyQuorum(childId)),
+  };
+}
+
+// Nobody can satisfy it, so a nested quorum that is gone keeps its place among the members and never counts.
+function emptyQuorum(id: string): LoadedQuorum {
+  return { id, displayName: null, threshold: null, publicKeys: [], users: [], quorums: [] };
+}
+
+function membersOf(quorums: readonly QuorumRows[], kind: string): string[] {
+  const rows = quorums.flatMap((quorum) => quorum.members);
+  return [...new Set(rows.filter((row) => row.kind === kind).map((row) => row.member))];
+}
+
+/** The ids by their places, and the app. */
+type QuorumsInput = { readonly [place: number]: string } & { readonly appId: string };
+
+interface QuorumRow {
+  readonly id: string;
+  readonly displayName: string | null;
+  readonly threshold: number | null;
+  readonly kind: string | null;
+  readonly member: string | null;
+}
+
+/** One prepared query for each number of ids: most requests ask for one. */
+const selects = new Map<number, PreparedQuery<QuorumsInput, QuorumRow>>();
+
+function selectQuorums(count: number): PreparedQuery<QuorumsInput, QuorumRow> {
+  const kept = selects.get(count);
+  if (kept !== undefined) return kept;
+  const places = Array.from({ length: count }, (_, place) => place);
+  const select = prepareQuery<QuorumsInput, QuorumRow>((database, input) =>
+    database
+      .selectFrom('key_quorums as quorum')
+      .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
+      .select([
+        'quorum.id',
+        'quorum.display_name as displayName',
+        'quorum.authorization_threshold as threshold',
+        'row.kind',
+        'row.member',
+      ])
+      .where(
+        'quorum.id',
+        'in',
+        places.map((place) => input[place] as string),
+      )
+      .where('quorum.app_id', '=', input.appId)
+      .orderBy('row.position'),
+  );
+  selects.set(count, select);
+  return select;
+}
+
+async function readQuorums(context: LoadContext, ids: readonly string[]): Promise<Map<string, QuorumRows>> {
+  const quorums = new Map<string, QuorumRows>();
+  if (ids.length === 0) return quorums;
+  const { rows } = await selectQuorums(ids.length)(context.em, { ...ids, appId: context.app.id });
+  for (const { id, displayName, threshold, kind, member } of rows) {
+    const quorum = quorums.get(id) ?? { id, displayName, threshold, members: [] };
+    if (kind !== null && member !== null) quorum.members.push({ kind, member });
+    quorums.set(id, quorum);
+  }
+  return quorums;
+}
+
+async function readUserKeys(
+  context: LoadContext,
+  userIds: readonly string[],
+  intentId: string | undefined,
+): Promise<Map<string, UserKeys>> {
+  const keys = new Map<string, UserKeys>();
+  if (userIds.length === 0) return keys;
+  const rows = await context.em
+    .getKysely<Tables>()
+    .selectFrom('user_keys')
+    .select(['user_id', 'public_key', 'intent_ids', 'expires_at_ms'])
+    .where('user_id', 'in', [...userIds])
+    .where('app_id', '=', context.app.id)
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    .execute();
+  for (const row of rows) {
+    if (!mayAuthorize(row.intent_ids, intentId)) continue;
+    const ofUser = keys.get(row.user_id) ?? { liveKeys: [], expiredKeys: [] };
+    keys.set(row.user_id, ofUser);
+    const isLive = row.expires_at_ms > context.nowMs;
+    const list = isLive ? ofUser.liveKeys : ofUser.expiredKeys;
+    if (list.length < (isLive ? MAX_LIVE_KEYS : MAX_EXPIRED_KEYS)) list.push(row.public_key);
+  }
+  return keys;
+}
+
+function mayAuthorize(boundIntentIds: string | null, intentId: string | undefined): boolean {
+  if (boundIntentIds === null) return true;
+  if (intentId === undefined) return false;
+  return (JSON.parse(boundIntentIds) as string[]).includes(intentId);
+}

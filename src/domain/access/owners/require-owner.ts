@@ -1,0 +1,181 @@
+import { strict as assert } from 'node:assert';
+import { LRUCache } from 'lru-cache';
+import { ApiError, type ErrorCode } from '../../../errors.ts';
+import type { Agreement, OperationContext } from '../../../services.ts';
+import { type LoadedQuorum, loadQuorums } from './load-quorums.ts';
+import { countAgreement, countQuorum, fewestSignatures, quorumKeys } from '../../../authorization/quorum.ts';
+import { type VerifiedSignatures, verifySignatures } from '../../../authorization/request-signatures.ts';
+import { diagnoseSignatures, expiredKeys, type Party } from '../../../authorization/signature-doctor.ts';
+
+/** An additional signer of a wallet. */
+export interface AdditionalSigner {
+  /** The key quorum that may sign. */
+  readonly signerId: string;
+  /** Policies that apply in place of the wallet's when this signer signs; absent = the wallet's. */
+  readonly overridePolicyIds?: readonly string[];
+}
+
+/** Whose agreement a request carries. */
+export type SignedBy =
+  | { readonly kind: 'owner' }
+  | { readonly kind: 'signer'; readonly signerId: string; readonly overridePolicyIds?: readonly string[] }
+  | { readonly kind: 'none' };
+
+/** Who may agree to a request about one resource. */
+export interface Eligible {
+  /** The key quorum that owns the resource; null when nobody does. */
+  readonly ownerId: string | null;
+  /** Those who may agree in the owner's place, in the order in which they are asked. */
+  readonly signers?: readonly AdditionalSigner[];
+}
+
+/**
+ * Judges the signatures of a request about a resource: the owner is asked first, then each additional signer.
+ * Without an owner everyone with the app's credentials may act, and signatures are not looked at. While an intent is
+ * carried out, those who signed it are counted instead.
+ *
+ * Result: who agreed, which decides the policy that applies. Throws `missing_or_empty_authorization_header`,
+ * `incorrect_quantity_of_authorization_signatures`, `user_session_keys_expired`, `no_valid_user_session_keys`,
+ * `zero_correct_authorization_signatures`, `insufficient_correct_authorization_signatures`.
+ */
+export async function requireOwner(
+  context: OperationContext,
+  { ownerId, signers = [] }: Eligible,
+): Promise<SignedBy> {
+  if (ownerId === null) return { kind: 'none' };
+  const { signatures, agreed: agreement } = context.proof;
+  if (agreement !== undefined) {
+    const parties = await loadParties(context, { ownerId, signers }, agreement.intentId);
+    const party = findAgreed(parties, agreement);
+    if (party === undefined) throw new ApiError('insufficient_correct_authorization_signatures');
+    return party.signedBy;
+  }
+  if (signatures.length === 0 && !context.diagnostics)
+    throw new ApiError('missing_or_empty_authorization_header');
+
+  const parties = await loadParties(context, { ownerId, signers });
+  const verified = verify(context, parties);
+  const agreed = parties.find(({ quorum }) => countQuorum(quorum, verified.keys).satisfied);
+  if (agreed === undefined) throw refusal(context, parties, verified);
+  return agreed.signedBy;
+}
+
+/** A party with what its agreement means. */
+export interface EligibleParty extends Party {
+  readonly signedBy: SignedBy;
+}
+
+/**
+ * Everyone whose agreement suffices, as they stand now: the owner, then the additional signers. With `intentId` the
+ * users' keys that are bound to that intent count too.
+ */
+export async function loadParties(
+  context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
+  { ownerId, signers = [] }: Eligible & { readonly ownerId: string },
+  intentId?: string,
+): Promise<EligibleParty[]> {
+  const ids = [...new Set([ownerId, ...signers.map((signer) => signer.signerId)])];
+  const quorums = await loadQuorums(context, ids, intentId);
+  const quorumOf = (id: string): LoadedQuorum => {
+    const quorum = quorums.get(id);
+    // INVARIANT: a key quorum that owns or signs for something is never deleted.
+    assert(quorum !== undefined, `key quorum ${id} is named by a resource and does not exist`);
+    return quorum;
+  };
+  return [
+    { role: 'owner', quorum: quorumOf(ownerId), signedBy: { kind: 'owner' } },
+    ...signers.map(
+      (signer): EligibleParty => ({
+        role: 'signer',
+        quorum: quorumOf(signer.signerId),
+        signedBy: { kind: 'signer', ...signer },
+      }),
+    ),
+  ];
+}
+
+/** The first party that has agreed to an intent; the owner is asked first. */
+export function findAgreed(
+  parties: readonly EligibleParty[],
+  agreement: Agreement,
+): EligibleParty | undefined {
+  return parties.find(({ quorum }) => countAgreement(quorum, agreement).satisfied);
+}
+
+const nothingVerified: VerifiedSignatures = {
+  keys: new Set(),
+  keyOfSignature: [],
+  payloadIndex: undefined,
+  exhausted: false,
+};
+
+// Public keys that signed last for an owner, in the order of their signatures. The same ones mostly sign again, and each guess that fails costs as much
+// as a whole look-up in the database.
+const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });
+
+function verify(context: OperationContext, parties: readonly Party[]): VerifiedSignatures {
+  // A diagnosis tells of each signature whether it verifies, even where there are too few of them.
+  if (!context.diagnostics && hasTooFew(context.proof.signatures, parties)) return nothingVerified;
+  const owner = parties[0]?.quorum;
+  if (owner === undefined) return nothingVerified;
+  const keys = [
+    ...parties.flatMap(({ quorum }) => quorumKeys(quorum)),
+    ...parties.flatMap(({ quorum }) => expiredKeys(quorum)),
+  ];
+  const eligible = new Set(keys);
+  const recent = [...(recentSigners.get(owner.id) ?? [])].filter((key) => eligible.has(key));
+  const verified = verifySignatures({
+    signatures: context.proof.signatures,
+    payloads: context.proof.canonicalPayloads(),
+    keys: [...recent, ...keys],
+    // Only the owner's agreement ends the search: a signer's decides nothing while the owner may still agree.
+    isEnough: (signed) => countQuorum(owner, signed).satisfied,
+  });
+  if (verified.keys.size > 0) recentSigners.set(owner.id, verified.keys);
+  return verified;
+}
+
+function hasTooFew(signatures: readonly string[], parties: readonly Party[]): boolean {
+  return parties.every(({ quorum }) => signatures.length < fewestSignatures(quorum));
+}
+
+function refusal(
+  context: OperationContext,
+  parties: readonly Party[],
+  verified: VerifiedSignatures,
+): ApiError {
+  const code = refusalCode(context, parties, verified);
+  if (!context.diagnostics) return new ApiError(code);
+  const { signatures } = context.proof;
+  const payloads = context.proof.canonicalPayloads();
+  return new ApiError(code, undefined, {
+    data: diagnoseSignatures({ signatures, payloads, verified, parties }),
+  });
+}
+
+// CHOICE: the order. Codes that tell the caller to send more come first, then those that ask for a new user key,
+// then those that leave only the signature itself to blame.
+function refusalCode(
+  { proof: { signatures } }: OperationContext,
+  parties: readonly Party[],
+  { keys }: VerifiedSignatures,
+): ErrorCode {
+  if (signatures.length === 0) return 'missing_or_empty_authorization_header';
+  if (hasTooFew(signatures, parties)) return 'incorrect_quantity_of_authorization_signatures';
+  const expired = new Set(parties.flatMap(({ quorum }) => expiredKeys(quorum)));
+  if ([...keys].some((key) => expired.has(key))) return 'user_session_keys_expired';
+  if (keys.size > 0) return 'insufficient_correct_authorization_signatures';
+  const [owner] = parties;
+  return owner !== undefined && consistsOfUsersWithoutKeys(owner.quorum)
+    ? 'no_valid_user_session_keys'
+    : 'zero_correct_authorization_signatures';
+}
+
+function consistsOfUsersWithoutKeys(quorum: LoadedQuorum): boolean {
+  return (
+    quorum.users.length > 0 &&
+    quorum.publicKeys.length === 0 &&
+    quorum.quorums.length === 0 &&
+    quorum.users.every((user) => user.liveKeys.length === 0)
+  );
+}

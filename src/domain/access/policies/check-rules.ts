@@ -1,0 +1,98 @@
+import { ApiError } from '../../../errors.ts';
+import type { PolicyRuleRequest, PolicyRuleResponse } from '../../../generated/schemas.ts';
+import { type CompiledRule, compileRule } from '../../../policy/compile.ts';
+import { referencedAggregation } from '../../../policy/conditions/reference.ts';
+import { PolicyFormatError } from '../../../policy/policy-format-error.ts';
+import type { ConditionInput } from '../../../policy/source.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+
+/** CHOICE: no number is published; a policy is read and judged as a whole, so it stays small. */
+const MAX_RULES = 100;
+/**
+ * CHOICE: characters of a policy's rules as JSON, as many as one request can bring. Rules that are added one by one come
+ * to no more: policies are kept compiled.
+ */
+const MAX_RULES_LENGTH = 1024 * 1024;
+
+function malformed(pointer: string, message: string, cause?: unknown): ApiError {
+  return new ApiError('invalid_policy_format', `${pointer}: ${message}`, {
+    cause,
+    data: { issues: [{ in: 'body', pointer, message }] },
+  });
+}
+
+/**
+ * Refuses rules that have no meaning, before they are stored: every field, operator, value, ABI and type map is bound,
+ * and the condition sets and aggregations they name exist.
+ *
+ * @param pointerOf JSON pointer to the rule of this index in the body.
+ * @throws ApiError invalid_policy_format naming what is wrong.
+ */
+export async function checkRules(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  rules: readonly PolicyRuleRequest[],
+  chainType: string,
+  pointerOf: (index: number) => string,
+): Promise<void> {
+  checkRuleCount(rules.length);
+  for (const [index, rule] of rules.entries()) {
+    const compiled = compile(rule, chainType, pointerOf(index));
+    await checkReferences(context, compiled, pointerOf(index));
+  }
+}
+
+/** @throws ApiError invalid_policy_format when a policy would have too many rules. */
+export function checkRuleCount(count: number): void {
+  if (count > MAX_RULES) throw malformed('/rules', `expected at most ${MAX_RULES} rules, got ${count}`);
+}
+
+/** @throws ApiError invalid_policy_format when a policy would have too many rules, or too long ones. */
+export function checkRoom(rules: readonly PolicyRuleResponse[]): void {
+  checkRuleCount(rules.length);
+  const { length } = JSON.stringify(rules);
+  if (length <= MAX_RULES_LENGTH) return;
+  throw malformed('/rules', `expected at most ${MAX_RULES_LENGTH} characters of rules, got ${length}`);
+}
+
+function compile(rule: PolicyRuleRequest, chainType: string, pointer: string): CompiledRule {
+  try {
+    const conditions = rule.conditions as unknown as readonly ConditionInput[];
+    return compileRule({ ...rule, id: '', conditions }, chainType);
+  } catch (error) {
+    if (error instanceof PolicyFormatError) throw malformed(pointer + error.pointer, error.message, error);
+    throw error;
+  }
+}
+
+async function checkReferences(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  rule: CompiledRule,
+  pointer: string,
+): Promise<void> {
+  for (const [index, condition] of rule.conditions.entries()) {
+    const { conditionSetId, input } = condition;
+    if (conditionSetId !== undefined && !(await exists(context, 'condition_sets', conditionSetId))) {
+      throw malformed(`${pointer}/conditions/${index}/value`, `no condition set \`${conditionSetId}\``);
+    }
+    const aggregationId = input.field_source === 'reference' ? referencedAggregation(input.field) : undefined;
+    if (aggregationId !== undefined && !(await exists(context, 'aggregations', aggregationId))) {
+      throw malformed(`${pointer}/conditions/${index}/field`, `no aggregation \`${aggregationId}\``);
+    }
+  }
+}
+
+async function exists(
+  { app, em }: Pick<OperationContext, 'app' | 'em'>,
+  table: 'condition_sets' | 'aggregations',
+  id: string,
+): Promise<boolean> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom(table)
+    .select('id')
+    .where('id', '=', id)
+    .where('app_id', '=', app.id)
+    .executeTakeFirst();
+  return row !== undefined;
+}

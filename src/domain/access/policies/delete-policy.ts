@@ -1,0 +1,43 @@
+import { requireOwner } from '../owners/require-owner.ts';
+import { ApiError } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { findPolicyForUpdate } from './find-policy.ts';
+
+/**
+ * Deletes a policy that no wallet and no signer is under, with its owner's agreement.
+ *
+ * @throws ApiError not_found, invalid_state while it is in use, and what `requireOwner` throws.
+ */
+export async function deletePolicy(context: OperationContext, id: string): Promise<void> {
+  const policy = await findPolicyForUpdate(context, id);
+  await requireOwner(context, { ownerId: policy.ownerId });
+  // CHOICE: refused rather than leaving a wallet that nothing guards any more.
+  if (await isInUse(context, id)) {
+    throw new ApiError(
+      'invalid_state',
+      'The policy cannot be deleted: a wallet or one of its signers is under it.',
+    );
+  }
+  await context.em.getKysely<Tables>().deleteFrom('policies').where('id', '=', id).execute();
+  await announceChange(context, { resource: 'policy', id, change: 'deleted' });
+}
+
+async function isInUse({ em }: Pick<OperationContext, 'em'>, id: string): Promise<boolean> {
+  const database = em.getKysely<Tables>();
+  const wallet = await database
+    .selectFrom('wallets')
+    .select('id')
+    .where('policy_id', '=', id)
+    .limit(1)
+    .executeTakeFirst();
+  if (wallet !== undefined) return true;
+  const signer = await database
+    .selectFrom('wallet_signers')
+    .select('wallet_id')
+    .where('override_policy_id', '=', id)
+    .limit(1)
+    .executeTakeFirst();
+  return signer !== undefined;
+}

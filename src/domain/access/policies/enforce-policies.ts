@@ -1,0 +1,180 @@
+import type { Kysely } from 'kysely';
+import { LRUCache } from 'lru-cache';
+import { invalidField, StaleReadError } from '../../../errors.ts';
+import type { PolicyAction, PolicyFacts, SetCandidate } from '../../../policy/action.ts';
+import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../policy/compile.ts';
+import { allowsAction, collectLookups, evaluatePolicy, type PolicyDecision } from '../../../policy/evaluate.ts';
+import { setCandidateKey } from '../../../policy/operators.ts';
+import { isTooMuchToJudge, MAX_JUDGEMENTS } from '../../../policy/work.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import type { RunningTotals } from '../aggregations/running-totals.ts';
+
+type EnforceContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
+
+/** A policy of the app by its id. */
+export interface NamedPolicy {
+  readonly id: string;
+  /** The digest of its rules, where it was read along with what names the policy. */
+  readonly rulesDigest?: string | undefined;
+}
+
+/** A compiled policy with the digest of its rules: a changed policy has another, in whatever database it lies. */
+interface Kept {
+  readonly rulesDigest: string;
+  readonly policy: CompiledPolicy;
+}
+
+const MAX_KEPT_POLICIES = 1000;
+/** Values that one query asks a condition set for. */
+const MAX_ASKED = 500;
+const compiled = new LRUCache<string, Kept>({ max: MAX_KEPT_POLICIES });
+
+/** What came of judging an action under the policies that apply. */
+export interface Judgement {
+  /** The policies that were asked, in order. */
+  readonly policyIds: readonly string[];
+  /** When one of them denied it: the decisions in order, each with its whole trace, the denying one last. */
+  readonly denial: readonly PolicyDecision[] | undefined;
+}
+
+/**
+ * Judges an action under every policy that applies; all must allow it. Ends at the first that denies it. Traces are
+ * only made of a denial: they take several times as long as the judgement.
+ *
+ * @throws ApiError what `decide` throws.
+ */
+export async function judgePolicies(
+  context: EnforceContext,
+  policies: readonly NamedPolicy[],
+  action: PolicyAction,
+  totals: Pick<RunningTotals, 'totalOf'>,
+): Promise<Judgement> {
+  const asked: { readonly policy: CompiledPolicy; readonly facts: PolicyFacts }[] = [];
+  const policyIds = policies.map(({ id }) => id);
+  for (const [index, named] of policies.entries()) {
+    const policy = await loadPolicy(context, named);
+    const facts = await factsFor(context, policy, action, totals);
+    asked.push({ policy, facts });
+    if (allowsAction(policy, action, facts)) continue;
+    return {
+      policyIds: policyIds.slice(0, index + 1),
+      denial: asked.map((one) => evaluatePolicy(one.policy, action, one.facts)),
+    };
+  }
+  return { policyIds, denial: undefined };
+}
+
+/**
+ * Judges an action under one policy, with everything the decision was made from.
+ *
+ * @throws ApiError invalid_data for a request of so many calls or values that judging it would keep others waiting.
+ */
+export async function decide(
+  context: EnforceContext,
+  policy: CompiledPolicy,
+  action: PolicyAction,
+  totals: Pick<RunningTotals, 'totalOf'>,
+): Promise<PolicyDecision> {
+  return evaluatePolicy(policy, action, await factsFor(context, policy, action, totals));
+}
+
+/** Reads what the policy asks of the outside about the action. Throws what `decide` throws. */
+async function factsFor(
+  context: EnforceContext,
+  policy: CompiledPolicy,
+  action: PolicyAction,
+  totals: Pick<RunningTotals, 'totalOf'>,
+): Promise<PolicyFacts> {
+  if (isTooMuchToJudge(policy, action, context.nowMs)) {
+    const message = `asks for more than ${MAX_JUDGEMENTS} comparisons under the policy; send fewer calls or values at once`;
+    throw invalidField('/params', message);
+  }
+  const memberships = new Map<string, ReadonlySet<string> | undefined>();
+  for (const { conditionSetId, candidates } of collectLookups(policy, action, context.nowMs)) {
+    memberships.set(conditionSetId, await findMembers(context, conditionSetId, candidates));
+  }
+  return {
+    nowMs: context.nowMs,
+    inConditionSet: (setId, candidate) => memberships.get(setId)?.has(setCandidateKey(candidate)),
+    aggregation: (id) => totals.totalOf(id),
+  };
+}
+
+const selectDigest = prepareQuery<{ appId: string; id: string }, { rules_digest: string }>(
+  (database, { appId, id }) =>
+    database.selectFrom('policies').select('rules_digest').where('id', '=', id).where('app_id', '=', appId),
+);
+
+/** A policy of the app, compiled. Its rules are read only when they are others than those that are kept compiled. */
+export async function loadPolicy(
+  { app, em }: EnforceContext,
+  { id, rulesDigest }: NamedPolicy,
+): Promise<CompiledPolicy> {
+  const digest = rulesDigest ?? (await selectDigest(em, { appId: app.id, id })).rows[0]?.rules_digest;
+  const kept = compiled.get(id);
+  if (kept !== undefined && kept.rulesDigest === digest) return kept.policy;
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('policies')
+    .select(['chain_type', 'rules', 'rules_digest'])
+    .where('id', '=', id)
+    .where('app_id', '=', app.id)
+    .executeTakeFirst();
+  // INVARIANT: a policy that a wallet or signer is under is never deleted; since the wallet was read it may have been
+  // taken from under the policy, and the policy deleted.
+  if (row === undefined) throw new StaleReadError(`policy ${id} is named by a wallet and does not exist`);
+  const rules = JSON.parse(row.rules) as RuleInput[];
+  const policy = compilePolicy({ id, chain_type: row.chain_type, rules });
+  compiled.set(id, { rulesDigest: row.rules_digest, policy });
+  return policy;
+}
+
+/** The candidates that the set holds, by key; undefined when the set is gone. */
+async function findMembers(
+  { app, em }: EnforceContext,
+  conditionSetId: string,
+  candidates: readonly SetCandidate[],
+): Promise<ReadonlySet<string> | undefined> {
+  const database = em.getKysely<Tables>();
+  const set = await database
+    .selectFrom('condition_sets')
+    .select('id')
+    .where('id', '=', conditionSetId)
+    .where('app_id', '=', app.id)
+    .executeTakeFirst();
+  if (set === undefined) return undefined;
+  const held = {
+    any: await valuesHeld(database, conditionSetId, 'value_lower', candidates),
+    exact: await valuesHeld(database, conditionSetId, 'value', candidates),
+  };
+  const isHeld = ({ texts, ignoreCase }: SetCandidate): boolean =>
+    texts.some((text) => (ignoreCase ? held.any : held.exact).has(text));
+  return new Set(candidates.filter(isHeld).map(setCandidateKey));
+}
+
+/** Those of the candidates' texts that the set holds in this column; batches of a transaction may ask for many. */
+async function valuesHeld(
+  database: Kysely<Tables>,
+  conditionSetId: string,
+  column: 'value' | 'value_lower',
+  candidates: readonly SetCandidate[],
+): Promise<ReadonlySet<string>> {
+  const asked = candidates.flatMap((candidate) =>
+    candidate.ignoreCase === (column === 'value_lower') ? candidate.texts : [],
+  );
+  // No set holds such a text, and PostgreSQL cannot even be asked for one.
+  const texts = asked.filter((text) => text.isWellFormed() && !text.includes('\0'));
+  const held = new Set<string>();
+  for (let at = 0; at < texts.length; at += MAX_ASKED) {
+    const rows = await database
+      .selectFrom('condition_set_items')
+      .select(({ ref }) => ref(column).as('text'))
+      .where('condition_set_id', '=', conditionSetId)
+      .where(column, 'in', texts.slice(at, at + MAX_ASKED))
+      .execute();
+    for (const { text } of rows) held.add(text);
+  }
+  return held;
+}

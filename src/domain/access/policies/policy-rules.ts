@@ -1,0 +1,88 @@
+import { requireOwner } from '../owners/require-owner.ts';
+import { notFound } from '../../../errors.ts';
+import type { PolicyRuleRequest, PolicyRuleResponse } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { checkRoom, checkRules } from './check-rules.ts';
+import { withId } from './create-policy.ts';
+import { findPolicy, findPolicyForUpdate, type StoredPolicy } from './find-policy.ts';
+import { storePolicy } from './update-policy.ts';
+
+/** CHOICE: where a rule is the whole body, what is wrong in it is located from the body's root. */
+const AT_ROOT = () => '';
+
+function requireRule(policy: StoredPolicy, ruleId: string): PolicyRuleResponse {
+  const rule = policy.rules.find(({ id }) => id === ruleId);
+  if (rule === undefined) throw notFound('Rule');
+  return rule;
+}
+
+/**
+ * One rule of a policy.
+ *
+ * @throws ApiError not_found
+ */
+export async function findPolicyRule(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  policyId: string,
+  ruleId: string,
+): Promise<PolicyRuleResponse> {
+  return requireRule(await findPolicy(context, policyId), ruleId);
+}
+
+/**
+ * Adds a rule behind those the policy has, with its owner's agreement.
+ *
+ * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` throws.
+ */
+export async function createPolicyRule(
+  context: OperationContext,
+  policyId: string,
+  input: PolicyRuleRequest,
+): Promise<PolicyRuleResponse> {
+  const policy = await findPolicyForUpdate(context, policyId);
+  await requireOwner(context, { ownerId: policy.ownerId });
+  await checkRules(context, [input], policy.chainType, AT_ROOT);
+  const rule = withId(context.ids.cuid2(), input);
+  const rules = [...policy.rules, rule];
+  checkRoom(rules);
+  await storePolicy(context, policy, { rules });
+  return rule;
+}
+
+/**
+ * Replaces a rule; it keeps its id and its place.
+ *
+ * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` throws.
+ */
+export async function updatePolicyRule(
+  context: OperationContext,
+  policyId: string,
+  ruleId: string,
+  input: PolicyRuleRequest,
+): Promise<PolicyRuleResponse> {
+  const policy = await findPolicyForUpdate(context, policyId);
+  await requireOwner(context, { ownerId: policy.ownerId });
+  requireRule(policy, ruleId);
+  await checkRules(context, [input], policy.chainType, AT_ROOT);
+  const rule = withId(ruleId, input);
+  const rules = policy.rules.map((other) => (other.id === ruleId ? rule : other));
+  checkRoom(rules);
+  await storePolicy(context, policy, { rules });
+  return rule;
+}
+
+/**
+ * Removes a rule.
+ *
+ * @throws ApiError not_found, and what `requireOwner` throws.
+ */
+export async function deletePolicyRule(
+  context: OperationContext,
+  policyId: string,
+  ruleId: string,
+): Promise<void> {
+  const policy = await findPolicyForUpdate(context, policyId);
+  await requireOwner(context, { ownerId: policy.ownerId });
+  requireRule(policy, ruleId);
+  await storePolicy(context, policy, { rules: policy.rules.filter(({ id }) => id !== ruleId) });
+}

@@ -1,0 +1,236 @@
+import { sql } from 'kysely';
+import { invalidField, notFound } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import {
+  linkedAccountColumns,
+  type StoredAccount,
+  type StoredUser,
+  type UserRow,
+  userColumns,
+} from './user-row.ts';
+
+export type { StoredUser };
+
+export type UserContext = Pick<OperationContext, 'app' | 'em'>;
+
+const DID_PREFIX = 'did:service:';
+const userColumnsOfUsers = userColumns.map((column) => `users.${column}` as const);
+
+/** What makes an account one of a kind. */
+export interface AccountKey {
+  readonly type: string;
+  /** In its normal form: the lower-case address of an e-mail account, the number, the custom user id and so on. */
+  readonly subject: string;
+}
+
+/**
+ * A user of the app.
+ *
+ * @param id with or without `did:service:`.
+ * @throws ApiError not_found
+ */
+export async function findUser(context: UserContext, id: string): Promise<StoredUser> {
+  const user = await getUser(context, id);
+  if (user === undefined) throw notFound('User');
+  return user;
+}
+
+/** A user of the app, or undefined. The id may lack its prefix. */
+export async function getUser(context: UserContext, id: string): Promise<StoredUser | undefined> {
+  const row = await selectUser(context, id)?.executeTakeFirst();
+  return row && withAccounts(context, row);
+}
+
+/**
+ * A user whose accounts are about to change, held until the transaction ends: nobody else changes or deletes the user
+ * meanwhile.
+ *
+ * @throws ApiError not_found
+ */
+export async function findUserForUpdate(context: UserContext, id: string): Promise<StoredUser> {
+  const query = selectUser(context, id);
+  // SQLite has one writer at a time.
+  const row = await (hasRowLocks(context) ? query?.forUpdate() : query)?.executeTakeFirst();
+  if (row === undefined) throw notFound('User');
+  return withAccounts(context, row);
+}
+
+/**
+ * Sees to it that a user of the app is not deleted before the transaction ends, for whoever stores something that must
+ * not outlive the user.
+ *
+ * @throws ApiError not_found
+ */
+export async function holdUser({ app, em }: UserContext, id: string): Promise<void> {
+  const query = em
+    .getKysely<Tables>()
+    .selectFrom('users')
+    .select('id')
+    .where('id', '=', lookupKey(id))
+    .where('app_id', '=', app.id);
+  // SQLite has one writer at a time.
+  const row = await (hasRowLocks({ em }) ? query.forKeyShare() : query).executeTakeFirst();
+  if (row === undefined) throw notFound('User');
+}
+
+/** The user of the app to whom an account is linked, or undefined. */
+export async function getUserByAccount(
+  context: UserContext,
+  { type, subject }: AccountKey,
+): Promise<StoredUser | undefined> {
+  const row = await context.em
+    .getKysely<Tables>()
+    .selectFrom('linked_accounts')
+    .innerJoin('users', 'users.id', 'linked_accounts.user_id')
+    .select(userColumnsOfUsers)
+    .where('linked_accounts.app_id', '=', context.app.id)
+    .where('type', '=', type)
+    .where('subject', '=', lookupKey(subject))
+    .executeTakeFirst();
+  return row && withAccounts(context, row);
+}
+
+/**
+ * The user of the app to whom an account is linked.
+ *
+ * @throws ApiError not_found
+ */
+export async function findUserByAccount(context: UserContext, key: AccountKey): Promise<StoredUser> {
+  const user = await getUserByAccount(context, key);
+  if (user === undefined) throw notFound('User');
+  return user;
+}
+
+/**
+ * The user of the app who goes by a public name at a provider. Names change hands: of several users the one
+ * whose account was verified last.
+ *
+ * @param username in any case.
+ * @throws ApiError not_found
+ */
+export async function findUserByUsername(
+  context: UserContext,
+  { type, username }: { readonly type: string; readonly username: string },
+): Promise<StoredUser> {
+  const row = await context.em
+    .getKysely<Tables>()
+    .selectFrom('linked_accounts')
+    .innerJoin('users', 'users.id', 'linked_accounts.user_id')
+    .select(userColumnsOfUsers)
+    .where('linked_accounts.app_id', '=', context.app.id)
+    .where('type', '=', type)
+    .where('username', '=', lookupKey(username.toLowerCase()))
+    .orderBy('latest_verified_at_ms', 'desc')
+    .orderBy('linked_accounts.id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  if (row === undefined) throw notFound('User');
+  return withAccounts(context, row);
+}
+
+/** The id of the user of the app to whom an account is linked, or undefined. */
+export async function getUserIdByAccount(
+  context: UserContext,
+  { type, subject }: AccountKey,
+): Promise<string | undefined> {
+  const row = await context.em
+    .getKysely<Tables>()
+    .selectFrom('linked_accounts')
+    .select('user_id')
+    .where('app_id', '=', context.app.id)
+    .where('type', '=', type)
+    .where('subject', '=', lookupKey(subject))
+    .executeTakeFirst();
+  return row?.user_id;
+}
+
+/**
+ * Checks that users named in a body exist in the app.
+ *
+ * @param pointer JSON pointer to the field that names them.
+ * @throws ApiError invalid_data
+ */
+export async function requireUsers(
+  context: UserContext,
+  ids: readonly string[],
+  pointer: string,
+): Promise<void> {
+  const distinct = [...new Set(ids)];
+  if (distinct.length === 0) return;
+  const rows = await context.em
+    .getKysely<Tables>()
+    .selectFrom('users')
+    .select('id')
+    .where('id', 'in', distinct.map(lookupKey))
+    .where('app_id', '=', context.app.id)
+    .execute();
+  const missing = distinct.find((id) => !rows.some((row) => row.id === id));
+  if (missing !== undefined) throw invalidField(pointer, `no user \`${missing}\` in this app`);
+}
+
+/** Users with their accounts, in the order of the rows: one query for all of them. */
+export async function withAccountsOfAll(
+  context: UserContext,
+  rows: readonly UserRow[],
+): Promise<StoredUser[]> {
+  const accounts = await readAccounts(
+    context,
+    rows.map((row) => row.id),
+  );
+  const byUser = Map.groupBy(accounts, (account) => account.user_id);
+  return rows.map((row) => ({ row, linkedAccounts: byUser.get(row.id) ?? [] }));
+}
+
+async function withAccounts(context: UserContext, row: UserRow): Promise<StoredUser> {
+  return { row, linkedAccounts: await readAccounts(context, [row.id]) };
+}
+
+/** Undefined when the id cannot be one of a user. */
+function selectUser({ app, em }: UserContext, id: string) {
+  const bare = id.startsWith(DID_PREFIX) ? id.slice(DID_PREFIX.length) : id;
+  if (!/^[a-z0-9]{1,64}$/.test(bare)) return undefined;
+  return em
+    .getKysely<Tables>()
+    .selectFrom('users')
+    .select(userColumns)
+    .where('id', '=', DID_PREFIX + bare)
+    .where('app_id', '=', app.id);
+}
+
+async function readAccounts({ em }: UserContext, userIds: readonly string[]): Promise<StoredAccount[]> {
+  const [first = ''] = userIds;
+  if (userIds.length === 0) return [];
+  const query = em
+    .getKysely<Tables>()
+    .selectFrom('linked_accounts')
+    .leftJoin('wallets', 'wallets.id', 'linked_accounts.wallet_id')
+    .select(linkedAccountColumns.map((column) => `linked_accounts.${column}` as const))
+    .select([
+      'wallets.address',
+      'wallets.chain_type',
+      'wallets.public_key',
+      'wallets.additional_signers',
+      'wallets.imported_at_ms',
+    ])
+    .orderBy('linked_accounts.user_id')
+    .orderBy('position');
+  const rows = await (userIds.length === 1
+    ? query.where('user_id', '=', first)
+    : query.where('user_id', 'in', [...userIds])
+  ).execute();
+  return rows.map(({ address, chain_type, public_key, additional_signers, imported_at_ms, ...account }) => ({
+    ...account,
+    wallet:
+      address === null || chain_type === null || additional_signers === null
+        ? null
+        : { address, chain_type, public_key, additional_signers, imported_at_ms },
+  }));
+}
+
+/** The rows of `users` older than the one that a cursor names, as an SQL condition on a row value. */
+export function olderThan(createdAtMs: number, id: string) {
+  return sql<boolean>`(created_at_ms, id) < (${createdAtMs}, ${id})`;
+}

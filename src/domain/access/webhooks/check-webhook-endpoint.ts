@@ -1,0 +1,41 @@
+import { invalidField } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+
+/** Every type of event. */
+export const EVERY_TYPE = '*';
+
+/** The event that is sent when the app asks for a test, to endpoints of every kind. */
+export const TEST_TYPE = 'service.test';
+
+/**
+ * Checks that events may be sent to an address, as far as its text tells.
+ *
+ * @throws ApiError invalid_data
+ */
+export function checkUrl({ webhooks }: Pick<OperationContext, 'webhooks'>, url: string): void {
+  const objection = webhooks.objectionTo(url);
+  if (objection !== undefined) throw invalidField('/url', objection);
+}
+
+/**
+ * The event types that an endpoint asks for, each once; `*` alone where it is among them.
+ *
+ * @throws ApiError invalid_data for a type that the contract does not have.
+ */
+export async function checkEventTypes(types: readonly string[]): Promise<string[]> {
+  const { webhookValidators } = await import('../../../generated/webhook-validators.js');
+  for (const [index, type] of types.entries()) {
+    const isKnown = type !== TEST_TYPE && Object.hasOwn(webhookValidators, type);
+    if (isKnown || type === EVERY_TYPE) continue;
+    throw invalidField(
+      `/event_types/${index}`,
+      `expected an event type or \`*\`, not ${JSON.stringify(type)}`,
+    );
+  }
+  return types.includes(EVERY_TYPE) ? [EVERY_TYPE] : [...new Set(types)];
+}
+
+/** Whether an endpoint that asks for `types` is to be sent an event of `type`. */
+export function isAskedFor(type: string, types: readonly string[]): boolean {
+  return types.includes(EVERY_TYPE) || types.includes(type);
+}

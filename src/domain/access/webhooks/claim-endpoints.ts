@@ -1,0 +1,140 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Tables } from '../../tables.ts';
+import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
+import type { EndpointRow } from './find-webhook-endpoint.ts';
+
+/**
+ * How long an endpoint is one process's own unless it asks for more. When the process is killed, the endpoint is
+ * another one's after this time.
+ *
+ * CHOICE: endpoints are claimed, not deliveries: the order of a resource and the bound on requests to an endpoint then
+ * need no agreement between processes, and a delivery costs one write. Of job queues for Node, graphile-worker and
+ * pg-boss need PostgreSQL, which the embedded database is not, and neither keeps the order of a resource while others
+ * go on, so the queue is these tables.
+ */
+export const LEASE_MS = 30_000;
+
+/** Which process asks, and when. */
+export interface Claimant {
+  readonly owner: string;
+  readonly nowMs: number;
+}
+
+/**
+ * Claims endpoints to which something is due and to which nobody sends, those that wait longest first.
+ *
+ * @param known endpoints that this process sends to already.
+ * @returns their ids.
+ */
+export async function claimEndpoints(
+  em: SqlEntityManager,
+  { owner, nowMs }: Claimant,
+  known: readonly string[],
+  limit: number,
+): Promise<string[]> {
+  const waiting = selectWaiting(em, nowMs, known).limit(limit);
+  if (!hasRowLocks({ em })) return (await waiting.execute()).map(({ id }) => id);
+  const free = waiting.forUpdate().skipLocked();
+  if ((await free.limit(1).execute()).length === 0) return [];
+  const claimed = await em
+    .getKysely<Tables>()
+    .updateTable('webhook_endpoints')
+    .set({ lease_owner: owner, leased_until_ms: nowMs + LEASE_MS })
+    .where('id', 'in', free)
+    .returning('id')
+    .execute();
+  return claimed.map(({ id }) => id);
+}
+
+/** Whether there is an endpoint that `claimEndpoints` would claim. */
+export async function isAnyEndpointWaiting(
+  em: SqlEntityManager,
+  nowMs: number,
+  known: readonly string[],
+): Promise<boolean> {
+  return (await selectWaiting(em, nowMs, known).limit(1).execute()).length > 0;
+}
+
+function selectWaiting(em: SqlEntityManager, nowMs: number, known: readonly string[]) {
+  let waiting = em
+    .getKysely<Tables>()
+    .selectFrom('webhook_endpoints')
+    .select('id')
+    .where('next_due_at_ms', '<=', nowMs)
+    .where('status', '=', 'enabled')
+    .orderBy('next_due_at_ms');
+  if (known.length > 0) waiting = waiting.where('id', 'not in', known);
+  // SQLite serves one process, whose own endpoints are `known`: what a killed one left is nobody's.
+  if (!hasRowLocks({ em })) return waiting;
+  return waiting.where(({ or, eb }) =>
+    or([eb('leased_until_ms', 'is', null), eb('leased_until_ms', '<=', nowMs)]),
+  );
+}
+
+/** An endpoint that this process has claimed, as it is now, for another `LEASE_MS`; undefined when it is to stop. */
+export async function holdEndpoint(
+  em: SqlEntityManager,
+  { owner, nowMs }: Claimant,
+  id: string,
+): Promise<EndpointRow | undefined> {
+  const database = em.getKysely<Tables>();
+  if (!hasRowLocks({ em })) {
+    return database
+      .selectFrom('webhook_endpoints')
+      .selectAll()
+      .where('id', '=', id)
+      .where('status', '=', 'enabled')
+      .executeTakeFirst();
+  }
+  return database
+    .updateTable('webhook_endpoints')
+    .set({ leased_until_ms: nowMs + LEASE_MS })
+    .where('id', '=', id)
+    .where('status', '=', 'enabled')
+    .where('lease_owner', '=', owner)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/**
+ * Gives an endpoint back, unless something is due to it already. What must be given back although something is due
+ * waits behind those that have waited longer.
+ *
+ * @returns whether it was given back.
+ */
+export async function releaseEndpoint(
+  em: SqlEntityManager,
+  { owner, nowMs }: Claimant,
+  id: string,
+  mustRelease: boolean,
+): Promise<boolean> {
+  const database = em.getKysely<Tables>();
+  const isShared = hasRowLocks({ em });
+  const query = database
+    .selectFrom('webhook_endpoints')
+    .select(['status', 'lease_owner'])
+    .where('id', '=', id);
+  // Locked before its deliveries are looked at: whoever adds one marks the endpoint, and is seen or waits.
+  const endpoint = await (isShared ? query.forUpdate() : query).executeTakeFirst();
+  if (endpoint === undefined || (isShared && endpoint.lease_owner !== owner)) return true;
+  const next = await database
+    .selectFrom('webhook_deliveries')
+    .select('next_attempt_at_ms')
+    .where('endpoint_id', '=', id)
+    .where('next_attempt_at_ms', 'is not', null)
+    .orderBy('next_attempt_at_ms')
+    .limit(1)
+    .executeTakeFirst();
+  const dueAtMs = next?.next_attempt_at_ms ?? null;
+  if (!mustRelease && endpoint.status === 'enabled' && dueAtMs !== null && dueAtMs <= nowMs) return false;
+  await database
+    .updateTable('webhook_endpoints')
+    .set({
+      next_due_at_ms: dueAtMs === null ? null : Math.max(dueAtMs, nowMs),
+      lease_owner: null,
+      leased_until_ms: null,
+    })
+    .where('id', '=', id)
+    .execute();
+  return true;
+}

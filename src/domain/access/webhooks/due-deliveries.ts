@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Tables } from '../../tables.ts';
+
+/** A delivery that is to be attempted. */
+export interface DueDelivery {
+  readonly id: string;
+  readonly endpointId: string;
+  readonly eventSequence: number;
+  readonly eventId: string;
+  readonly orderKey: string | null;
+  readonly failures: number;
+  readonly attemptCount: number;
+  /** JSON, as stored. */
+  readonly attempts: string;
+  readonly nextAttemptAtMs: number;
+  /** The event's body as JSON. */
+  readonly payload: string;
+}
+
+/** Deliveries of one resource, each to be attempted when the one before is delivered or given up; at least one. */
+export type Lane = readonly [DueDelivery, ...DueDelivery[]];
+
+/** What is being attempted already. */
+export interface UnderWay {
+  readonly deliveryIds: readonly string[];
+  readonly orderKeys: readonly string[];
+}
+
+/**
+ * Reads what is due to an endpoint, the earliest first: a lane for each resource whose first pending delivery is due,
+ * and one for each delivery that keeps no order.
+ *
+ * @param limit deliveries to look for, and again as many of those behind them.
+ * @returns `isAll` when there is nothing due but this and what is under way.
+ */
+export async function readDueDeliveries(
+  em: SqlEntityManager,
+  endpointId: string,
+  { nowMs, limit, underWay }: { nowMs: number; limit: number; underWay: UnderWay },
+): Promise<{ lanes: Lane[]; isAll: boolean }> {
+  const candidates = await selectCandidates(em, endpointId, { nowMs, limit, underWay });
+  const unordered = candidates.filter((row) => row.order_key === null).map((row) => row.id);
+  const keys = [...new Set(candidates.flatMap((row) => row.order_key ?? []))];
+  const rows = [
+    ...(unordered.length === 0
+      ? []
+      : await selectWhole(em, endpointId).where('d.id', 'in', unordered).execute()),
+    ...(keys.length === 0
+      ? []
+      : await selectWhole(em, endpointId)
+          .where('d.order_key', 'in', keys)
+          .orderBy('d.order_key')
+          .orderBy('d.event_sequence')
+          .limit(2 * limit)
+          .execute()),
+  ];
+  assert(rows.length > 0 || candidates.length === 0, 'deliveries have lost their events');
+  const lanes: Lane[] = [];
+  let heldUp = 0;
+  for (const lane of lanesOf(rows.map(dueDelivery))) {
+    if (lane[0].nextAttemptAtMs <= nowMs) lanes.push(lane);
+    else heldUp += await holdBack(em, lane[0]);
+  }
+  // As they became due, not as their keys sort.
+  const place = new Map(candidates.map((row, index) => [row.order_key ?? row.id, index]));
+  const placeOf = ([first]: Lane): number => place.get(first.orderKey ?? first.id) ?? 0;
+  lanes.sort((a, b) => placeOf(a) - placeOf(b));
+  return { lanes, isAll: candidates.length < limit && rows.length < 2 * limit && heldUp === 0 };
+}
+
+function selectCandidates(
+  em: SqlEntityManager,
+  endpointId: string,
+  { nowMs, limit, underWay }: { nowMs: number; limit: number; underWay: UnderWay },
+) {
+  let query = em
+    .getKysely<Tables>()
+    .selectFrom('webhook_deliveries')
+    .select(['id', 'order_key'])
+    .where('endpoint_id', '=', endpointId)
+    .where('next_attempt_at_ms', '<=', nowMs)
+    .orderBy('next_attempt_at_ms')
+    .orderBy('event_sequence')
+    .limit(limit);
+  if (underWay.deliveryIds.length > 0) query = query.where('id', 'not in', underWay.deliveryIds);
+  if (underWay.orderKeys.length > 0) {
+    query = query.where(({ or, eb }) =>
+      or([eb('order_key', 'is', null), eb('order_key', 'not in', underWay.orderKeys)]),
+    );
+  }
+  return query.execute();
+}
+
+function selectWhole(em: SqlEntityManager, endpointId: string) {
+  return em
+    .getKysely<Tables>()
+    .selectFrom('webhook_deliveries as d')
+    .innerJoin('outbox_events as e', 'e.sequence', 'd.event_sequence')
+    .select(['d.id', 'd.endpoint_id', 'd.event_sequence', 'd.event_id', 'd.order_key', 'd.failures'])
+    .select(['d.attempt_count', 'd.attempts', 'd.next_attempt_at_ms', 'e.payload'])
+    .where('d.endpoint_id', '=', endpointId)
+    .where('d.next_attempt_at_ms', 'is not', null);
+}
+
+type WholeRow = Awaited<ReturnType<ReturnType<typeof selectWhole>['execute']>>[number];
+
+function dueDelivery(row: WholeRow): DueDelivery {
+  return {
+    id: row.id,
+    endpointId: row.endpoint_id,
+    eventSequence: row.event_sequence,
+    eventId: row.event_id,
+    orderKey: row.order_key,
+    failures: row.failures,
+    attemptCount: row.attempt_count,
+    attempts: row.attempts,
+    nextAttemptAtMs: row.next_attempt_at_ms!,
+    payload: row.payload,
+  };
+}
+
+/** @param deliveries those of one resource one after the other, in their order. */
+function lanesOf(deliveries: readonly DueDelivery[]): Lane[] {
+  const lanes = new Map<string, [DueDelivery, ...DueDelivery[]]>();
+  for (const delivery of deliveries) {
+    const key = delivery.orderKey ?? delivery.id;
+    const lane = lanes.get(key);
+    if (lane === undefined) lanes.set(key, [delivery]);
+    else lane.push(delivery);
+  }
+  return [...lanes.values()];
+}
+
+/**
+ * Makes everything behind a delivery due no earlier than the delivery itself, so that nobody looks at it in vain.
+ *
+ * @returns how many rows were behind and due earlier.
+ */
+export async function holdBack(
+  em: SqlEntityManager,
+  {
+    endpointId,
+    orderKey,
+    eventSequence,
+    nextAttemptAtMs,
+  }: Omit<DueDelivery, 'id' | 'payload' | 'attempts' | 'attemptCount' | 'failures' | 'eventId'>,
+): Promise<number> {
+  if (orderKey === null) return 0;
+  const { numUpdatedRows } = await em
+    .getKysely<Tables>()
+    .updateTable('webhook_deliveries')
+    .set({ next_attempt_at_ms: nextAttemptAtMs })
+    .where('endpoint_id', '=', endpointId)
+    .where('order_key', '=', orderKey)
+    .where('event_sequence', '>', eventSequence)
+    .where('next_attempt_at_ms', '<', nextAttemptAtMs)
+    .executeTakeFirst();
+  return Number(numUpdatedRows);
+}

@@ -1,0 +1,145 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { type Insertable, sql } from 'kysely';
+import type { Tables } from '../../tables.ts';
+import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
+import { isAskedFor } from './check-webhook-endpoint.ts';
+import { deliveryIdOf } from './delivery-id.ts';
+
+type NewDelivery = Insertable<Tables['webhook_deliveries']>;
+
+/** Rows of one statement: SQLite takes 32,766 values, PostgreSQL 65,535. */
+const ROWS_AT_ONCE = 500;
+
+/**
+ * Gives recorded events to the endpoints that ask for them, in the order in which they were recorded.
+ *
+ * Events are found by their own mark, not by how far the last run came: on PostgreSQL a transaction that drew its
+ * sequence earlier may commit later, and its events appear behind those that were given on already.
+ *
+ * @param limit events at most.
+ * @returns how many events were given on, and the endpoints that got any.
+ */
+export async function fanOutEvents(
+  em: SqlEntityManager,
+  nowMs: number,
+  limit: number,
+): Promise<{ eventCount: number; endpointIds: string[] }> {
+  const database = em.getKysely<Tables>();
+  const pending = database
+    .selectFrom('outbox_events')
+    .select(['sequence', 'id', 'app_id', 'type', 'resource_id'])
+    .where('fanned_out_at_ms', 'is', null)
+    .orderBy('sequence')
+    .limit(limit);
+  if ((await pending.limit(1).execute()).length === 0) return { eventCount: 0, endpointIds: [] };
+  // One process at a time, or the later events of a resource could be given on before the earlier ones.
+  if (hasRowLocks({ em })) {
+    await sql`select pg_advisory_xact_lock(hashtextextended('webhook_fan_out', 0))`.execute(database);
+  }
+  const events = await pending.execute();
+  if (events.length === 0) return { eventCount: 0, endpointIds: [] };
+  const endpoints = await endpointsOf(em, [...new Set(events.map((event) => event.app_id))]);
+  const deliveries = events.flatMap((event) =>
+    endpoints
+      .filter(
+        (endpoint) =>
+          endpoint.app_id === event.app_id &&
+          endpoint.after_sequence < event.sequence &&
+          isAskedFor(event.type, endpoint.eventTypes),
+      )
+      .map(
+        (endpoint): NewDelivery => ({
+          id: deliveryIdOf(event.id, endpoint.id),
+          endpoint_id: endpoint.id,
+          event_sequence: event.sequence,
+          event_id: event.id,
+          event_type: event.type,
+          status: 'pending',
+          order_key: event.resource_id,
+          failures: 0,
+          attempt_count: 0,
+          attempts: '[]',
+          next_attempt_at_ms: nowMs,
+          created_at_ms: nowMs,
+        }),
+      ),
+  );
+  const endpointIds = [...new Set(deliveries.map((delivery) => delivery.endpoint_id))];
+  await waitBehindRetries(em, deliveries, endpointIds);
+  for (let begin = 0; begin < deliveries.length; begin += ROWS_AT_ONCE) {
+    await database
+      .insertInto('webhook_deliveries')
+      .values(deliveries.slice(begin, begin + ROWS_AT_ONCE))
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+  }
+  await markDue(em, endpointIds, nowMs);
+  await database
+    .updateTable('outbox_events')
+    .set({ fanned_out_at_ms: nowMs })
+    .where(
+      'sequence',
+      'in',
+      events.map((event) => event.sequence),
+    )
+    .execute();
+  return { eventCount: events.length, endpointIds };
+}
+
+/** Held until the transaction ends, so that none is deleted while it is given something. */
+async function endpointsOf(em: SqlEntityManager, appIds: readonly string[]) {
+  const query = em
+    .getKysely<Tables>()
+    .selectFrom('webhook_endpoints')
+    .select(['id', 'app_id', 'event_types', 'after_sequence'])
+    .where('app_id', 'in', appIds)
+    .where('status', '=', 'enabled')
+    .orderBy('id');
+  const rows = await (hasRowLocks({ em }) ? query.forUpdate() : query).execute();
+  return rows.map((row) => ({ ...row, eventTypes: JSON.parse(row.event_types) as string[] }));
+}
+
+/**
+ * Makes new deliveries due when the retry is that they have to wait for, so that they are not looked at before. It
+ * only saves looking: whose turn it is, is decided when they are read.
+ */
+async function waitBehindRetries(
+  em: SqlEntityManager,
+  deliveries: readonly NewDelivery[],
+  endpointIds: readonly string[],
+): Promise<void> {
+  const keys = [...new Set(deliveries.flatMap((delivery) => delivery.order_key ?? []))];
+  if (keys.length === 0) return;
+  const waiting = await em
+    .getKysely<Tables>()
+    .selectFrom('webhook_deliveries')
+    .select(['endpoint_id', 'order_key'])
+    .select(({ fn }) => fn.max<number>('next_attempt_at_ms').as('due_at_ms'))
+    .where('endpoint_id', 'in', endpointIds)
+    .where('order_key', 'in', keys)
+    .groupBy(['endpoint_id', 'order_key'])
+    .execute();
+  const dueAtMs = new Map(waiting.map((row) => [`${row.endpoint_id} ${row.order_key}`, row.due_at_ms]));
+  for (const delivery of deliveries) {
+    const behindMs = dueAtMs.get(`${delivery.endpoint_id} ${delivery.order_key}`);
+    if (behindMs !== undefined && behindMs > delivery.next_attempt_at_ms!) {
+      delivery.next_attempt_at_ms = behindMs;
+    }
+  }
+}
+
+/** Notes that something is due at these endpoints, in the transaction that made it so. */
+export async function markDue(
+  em: SqlEntityManager,
+  endpointIds: readonly string[],
+  dueAtMs: number,
+): Promise<void> {
+  if (endpointIds.length === 0) return;
+  await em
+    .getKysely<Tables>()
+    .updateTable('webhook_endpoints')
+    .set({ next_due_at_ms: dueAtMs })
+    .where('id', 'in', endpointIds)
+    .where(({ or, eb }) => or([eb('next_due_at_ms', 'is', null), eb('next_due_at_ms', '>', dueAtMs)]))
+    .execute();
+}

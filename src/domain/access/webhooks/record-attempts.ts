@@ -1,0 +1,231 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { sql } from 'kysely';
+import type { WebhookAttempt } from '../../../generated/schemas.ts';
+import type { Tables } from '../../tables.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
+import { type DueDelivery, holdBack } from './due-deliveries.ts';
+import { FAILING_DAY_MS, MAX_FAILING_DAYS, retryDelayMs } from './retry-schedule.ts';
+
+/** One attempt that is over. */
+export interface FinishedAttempt {
+  readonly delivery: DueDelivery;
+  readonly attempt: WebhookAttempt;
+  readonly isDelivered: boolean;
+  /** When it was over, Unix ms. */
+  readonly nowMs: number;
+}
+
+/** CHOICE: as many as a schedule has, twice, and a few. */
+const KEPT_ATTEMPTS = 20;
+
+interface Outcome {
+  readonly id: string;
+  readonly status: string;
+  readonly orderKey: string | null;
+  /** As they were when the attempt began. */
+  readonly failuresBefore: number;
+  readonly failures: number;
+  readonly attemptCount: number;
+  readonly attempts: string;
+  readonly nextAttemptAtMs: number | null;
+  readonly finishedAtMs: number | null;
+}
+
+const updateDelivery = prepareQuery<Outcome>((database, outcome) =>
+  database
+    .updateTable('webhook_deliveries')
+    .set({
+      status: outcome.status,
+      order_key: outcome.orderKey,
+      failures: outcome.failures,
+      attempt_count: outcome.attemptCount,
+      attempts: outcome.attempts,
+      next_attempt_at_ms: outcome.nextAttemptAtMs,
+      finished_at_ms: outcome.finishedAtMs,
+    })
+    .where('id', '=', outcome.id)
+    // Another process may have ended it, where this one was silent for longer than its lease.
+    .where('next_attempt_at_ms', 'is not', null)
+    .where('failures', '=', outcome.failuresBefore),
+);
+
+/** For a delivery whose schedule a replay began anew while the attempt was under way: the schedule stays. */
+const addAttempt = prepareQuery<Outcome>((database, outcome) =>
+  database
+    .updateTable('webhook_deliveries')
+    .set({ attempt_count: outcome.attemptCount, attempts: outcome.attempts })
+    .where('id', '=', outcome.id)
+    .where('next_attempt_at_ms', 'is not', null),
+);
+
+/** Returns the ids of those that are as they were when their attempt began, and are updated. */
+async function updateDeliveries(
+  em: SqlEntityManager,
+  outcomes: readonly Outcome[],
+): Promise<ReadonlySet<string>> {
+  if (hasRowLocks({ em })) return updateAtOnce(em, outcomes);
+  const updated = new Set<string>();
+  for (const outcome of outcomes) {
+    const { numAffectedRows } = await updateDelivery(em, outcome);
+    if (numAffectedRows !== 0n) updated.add(outcome.id);
+  }
+  return updated;
+}
+
+/** A statement each would be a journey each. PostgreSQL. */
+async function updateAtOnce(
+  em: SqlEntityManager,
+  outcomes: readonly Outcome[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ id: string }>`
+    update webhook_deliveries as delivery set
+      status = outcome."status",
+      order_key = outcome."orderKey",
+      failures = outcome."failures",
+      attempt_count = outcome."attemptCount",
+      attempts = outcome."attempts",
+      next_attempt_at_ms = outcome."nextAttemptAtMs",
+      finished_at_ms = outcome."finishedAtMs"
+    from json_to_recordset(${JSON.stringify(outcomes)}::json) as outcome(
+      "id" text, "status" text, "orderKey" text, "failuresBefore" int, "failures" int, "attemptCount" int,
+      "attempts" text, "nextAttemptAtMs" bigint, "finishedAtMs" bigint
+    )
+    where delivery.id = outcome."id" and delivery.next_attempt_at_ms is not null
+      and delivery.failures = outcome."failuresBefore"
+    returning delivery.id
+  `.execute(em.getKysely<Tables>());
+  return new Set(rows.map(({ id }) => id));
+}
+
+/**
+ * Records what became of attempts: delivered, to be retried, or given up after the last retry. An endpoint that has
+ * only failed for five days is disabled.
+ *
+ * @returns ids of the endpoints that were disabled.
+ */
+export async function recordAttempts(
+  em: SqlEntityManager,
+  finished: readonly FinishedAttempt[],
+): Promise<string[]> {
+  const endpoints = await lockEndpoints(em, [
+    ...new Set(finished.map(({ delivery }) => delivery.endpointId)),
+  ]);
+  // An endpoint may have been deleted meanwhile, its deliveries with it.
+  const known = finished.filter(({ delivery }) => endpoints.has(delivery.endpointId));
+  const outcomes = known.map(outcomeOf);
+  const updated = await updateDeliveries(em, outcomes);
+  for (const [index, { delivery }] of known.entries()) {
+    const outcome = outcomes[index]!;
+    const { nextAttemptAtMs } = outcome;
+    if (!updated.has(delivery.id)) await addAttempt(em, outcome);
+    else if (nextAttemptAtMs !== null) await holdBack(em, { ...delivery, nextAttemptAtMs });
+  }
+  const disabled: string[] = [];
+  for (const [id, health] of endpoints) {
+    const own = finished.filter(({ delivery }) => delivery.endpointId === id);
+    if (await recordHealth(em, id, health, own)) disabled.push(id);
+  }
+  return disabled;
+}
+
+function outcomeOf({ delivery, attempt, isDelivered, nowMs }: FinishedAttempt): Outcome {
+  const failures = isDelivered ? delivery.failures : delivery.failures + 1;
+  const delayMs = isDelivered ? undefined : retryDelayMs(failures, delivery.id);
+  const isOver = delayMs === undefined;
+  return {
+    id: delivery.id,
+    status: isDelivered ? 'delivered' : isOver ? 'failed' : 'pending',
+    orderKey: isOver ? null : delivery.orderKey,
+    failuresBefore: delivery.failures,
+    failures,
+    attemptCount: delivery.attemptCount + 1,
+    attempts: JSON.stringify(
+      [...(JSON.parse(delivery.attempts) as WebhookAttempt[]), attempt].slice(-KEPT_ATTEMPTS),
+    ),
+    nextAttemptAtMs: isOver ? null : nowMs + delayMs,
+    finishedAtMs: isOver ? nowMs : null,
+  };
+}
+
+/** How an endpoint has done since its last success. */
+interface Health {
+  /** The first failure; null when there is none. */
+  readonly sinceMs: number | null;
+  /** On how many days since then an attempt failed. */
+  readonly dayCount: number;
+  /** The last of these days, the first being 0. */
+  readonly lastDay: number;
+}
+
+const healthy: Health = { sinceMs: null, dayCount: 0, lastDay: 0 };
+
+/** Before their deliveries, as everybody does, and in one order. By id. */
+async function lockEndpoints(em: SqlEntityManager, ids: readonly string[]): Promise<Map<string, Health>> {
+  const query = em
+    .getKysely<Tables>()
+    .selectFrom('webhook_endpoints')
+    .select(['id', 'failing_since_ms', 'failing_day_count', 'last_failing_day'])
+    .where('id', 'in', ids)
+    .orderBy('id');
+  const rows = await (hasRowLocks({ em }) ? query.forUpdate() : query).execute();
+  return new Map(
+    rows.map((row) => [
+      row.id,
+      {
+        sinceMs: row.failing_since_ms,
+        dayCount: row.failing_day_count,
+        lastDay: row.last_failing_day,
+      },
+    ]),
+  );
+}
+
+function healthAfter(health: Health, { isDelivered, nowMs }: FinishedAttempt): Health {
+  if (isDelivered) return healthy;
+  if (health.sinceMs === null) return { sinceMs: nowMs, dayCount: 1, lastDay: 0 };
+  const day = Math.floor((nowMs - health.sinceMs) / FAILING_DAY_MS);
+  return day > health.lastDay ? { ...health, dayCount: health.dayCount + 1, lastDay: day } : health;
+}
+
+/**
+ * CHOICE: an endpoint has failed for five days when the last failure is five days or more after the first, attempts
+ * failed on five different ones of the days from the first, and none succeeded. Days on which nothing was sent tell
+ * nothing of the endpoint: an old failure and a new one with silence between them do not disable it.
+ */
+function isTooLong({ dayCount, lastDay }: Health): boolean {
+  return lastDay >= MAX_FAILING_DAYS && dayCount >= MAX_FAILING_DAYS;
+}
+
+/** Returns whether the endpoint was disabled. */
+async function recordHealth(
+  em: SqlEntityManager,
+  id: string,
+  known: Health,
+  finished: readonly FinishedAttempt[],
+): Promise<boolean> {
+  const health = finished.reduce(healthAfter, known);
+  const isSame =
+    health.sinceMs === known.sinceMs &&
+    health.dayCount === known.dayCount &&
+    health.lastDay === known.lastDay;
+  if (isSame) return false;
+  const mustDisable = isTooLong(health);
+  const { numUpdatedRows } = await em
+    .getKysely<Tables>()
+    .updateTable('webhook_endpoints')
+    .set({
+      failing_since_ms: health.sinceMs,
+      failing_day_count: health.dayCount,
+      last_failing_day: health.lastDay,
+      ...(mustDisable && {
+        status: 'disabled',
+        disabled_reason: 'failing',
+        updated_at_ms: finished.at(-1)!.nowMs,
+      }),
+    })
+    .where('id', '=', id)
+    .where('status', '=', 'enabled')
+    .executeTakeFirst();
+  return mustDisable && numUpdatedRows > 0n;
+}

@@ -1,0 +1,191 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Selectable } from 'kysely';
+import { invalidQuery, notFound } from '../../../errors.ts';
+import type { WebhookAttempt, WebhookDelivery } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { announceDelivery, recordEventForOne } from '../../base/events/record-event.ts';
+import { TEST_TYPE } from './check-webhook-endpoint.ts';
+import { deliveryIdOf } from './delivery-id.ts';
+import { markDue } from './fan-out-events.ts';
+import {
+  findWebhookEndpoint,
+  findWebhookEndpointForUpdate,
+  requireEnabled,
+  type WebhookContext,
+} from './find-webhook-endpoint.ts';
+
+/** A row of `webhook_deliveries`, columns as they are stored. */
+type DeliveryRow = Selectable<Tables['webhook_deliveries']>;
+
+const MAX_PAGE = 100;
+const TEST_PAYLOAD = 'Hello from the test of a webhook endpoint.';
+/** CHOICE: long enough to find out what went wrong a while ago. */
+const RETENTION_MS = 30 * 24 * 60 * 60 * 1000;
+const DROPPED_AT_ONCE = 5_000;
+
+/**
+ * One page of the deliveries to an endpoint, newest event first.
+ *
+ * @param cursor the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
+ * @throws ApiError not_found; invalid_data for a cursor of no delivery to the endpoint.
+ */
+export async function listWebhookDeliveries(
+  context: WebhookContext,
+  endpointId: string,
+  {
+    cursor,
+    limit = MAX_PAGE,
+    status,
+  }: { cursor?: string | undefined; limit?: number | undefined; status?: string | undefined },
+): Promise<{ deliveries: DeliveryRow[]; nextCursor: string | null }> {
+  const endpoint = await findWebhookEndpoint(context, endpointId);
+  let query = context.em
+    .getKysely<Tables>()
+    .selectFrom('webhook_deliveries')
+    .selectAll()
+    .where('endpoint_id', '=', endpoint.id)
+    .orderBy('event_sequence', 'desc')
+    // One more than asked for tells whether another page follows.
+    .limit(limit + 1);
+  if (status !== undefined) query = query.where('status', '=', status);
+  if (cursor !== undefined) {
+    const last = await getDelivery(context.em, endpoint.id, cursor);
+    if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+    query = query.where('event_sequence', '<', last.event_sequence);
+  }
+  const rows = await query.execute();
+  const deliveries = rows.slice(0, limit);
+  return { deliveries, nextCursor: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
+}
+
+/**
+ * Sends an event to an endpoint once more, under the same id.
+ *
+ * CHOICE: a delivery that was over stands outside the order of its resource: it neither waits nor lets others wait.
+ *
+ * @throws ApiError not_found; invalid_state for a disabled endpoint.
+ */
+export async function replayWebhookDelivery(
+  context: OperationContext,
+  endpointId: string,
+  deliveryId: string,
+): Promise<DeliveryRow> {
+  const endpoint = await findWebhookEndpointForUpdate(context, endpointId);
+  const delivery = await getDelivery(context.em, endpoint.id, deliveryId);
+  if (delivery === undefined) throw notFound('Webhook delivery');
+  requireEnabled(endpoint);
+  const changes = { status: 'pending', failures: 0, next_attempt_at_ms: context.nowMs, finished_at_ms: null };
+  const update = context.em.getKysely<Tables>().updateTable('webhook_deliveries');
+  await update.set(changes).where('id', '=', delivery.id).execute();
+  if (delivery.order_key !== null) {
+    // What waits behind it is as due as it is.
+    await update
+      .set({ next_attempt_at_ms: context.nowMs })
+      .where('endpoint_id', '=', endpoint.id)
+      .where('order_key', '=', delivery.order_key)
+      .where('next_attempt_at_ms', '>', context.nowMs)
+      .execute();
+  }
+  await markDue(context.em, [endpoint.id], context.nowMs);
+  announceDelivery(context.em);
+  return { ...delivery, ...changes };
+}
+
+/**
+ * Sends an event of the type `service.test` to one endpoint.
+ *
+ * @throws ApiError not_found; invalid_state for a disabled endpoint.
+ */
+export async function testWebhookEndpoint(
+  context: OperationContext,
+  endpointId: string,
+  payload = TEST_PAYLOAD,
+): Promise<DeliveryRow> {
+  const endpoint = await findWebhookEndpointForUpdate(context, endpointId);
+  requireEnabled(endpoint);
+  const event = await recordEventForOne(context, TEST_TYPE, { payload });
+  const delivery: DeliveryRow = {
+    id: deliveryIdOf(event.id, endpoint.id),
+    endpoint_id: endpoint.id,
+    event_sequence: event.sequence,
+    event_id: event.id,
+    event_type: TEST_TYPE,
+    status: 'pending',
+    order_key: null,
+    failures: 0,
+    attempt_count: 0,
+    attempts: '[]',
+    next_attempt_at_ms: context.nowMs,
+    created_at_ms: context.nowMs,
+    finished_at_ms: null,
+  };
+  await context.em.getKysely<Tables>().insertInto('webhook_deliveries').values(delivery).execute();
+  await markDue(context.em, [endpoint.id], context.nowMs);
+  return delivery;
+}
+
+/** A delivery as the wire has it. */
+export function webhookDeliveryView(row: DeliveryRow): WebhookDelivery {
+  return {
+    id: row.id,
+    endpoint_id: row.endpoint_id,
+    event_id: row.event_id,
+    event_type: row.event_type,
+    status: row.status as WebhookDelivery['status'],
+    attempt_count: row.attempt_count,
+    attempts: JSON.parse(row.attempts) as WebhookAttempt[],
+    next_attempt_at: row.next_attempt_at_ms,
+    created_at: row.created_at_ms,
+  };
+}
+
+/** Drops deliveries that were over a month ago, then events of that age that nobody waits for; returns how many. */
+export async function dropOldDeliveries(em: SqlEntityManager, nowMs: number): Promise<number> {
+  const database = em.getKysely<Tables>();
+  const beforeMs = nowMs - RETENTION_MS;
+  const oldDeliveries = database
+    .selectFrom('webhook_deliveries')
+    .select('id')
+    .where('finished_at_ms', '<=', beforeMs)
+    .limit(DROPPED_AT_ONCE);
+  const deliveries = await database
+    .deleteFrom('webhook_deliveries')
+    .where('id', 'in', oldDeliveries)
+    .executeTakeFirst();
+  const oldEvents = database
+    .selectFrom('outbox_events as e')
+    .select('e.sequence')
+    .where('e.created_at_ms', '<=', beforeMs)
+    .where('e.fanned_out_at_ms', 'is not', null)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('webhook_deliveries as d')
+            .select('d.id')
+            .whereRef('d.event_sequence', '=', 'e.sequence'),
+        ),
+      ),
+    )
+    .limit(DROPPED_AT_ONCE);
+  const events = await database
+    .deleteFrom('outbox_events')
+    .where('sequence', 'in', oldEvents)
+    .executeTakeFirst();
+  return Number(deliveries.numDeletedRows) + Number(events.numDeletedRows);
+}
+
+async function getDelivery(
+  em: SqlEntityManager,
+  endpointId: string,
+  id: string,
+): Promise<DeliveryRow | undefined> {
+  if (!/^[a-z0-9]{1,64}$/.test(id)) return undefined;
+  return em
+    .getKysely<Tables>()
+    .selectFrom('webhook_deliveries')
+    .selectAll()
+    .where('id', '=', id)
+    .where('endpoint_id', '=', endpointId)
+    .executeTakeFirst();
+}

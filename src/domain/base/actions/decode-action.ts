@@ -1,0 +1,131 @@
+import { hexToBytes } from '../../../crypto/encoding.ts';
+import type { WalletRpcRequest } from '../../../generated/schemas.ts';
+import type { ActionUnit, PolicyAction } from '../../../policy/action.ts';
+import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
+import {
+  type EthereumTransaction,
+  prepareEthereumTransaction,
+} from '../../../signing/ethereum/sign-transaction.ts';
+import type { EthereumTransactionView } from '../../../signing/ethereum/transaction-view.ts';
+import { parseEvmAddress, parseHexBytes, parseMessage, parseQuantity } from '../../../signing/fields.ts';
+import { loadOnce } from '../../../signing/load-once.ts';
+
+type RpcMethod = WalletRpcRequest['method'];
+type Params<Method extends RpcMethod> = Extract<
+  WalletRpcRequest,
+  { method: Method; params: unknown }
+>['params'];
+type Decoders = {
+  readonly [Method in RpcMethod]?: (params: Params<Method>) => Promise<readonly ActionUnit[]>;
+};
+
+const CHAIN_ID_BITS = 256;
+
+// What only some requests need is loaded with the first of them.
+const loaders = {
+  userOperationCalls: loadOnce(() => import('../../../signing/ethereum/user-operation-calls.ts')),
+  solanaUnits: loadOnce(() => import('./decode-solana-units.ts')),
+  tronRawData: loadOnce(() => import('../../../signing/tron/raw-data.ts')),
+  rawBytes: loadOnce(() => import('./decode-raw-bytes.ts')),
+  xrplTransaction: loadOnce(() => import('../../../signing/xrpl/transaction.ts')),
+};
+
+/**
+ * What one rpc request does, decoded from the bytes that will be signed; its method as rules name it.
+ * A method without a decoder has one unit that cannot be read: only rules for `*` can speak of it, and what they say
+ * of its content is unknown, so that a hash does not slip past a DENY.
+ * CHOICE: a Solana message that is a transaction is judged as `signTransaction`, since its signature moves money.
+ *
+ * @throws SigningInputError for params that could not be signed either.
+ */
+export async function decodeRpcAction(request: WalletRpcRequest): Promise<PolicyAction> {
+  const { method } = request;
+  if (request.method === 'signMessage') return decodeSolanaMessage(request.params);
+  if (!Object.hasOwn(decoders, method) || !('params' in request)) {
+    return { method, units: [{ label: method, undecodable: 'what it signs is not decoded' }] };
+  }
+  const decode = decoders[method] as (params: unknown) => Promise<readonly ActionUnit[]>;
+  return { method, units: await decode(request.params) };
+}
+
+const decoders: Decoders = {
+  async personal_sign({ message, encoding }) {
+    return [{ label: 'message', messageBytes: parseMessage(message, encoding, '/message') }];
+  },
+  async eth_signTypedData_v4({ typed_data: { domain, types, primary_type: primaryType, message } }) {
+    return [{ label: 'typed data', typedData: { domain, types, primaryType, message } }];
+  },
+  async eth_signTransaction({ transaction }) {
+    const prepared = await prepareEthereumTransaction(transaction as EthereumTransaction);
+    return transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
+  },
+  async eth_sign7702Authorization({ contract }) {
+    return [
+      { label: 'authorization', authorization7702: { contract: parseEvmAddress(contract, '/contract') } },
+    ];
+  },
+  async eth_signUserOperation({ chain_id: chainId, user_operation: operation }) {
+    const { decodeUserOperationCalls } = await loaders.userOperationCalls();
+    const calls = decodeUserOperationCalls(parseHexBytes(operation.call_data, '/user_operation/call_data'));
+    if (calls === undefined) {
+      return [
+        { label: 'user operation', undecodable: 'the call data is none that the account is known to take' },
+      ];
+    }
+    const chain = parseQuantity(chainId, '/chain_id', CHAIN_ID_BITS);
+    return calls.map((call, index) => ({
+      label: `call ${index}`,
+      ethereumCall: { ...call, chainId: chain },
+    }));
+  },
+  async signTransaction({ transaction }) {
+    const { decodeSolanaUnits } = await loaders.solanaUnits();
+    return decodeSolanaUnits(transaction);
+  },
+  async tron_signTransaction({ raw_data: rawData }) {
+    const { encodeTronRawData } = await loaders.tronRawData();
+    const { decodeTronUnits } = await loaders.rawBytes();
+    return (
+      decodeTronUnits(encodeTronRawData(rawData as Parameters<typeof encodeTronRawData>[0])) ?? [
+        { label: 'transaction', undecodable: 'the transaction is of another kind' },
+      ]
+    );
+  },
+  async xrpl_signTransaction({ transaction }) {
+    const { decodeXrplTransaction } = await loaders.xrplTransaction();
+    return [{ label: 'transaction', xrplTransaction: decodeXrplTransaction(transaction) }];
+  },
+};
+
+async function decodeSolanaMessage({ message }: Params<'signMessage'>): Promise<PolicyAction> {
+  const { decodeSolanaMessageUnits } = await loaders.solanaUnits();
+  const messageBytes = Buffer.from(message, 'base64');
+  const units = decodeSolanaMessageUnits(messageBytes);
+  return units === undefined
+    ? { method: 'signMessage', units: [{ label: 'message', messageBytes }] }
+    : { method: 'signTransaction', units };
+}
+
+/** What an EVM transaction does: one unit a call; what a batched one says once stands in each. */
+export function transactionUnits(view: EthereumTransactionView): readonly ActionUnit[] {
+  const chainId = view.chainId === undefined ? undefined : BigInt(view.chainId);
+  return view.calls.map((call, index) => ({
+    label: view.calls.length === 1 ? 'transaction' : `call ${index}`,
+    ethereumCall: { to: call.to, value: call.value, chainId, data: hexToBytes(call.data.slice(2)) },
+    ...(view.tempo === undefined
+      ? {}
+      : {
+          tempo: {
+            feeToken: view.tempo.feeToken,
+            hasFeePayerSignature: view.tempo.isFeePayerSigned,
+            nonceKey: view.tempo.nonceKey,
+            validBefore: asBigInt(view.tempo.validBefore),
+            validAfter: asBigInt(view.tempo.validAfter),
+          },
+        }),
+  }));
+}
+
+function asBigInt(value: number | undefined): bigint | undefined {
+  return value === undefined ? undefined : BigInt(value);
+}

@@ -1,0 +1,64 @@
+import type { ActionUnit, SolanaAccount } from '../../../policy/action.ts';
+import { InvalidSolanaTransactionError } from '../../../signing/signing-errors.ts';
+import { decodeSolanaInstructions, type SolanaInstruction } from '../../../signing/solana/instructions.ts';
+import { parseSolanaWire } from '../../../signing/solana/sign-transaction.ts';
+import { decodeSolanaTransaction, type SolanaTransaction } from '../../../signing/solana/wire.ts';
+
+const BEHIND_TABLE: SolanaAccount = { behindLookupTable: true };
+
+/**
+ * One unit an instruction of a Solana transaction (base64 wire bytes).
+ *
+ * @throws InvalidSolanaTransactionError
+ */
+export function decodeSolanaUnits(transaction: string): readonly ActionUnit[] {
+  return unitsOf(decodeSolanaTransaction(parseSolanaWire(transaction)));
+}
+
+const SIGNATURE_BYTES = 64;
+const VERSION_BIT = 0x80;
+/** Begins off-chain messages, which no transaction can be. Source: Solana docs, off-chain message signing. */
+const OFFCHAIN = 0xff;
+/** Version || header of 3 bytes || one account || blockhash. */
+const SHORTEST_VERSIONED = 1 + 3 + 32 + 32;
+
+/** The same of the part of a transaction that is signed; undefined for bytes that are none. */
+export function decodeSolanaMessageUnits(message: Uint8Array): readonly ActionUnit[] | undefined {
+  const first = message[0] ?? 0;
+  const isVersioned = (first & VERSION_BIT) !== 0;
+  // CHOICE: validators may come to take versions that are not known here. No text begins with such a byte.
+  if (first > VERSION_BIT && first < OFFCHAIN && message.length >= SHORTEST_VERSIONED) {
+    return [{ label: 'transaction', undecodable: 'the bytes may be a transaction of another version' }];
+  }
+  const signers = message[isVersioned ? 1 : 0] ?? 0;
+  // The count of a hundred and more would take two bytes; such a transaction fits into no packet.
+  if (signers === 0 || signers >= VERSION_BIT) return undefined;
+  try {
+    // count || 64-byte signatures || message
+    const head = new Uint8Array(1 + signers * SIGNATURE_BYTES);
+    head[0] = signers;
+    return unitsOf(decodeSolanaTransaction(Buffer.concat([head, message])));
+  } catch (error) {
+    if (error instanceof InvalidSolanaTransactionError) return undefined;
+    throw error;
+  }
+}
+
+function unitsOf(transaction: SolanaTransaction): readonly ActionUnit[] {
+  return decodeSolanaInstructions(transaction).map((instruction, index) => ({
+    label: `instruction ${index}`,
+    solanaInstruction: {
+      programId: instruction.programId === '' ? BEHIND_TABLE : instruction.programId,
+      program: instruction.program,
+      name: instruction.instructionName,
+      fields: fieldsOf(instruction),
+    },
+  }));
+}
+
+/** Fields whose accounts are behind a lookup table read as such: a rule on them cannot be judged. */
+function fieldsOf({ fields = {} }: SolanaInstruction): Readonly<Record<string, bigint | SolanaAccount>> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, value === undefined ? BEHIND_TABLE : value]),
+  );
+}

@@ -1,0 +1,28 @@
+import { base58ToBytes, InvalidEncodingError } from '../../../crypto/encoding.ts';
+import { checksumAddress } from '../../../signing/ethereum/address.ts';
+
+const EVM_ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+const HEX_ADDRESS = /^0x[0-9a-fA-F]+$/;
+const SOLANA_ADDRESS_BYTES = 32;
+
+/** An address as it is stored: EVM in EIP-55 case, other 0x hex in lower case, all else as it stands. */
+export function normalizeAddress(address: string): string {
+  if (EVM_ADDRESS.test(address)) return checksumAddress(address.slice(2));
+  return HEX_ADDRESS.test(address) ? address.toLowerCase() : address;
+}
+
+/** The same for an address said to be of this chain type; undefined for an ethereum or solana address that is none. */
+export function normalizeWalletAddress(chainType: string, address: string): string | undefined {
+  if (chainType === 'ethereum' && !EVM_ADDRESS.test(address)) return undefined;
+  if (chainType === 'solana' && !isSolanaAddress(address)) return undefined;
+  return normalizeAddress(address);
+}
+
+function isSolanaAddress(address: string): boolean {
+  try {
+    return base58ToBytes(address).length === SOLANA_ADDRESS_BYTES;
+  } catch (error) {
+    if (error instanceof InvalidEncodingError) return false;
+    throw error;
+  }
+}

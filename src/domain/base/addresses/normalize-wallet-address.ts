@@ -1,0 +1,31 @@
+import { base58ToBytes, InvalidEncodingError } from '../../../crypto/encoding.ts';
+import { checksumAddress } from '../../../signing/ethereum/address.ts';
+
+const SOLANA_KEY_BYTES = 32;
+
+/**
+ * A wallet's address in its one form, or undefined when it is none: EIP-55 case for `ethereum`, whatever case it came
+ * in; for `solana` the base58 of 32 bytes.
+ */
+export function normalizeWalletAddress(
+  chainType: 'ethereum' | 'solana',
+  address: string,
+): string | undefined {
+  if (chainType === 'ethereum') return normalizeEthereumAddress(address);
+  return isSolanaAddress(address) ? address : undefined;
+}
+
+/** The EIP-55 form of `0x` and 40 hex digits in any case; undefined for anything else. */
+export function normalizeEthereumAddress(address: string): string | undefined {
+  return /^0x[0-9a-fA-F]{40}$/.test(address) ? checksumAddress(address.slice(2)) : undefined;
+}
+
+function isSolanaAddress(address: string): boolean {
+  if (address.length < 32 || address.length > 44) return false;
+  try {
+    return base58ToBytes(address).length === SOLANA_KEY_BYTES;
+  } catch (error) {
+    if (error instanceof InvalidEncodingError) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Selectable } from 'kysely';
+import type { OperationContext } from '../../../services.ts';
+import { loadOnce } from '../../../signing/load-once.ts';
+import type { Tables } from '../../tables.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+
+/**
+ * Units of work that left something to deliver, so that whoever commits them knows. Kept beside the units because it
+ * must cost nothing to a request that leaves nothing.
+ */
+const delivering = new WeakSet<SqlEntityManager>();
+
+/** Notes that the unit of work of `em` leaves something to deliver. */
+export function announceDelivery(em: SqlEntityManager): void {
+  delivering.add(em);
+}
+
+/** Whether the unit of work of `em` left something to deliver. */
+export function hasAnnouncedDelivery(em: SqlEntityManager): boolean {
+  return delivering.has(em);
+}
+
+/** What recording needs of a context. */
+export type EventContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>;
+
+/**
+ * Records a domain event in the transaction of the change it tells of, to be delivered later.
+ *
+ * @param type one of the contract's webhooks, `wallet.archived` for instance.
+ * @param payload the webhook's fields besides `type`.
+ * @returns the event's id, which every delivery carries as `webhook-id`.
+ * @throws AssertionError when the contract has no such event or the payload is not what it says: our bug.
+ */
+export function recordEvent(context: EventContext, type: string, payload: object): Promise<string> {
+  return storeEvent(context, type, payload, null);
+}
+
+/** An event as others refer to it. */
+export interface StoredEvent {
+  readonly id: string;
+  readonly sequence: number;
+}
+
+/**
+ * Records an event as `recordEvent` does, but for one endpoint alone: nobody gives it to the others. The caller adds
+ * the delivery.
+ */
+export async function recordEventForOne(
+  context: EventContext,
+  type: string,
+  payload: object,
+): Promise<StoredEvent> {
+  const id = await storeEvent(context, type, payload, context.nowMs);
+  return context.em
+    .getKysely<Tables>()
+    .selectFrom('outbox_events')
+    .select(['id', 'sequence'])
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
+}
+
+async function storeEvent(
+  context: EventContext,
+  type: string,
+  payload: object,
+  fannedOutAtMs: number | null,
+): Promise<string> {
+  const body = { type, ...payload };
+  await assertKeepsContract(type, body);
+  const id = `msg_${context.ids.cuid2()}`;
+  await insertEvent(context.em, {
+    id,
+    app_id: context.app.id,
+    type,
+    payload: JSON.stringify(body),
+    resource_id: resourceOf(body),
+    created_at_ms: context.nowMs,
+    fanned_out_at_ms: fannedOutAtMs,
+  });
+  announceDelivery(context.em);
+  return id;
+}
+
+type NewEvent = Omit<Selectable<Tables['outbox_events']>, 'sequence'>;
+
+const insertEvent = prepareQuery<NewEvent>((database, event) =>
+  database.insertInto('outbox_events').values({
+    id: event.id,
+    app_id: event.app_id,
+    type: event.type,
+    payload: event.payload,
+    resource_id: event.resource_id,
+    created_at_ms: event.created_at_ms,
+    fanned_out_at_ms: event.fanned_out_at_ms,
+  }),
+);
+
+// Loaded with the first event: the validators of all are large, and many a process never records one.
+const loadValidators = loadOnce(() => import('../../../generated/webhook-validators.js'));
+
+async function assertKeepsContract(type: string, body: object): Promise<void> {
+  const { webhookValidators } = await loadValidators();
+  const validate = webhookValidators[type];
+  assert(validate !== undefined, `the contract has no event \`${type}\``);
+  const isValid = validate(body);
+  const fault = validate.errors?.[0];
+  assert(isValid, `event \`${type}\`${fault?.instancePath ?? ''}: ${fault?.message ?? 'invalid'}`);
+}
+
+/** The fields that say what an event is about, the most telling first. */
+const resourceFields = [
+  'intent_id',
+  'wallet_action_id',
+  'transaction_id',
+  'wallet_id',
+  'user_id',
+  'organization_id',
+];
+
+function resourceOf(body: object): string | null {
+  const fields = new Map<string, unknown>(Object.entries(body));
+  const user = fields.get('user') as { id?: unknown } | undefined;
+  const ids = [...resourceFields.map((name) => fields.get(name)), user?.id];
+  return (ids.find((id) => typeof id === 'string') as string | undefined) ?? null;
+}

@@ -1,0 +1,142 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { sql } from 'kysely';
+import { ApiError } from '../../../errors.ts';
+
+/** One use of an idempotency key by an app. */
+export interface KeyUse {
+  readonly appId: string;
+  readonly key: string;
+  readonly fingerprint: string;
+  /** Unix ms. */
+  readonly nowMs: number;
+}
+
+/** An answer as it was sent. */
+export interface KeptAnswer {
+  readonly status: number;
+  readonly text: string | undefined;
+}
+
+/** What `answerOnce` keeps: one answer for each app and key. */
+export interface AnswerOnce {
+  begin(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer | undefined>;
+  keep(em: SqlEntityManager, use: KeyUse, answer: KeptAnswer): Promise<void>;
+  end(use: KeyUse): void;
+}
+
+/** As much of the tables as is used here. */
+interface Tables {
+  idempotency_records: {
+    app_id: string;
+    key: string;
+    fingerprint: string;
+    status: number;
+    answer: string | null;
+    created_at_ms: number;
+  };
+}
+
+const LIFETIME_MS = 24 * 60 * 60 * 1000;
+
+/**
+ * Idempotency keys: the first answer to a request is the answer to all its repetitions for 24 hours.
+ *
+ * A second request that comes while the first is at work is refused rather than kept waiting. Those of one process
+ * know of each other by a set; those of several processes on PostgreSQL by a lock that its transaction holds.
+ *
+ * Throws `invalid_data` with the texts that published clients compare.
+ */
+export function answerOnce(kind: 'sqlite' | 'postgres'): AnswerOnce {
+  const atWork = new Set<string>();
+  return {
+    async begin(em, use) {
+      const name = nameOf(use);
+      if (atWork.has(name)) throw stillAtWork();
+      atWork.add(name);
+      try {
+        if (kind === 'postgres' && !(await tryLock(em, name))) throw stillAtWork();
+        const kept = await findKept(em, use);
+        if (kept !== undefined) atWork.delete(name);
+        return kept;
+      } catch (error) {
+        atWork.delete(name);
+        throw error;
+      }
+    },
+    keep,
+    end: (use) => {
+      atWork.delete(nameOf(use));
+    },
+  };
+}
+
+/** Deletes records that no repetition can ask for any more; returns how many. */
+export async function dropExpiredAnswers(em: SqlEntityManager, nowMs: number): Promise<number> {
+  const { numDeletedRows } = await em
+    .getKysely<Tables>()
+    .deleteFrom('idempotency_records')
+    .where('created_at_ms', '<=', nowMs - LIFETIME_MS)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
+async function findKept(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer | undefined> {
+  const record = await em
+    .getKysely<Tables>()
+    .selectFrom('idempotency_records')
+    .select(['fingerprint', 'status', 'answer'])
+    .where('app_id', '=', use.appId)
+    .where('key', '=', use.key)
+    .where('created_at_ms', '>', use.nowMs - LIFETIME_MS)
+    .executeTakeFirst();
+  if (record === undefined) return undefined;
+  if (record.fingerprint !== use.fingerprint) {
+    throw new ApiError(
+      'invalid_data',
+      'Idempotency key was reused for a request with a new body. Please create a new idempotency key for the request.',
+    );
+  }
+  return { status: record.status, text: record.answer ?? undefined };
+}
+
+async function keep(
+  em: SqlEntityManager,
+  use: KeyUse,
+  { status, text }: KeptAnswer,
+  { replaces } = { replaces: false },
+): Promise<void> {
+  const kept = {
+    fingerprint: use.fingerprint,
+    status,
+    answer: text ?? null,
+    created_at_ms: use.nowMs,
+  };
+  await em
+    .getKysely<Tables>()
+    .insertInto('idempotency_records')
+    .values({ app_id: use.appId, key: use.key, ...kept })
+    // A record that has expired but was not dropped yet gives way. A refusal is kept after its transaction has let go
+    // of the key, so another process may have done the work by now: that answer stays.
+    .onConflict((conflict) => {
+      const replaced = conflict.columns(['app_id', 'key']).doUpdateSet(kept);
+      return status < 400 || replaces
+        ? replaced
+        : replaced.where('idempotency_records.created_at_ms', '<=', use.nowMs - LIFETIME_MS);
+    })
+    .execute();
+}
+
+async function tryLock(em: SqlEntityManager, name: string): Promise<boolean> {
+  const { rows } = await sql<{ locked: boolean }>`
+    select pg_try_advisory_xact_lock(hashtextextended(${name}, 0)) as locked
+  `.execute(em.getKysely<Tables>());
+  return rows[0]?.locked === true;
+}
+
+function nameOf({ appId, key }: KeyUse): string {
+  return `${appId}\n${key}`;
+}
+
+function stillAtWork(): ApiError {
+  return new ApiError('invalid_data', 'Previous request with matching idempotency key is still in progress.');
+}

@@ -1,0 +1,181 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { KeyVault, SealBinding, SealedKey } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+
+/** A vault that can move a data key under the current master key. */
+export interface RewrappingVault extends KeyVault {
+  readonly currentMasterKeyId: string;
+  rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
+}
+
+type SealedTable = 'wallet_keys' | 'wallet_imports' | 'app_signing_keys' | 'webhook_secrets';
+
+interface SealedRow extends SealedKey {
+  readonly id: string;
+  readonly binding: SealBinding;
+}
+
+/** Every table that holds sealed secrets. A new one adds its line here. */
+const tables: readonly SealedTable[] = [
+  'wallet_keys',
+  'wallet_imports',
+  'app_signing_keys',
+  'webhook_secrets',
+];
+
+/**
+ * Moves up to `limit` data keys of one table under the current master key, in the transaction of `em`. A row is
+ * only written while it is still wrapped as it was read, so that the server and another rotation may run beside it.
+ *
+ * Result: how many were found, 0 when none is left, and how many of them were moved here.
+ */
+async function rotateBatch(
+  em: SqlEntityManager,
+  vault: RewrappingVault,
+  table: SealedTable,
+  limit: number,
+): Promise<{ found: number; moved: number }> {
+  const rows = await readers[table](em, vault.currentMasterKeyId, limit);
+  let movedHere = 0;
+  for (const row of rows) {
+    const moved = await vault.rewrap(row, row.binding);
+    const { numUpdatedRows } = await em
+      .getKysely<Tables>()
+      .updateTable(table)
+      .set({ wrapped_data_key: Buffer.from(moved.wrappedDataKey), master_key_id: moved.masterKeyId })
+      .where(table === 'wallet_keys' ? 'wallet_id' : 'id', '=', row.id)
+      .where('master_key_id', '=', row.masterKeyId)
+      .executeTakeFirst();
+    movedHere += Number(numUpdatedRows);
+  }
+  return { found: rows.length, moved: movedHere };
+}
+
+const BATCH = 100;
+
+/**
+ * Moves every data key under the vault's current master key, batch by batch; may be stopped and begun again.
+ *
+ * @param inTransaction runs one batch in a transaction of its own.
+ * @param onProgress told how many keys were moved so far.
+ */
+export async function rotateSealedKeys(
+  vault: RewrappingVault,
+  inTransaction: <T>(work: (em: SqlEntityManager) => Promise<T>) => Promise<T>,
+  onProgress: (moved: number) => void,
+): Promise<number> {
+  let moved = 0;
+  for (const table of tables) {
+    for (;;) {
+      const batch = await inTransaction((em) => rotateBatch(em, vault, table, BATCH));
+      if (batch.found === 0) break;
+      moved += batch.moved;
+      onProgress(moved);
+    }
+  }
+  await inTransaction((em) => forgetUnusedKeys(em, vault.currentMasterKeyId));
+  return moved;
+}
+
+/** Keys that nothing is wrapped under any more need not be configured at the next start. */
+async function forgetUnusedKeys(em: SqlEntityManager, currentId: string): Promise<void> {
+  const database = em.getKysely<Tables>();
+  let unused = database.deleteFrom('master_key_checks').where('master_key_id', '<>', currentId);
+  // A server that was not restarted may have sealed under an earlier key meanwhile.
+  for (const table of tables) {
+    unused = unused.where('master_key_id', 'not in', database.selectFrom(table).select('master_key_id'));
+  }
+  await unused.execute();
+}
+
+type Reader = (em: SqlEntityManager, currentId: string, limit: number) => Promise<SealedRow[]>;
+
+interface StoredSeal {
+  sealed_secret: Uint8Array;
+  wrapped_data_key: Uint8Array;
+  master_key_id: string;
+}
+
+function sealedOf(row: StoredSeal): SealedKey {
+  return {
+    sealedSecret: row.sealed_secret,
+    wrappedDataKey: row.wrapped_data_key,
+    masterKeyId: row.master_key_id,
+  };
+}
+
+const readers: Readonly<Record<SealedTable, Reader>> = {
+  async wallet_keys(em, currentId, limit) {
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom('wallet_keys as key')
+      .innerJoin('wallets as wallet', 'wallet.id', 'key.wallet_id')
+      .select(['key.wallet_id', 'key.sealed_secret', 'key.wrapped_data_key', 'key.master_key_id'])
+      .select(['wallet.app_id', 'wallet.chain_type'])
+      .where('key.master_key_id', '<>', currentId)
+      // In one order, so that two rotations wait for each other instead of locking each other out.
+      .orderBy('key.wallet_id')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({
+      ...sealedOf(row),
+      id: row.wallet_id,
+      binding: { walletId: row.wallet_id, appId: row.app_id, chainType: row.chain_type },
+    }));
+  },
+  async wallet_imports(em, currentId, limit) {
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom('wallet_imports')
+      .select(['id', 'app_id', 'chain_type', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
+      .where('master_key_id', '<>', currentId)
+      .orderBy('id')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({
+      ...sealedOf(row),
+      id: row.id,
+      binding: { walletId: row.id, appId: row.app_id, chainType: row.chain_type },
+    }));
+  },
+  async app_signing_keys(em, currentId, limit) {
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom('app_signing_keys')
+      .select(['id', 'app_id', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
+      .where('master_key_id', '<>', currentId)
+      .orderBy('id')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({
+      ...sealedOf(row),
+      id: row.id,
+      binding: signingKeyBinding(row.id, row.app_id),
+    }));
+  },
+  async webhook_secrets(em, currentId, limit) {
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom('webhook_secrets')
+      .select(['id', 'app_id', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
+      .where('master_key_id', '<>', currentId)
+      .orderBy('id')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({
+      ...sealedOf(row),
+      id: row.id,
+      binding: webhookSecretBinding(row.id, row.app_id),
+    }));
+  },
+};
+
+/** What the sealed half of an app's signing key is bound to. */
+export function signingKeyBinding(kid: string, appId: string): SealBinding {
+  return { walletId: kid, appId, chainType: 'app-signing-key' };
+}
+
+/** What a sealed secret of a webhook endpoint is bound to. */
+export function webhookSecretBinding(secretId: string, appId: string): SealBinding {
+  return { walletId: secretId, appId, chainType: 'webhook-secret' };
+}

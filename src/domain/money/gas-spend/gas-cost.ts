@@ -1,0 +1,34 @@
+import type { OperationContext } from '../../../services.ts';
+import { add, type Decimal, fromRaw, ZERO } from '../../wallets/balances/decimal.ts';
+import { pricesOf, worthOf } from '../../wallets/balances/worth.ts';
+import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
+
+/** What a network took for one transaction. */
+export interface GasPaid {
+  readonly caip2: string;
+  /** In base units of the chain's native asset. */
+  readonly fee: bigint;
+}
+
+/**
+ * What gas costs together, in US dollars at the prices of now, exact.
+ *
+ * CHOICE: gas on test networks, and on chains whose native asset has no price here, costs nothing.
+ */
+export async function costInUsd(
+  context: Pick<OperationContext, 'prices'>,
+  paid: readonly GasPaid[],
+): Promise<Decimal> {
+  const gas = paid.flatMap(({ caip2, fee }) => {
+    const chain = chainOfCaip2(caip2);
+    if (chain?.native === undefined) return [];
+    const asset = { ...chain.native, chain, tokenAddress: null };
+    return [{ asset, amount: fromRaw(fee, asset.decimals) }];
+  });
+  const priceOf = await pricesOf(
+    context,
+    gas.map(({ asset }) => asset),
+    'usd',
+  );
+  return gas.map(({ asset, amount }) => worthOf(amount, priceOf(asset) ?? ZERO)).reduce(add, ZERO);
+}

@@ -1,0 +1,58 @@
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { AnyChain, BroadcastRefusal, Services } from '../../../services.ts';
+
+type ChainKind = AnyChain['kind'];
+
+const namespaces: Readonly<Record<string, ChainKind>> = { eip155: 'evm', solana: 'solana', tron: 'tron' };
+
+/**
+ * The chain of a CAIP-2 id, which must be of one kind.
+ *
+ * @param pointer JSON pointer to the field that names it.
+ * @throws ApiError invalid_data for a chain of another kind, not_supported for one that is not configured.
+ */
+export function requireChain<Kind extends ChainKind>(
+  { chains }: Pick<Services, 'chains'>,
+  { caip2, kind, pointer = '/caip2' }: { caip2: string; kind: Kind; pointer?: string },
+): Extract<AnyChain, { kind: Kind }> {
+  const namespace = caip2.slice(0, caip2.indexOf(':'));
+  if (namespaces[namespace] !== kind) {
+    throw invalidField(pointer, `expected a chain of the wallet's type, got \`${caip2}\``);
+  }
+  const chain = chains.find(caip2);
+  if (chain?.kind !== kind) {
+    throw new ApiError('not_supported', `${pointer}: the chain \`${caip2}\` is not configured here`);
+  }
+  return chain as Extract<AnyChain, { kind: Kind }>;
+}
+
+/**
+ * Asks a chain something that a transaction is made from.
+ *
+ * CHOICE: a chain that cannot be reached answers 400 `transaction_broadcast_failure`, which clients know to be safe to
+ * try again, and not 5xx, which they repeat at once by themselves.
+ */
+export async function askChain<T>(question: Promise<T>): Promise<T> {
+  try {
+    return await question;
+  } catch (cause) {
+    if (cause instanceof ApiError) throw cause;
+    throw new ApiError(
+      'transaction_broadcast_failure',
+      'The chain could not be reached; nothing was signed or sent.',
+      { cause },
+    );
+  }
+}
+
+const MAX_MESSAGE = 300;
+
+/** What a caller is told when a chain refuses a transaction, or a dry run of it fails. `message` is the chain's own. */
+export function chainRefusal(reason: BroadcastRefusal, message: string): ApiError {
+  const told = message.length <= MAX_MESSAGE ? message : `${message.slice(0, MAX_MESSAGE - 3)}...`;
+  if (reason === 'insufficient_funds') return new ApiError('insufficient_funds');
+  if (reason === 'reverts') {
+    return new ApiError('transaction_execution_failure', `The transaction would revert: ${told}`);
+  }
+  return new ApiError('transaction_broadcast_failure', `The chain refused the transaction: ${told}`);
+}

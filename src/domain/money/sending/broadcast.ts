@@ -1,0 +1,42 @@
+import type { AnyChain, OperationContext } from '../../../services.ts';
+import { advanceTransaction, type Finding } from '../transactions/advance-transaction.ts';
+import { carrierOf, failed, findStale } from '../transactions/follow-transaction.ts';
+import type { TransactionRow } from '../transactions/transaction-row.ts';
+import type { TransactionStatus } from '../transactions/transaction-state.ts';
+import { chainRefusal } from './ask-chain.ts';
+
+/** `replaced` too: the chain refuses a nonce that another transaction has used up before. */
+const neverComes: ReadonlySet<TransactionStatus> = new Set(['failed', 'provider_error', 'replaced']);
+
+/**
+ * Hands a recorded transaction to its chain, once the transaction that signed it is committed.
+ *
+ * CHOICE: when the chain cannot be reached, or what it said cannot be written down, the caller is answered as if all
+ * were well and the transaction stays `pending`: its bytes are kept and the job sends them until the chain answers. An
+ * error would have callers send a second one, and both could come into a block.
+ *
+ * @throws ApiError insufficient_funds, transaction_execution_failure, transaction_broadcast_failure when the chain
+ * refuses it: it is `failed`, its nonce free for the next one, or `replaced` where the nonce is used up.
+ */
+export async function broadcastTransaction(
+  context: Pick<OperationContext, 'chains' | 'inUnit' | 'ids' | 'nowMs' | 'log' | 'prices'>,
+  chain: AnyChain,
+  row: TransactionRow,
+): Promise<void> {
+  let refused: Error | undefined;
+  try {
+    const outcome = await carrierOf(chain, row).broadcast(row.signed_bytes);
+    let finding: Finding = { status: 'broadcasted', isSettled: false };
+    if (!outcome.isAccepted) {
+      finding =
+        outcome.reason === 'stale'
+          ? await findStale(chain, row, outcome.message)
+          : failed(row, outcome.message);
+      if (neverComes.has(finding.status)) refused = chainRefusal(outcome.reason, outcome.message);
+    }
+    await context.inUnit((em) => advanceTransaction({ ...context, em }, row, finding));
+  } catch (err) {
+    context.log.warn({ err, transaction: row.id }, 'a transaction could not be broadcast yet; the job will');
+  }
+  if (refused !== undefined) throw refused;
+}

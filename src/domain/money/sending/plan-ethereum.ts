@@ -1,0 +1,220 @@
+import { invalidField } from '../../../errors.ts';
+import type { UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
+import type { EvmCall, EvmChain, OperationContext } from '../../../services.ts';
+import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
+import { wordHex } from '../../../signing/ethereum/transaction.ts';
+import { parseEvmAddress, parseHexBytes, parseQuantity, parseSafeInteger } from '../../../signing/fields.ts';
+import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
+import { askChain, chainRefusal, requireChain } from './ask-chain.ts';
+
+/** A transaction to be sent from one address, as a caller gave it. */
+export interface EthereumDraft {
+  readonly caip2: string;
+  /** The wallet's. */
+  readonly address: string;
+  readonly transaction: UnsignedEthereumTransaction;
+  /** Bytes put behind the calldata. */
+  readonly dataSuffix?: string | undefined;
+  /** The contract that the transaction delegates its sender to (EIP-7702). */
+  readonly delegatesTo?: string | undefined;
+}
+
+/** A draft with everything filled in but the nonce, and what the chain said of it. */
+export interface EthereumPlan {
+  readonly chain: EvmChain;
+  readonly address: string;
+  readonly transaction: EthereumTransaction;
+  /** The account's count on the chain; undefined when the caller gave the nonce. */
+  readonly pendingCount: bigint | undefined;
+}
+
+const TEMPO_TYPE = 118;
+
+/**
+ * Fills a transaction in from its chain, and runs it dry. Asks the chain several times, so call it outside of any
+ * transaction where that is possible.
+ *
+ * @throws ApiError and SigningInputError: invalid_data for a chain id, sender or field that does not fit; not_supported;
+ * insufficient_funds, transaction_execution_failure when the dry run fails; transaction_broadcast_failure when the chain
+ * cannot be reached.
+ */
+export async function planEthereum(
+  context: Pick<OperationContext, 'chains'>,
+  draft: EthereumDraft,
+): Promise<EthereumPlan> {
+  const chain = requireChain(context, { caip2: draft.caip2, kind: 'evm' });
+  const transaction = withSuffix(draft);
+  requireSameChain(transaction, chain);
+  requireSameSender(transaction, draft.address);
+  const calls = callsOf(transaction, draft);
+  const [pendingCount, fees, units, [balance = 0n]] = await askChain(
+    Promise.all([
+      transaction.nonce === undefined ? chain.nonce(draft.address) : undefined,
+      feesFor(transaction, chain),
+      simulateAll(chain, calls),
+      chain.balances(draft.address, [null]),
+    ]),
+  );
+  const gas = transaction.gas_limit ?? hexOf(withMargin(units + authorizationGas(draft)));
+  const filled = {
+    ...transaction,
+    ...fees,
+    from: draft.address,
+    chain_id: Number(chain.chainId),
+    gas_limit: gas,
+  } as EthereumTransaction;
+  // Tempo's fees are paid in a token, and out of whose pocket is in the transaction.
+  const known = chainOfCaip2(draft.caip2);
+  const paysInTokens = filled.type === TEMPO_TYPE || (known !== undefined && known.native === undefined);
+  if (!paysInTokens) requireFunds(filled, { calls, balance });
+  return { chain, address: draft.address, transaction: filled, pendingCount };
+}
+
+/** The transaction as it is sent: with the bytes behind its calldata. @throws ApiError invalid_data */
+export function withSuffix({
+  transaction,
+  dataSuffix,
+}: Pick<EthereumDraft, 'transaction' | 'dataSuffix'>): UnsignedEthereumTransaction {
+  if (dataSuffix === undefined) return transaction;
+  if ('calls' in transaction) {
+    throw invalidField('/experimental_data_suffix', 'expected none with a transaction of type 118');
+  }
+  return { ...transaction, data: (transaction.data ?? '0x') + dataSuffix.slice(2) };
+}
+
+export function requireSameChain(
+  { chain_id: given }: UnsignedEthereumTransaction,
+  { caip2, chainId }: EvmChain,
+) {
+  if (given === undefined || parseQuantity(given, '/transaction/chain_id', 256) === chainId) return;
+  throw invalidField(
+    '/params/transaction/chain_id',
+    `expected the chain id of \`${caip2}\`, got \`${given}\``,
+  );
+}
+
+export function requireSameSender({ from }: UnsignedEthereumTransaction, address: string): void {
+  if (from === undefined || parseEvmAddress(from, '/transaction/from') === address.toLowerCase()) return;
+  throw invalidField(
+    '/params/transaction/from',
+    `expected the wallet's address \`${address}\`, got \`${from}\``,
+  );
+}
+
+function callsOf(
+  transaction: UnsignedEthereumTransaction,
+  { address: from, delegatesTo }: EthereumDraft,
+): readonly EvmCall[] {
+  const given = 'calls' in transaction ? transaction.calls : [transaction];
+  return given.map(({ to, value, data }, index) => {
+    const at = 'calls' in transaction ? `/transaction/calls/${index}` : '/transaction';
+    return {
+      from,
+      to: to === undefined ? undefined : parseEvmAddress(to, `${at}/to`),
+      value: value === undefined ? 0n : parseQuantity(value, `${at}/value`, 256),
+      data: parseHexBytes(data ?? '0x', `${at}/data`),
+      ...(delegatesTo === undefined ? {} : { delegatedTo: delegatesTo }),
+      ...authorizationsOf(transaction),
+    };
+  });
+}
+
+function authorizationsOf(transaction: UnsignedEthereumTransaction): Pick<EvmCall, 'authorizationList'> {
+  const list = 'authorization_list' in transaction ? transaction.authorization_list : undefined;
+  if (list === undefined) return {};
+  return {
+    authorizationList: list.map(({ contract, chain_id: chainId, nonce, r, s, y_parity: parity }, index) => {
+      const at = `/transaction/authorization_list/${index}`;
+      return {
+        contract: parseEvmAddress(contract, `${at}/contract`),
+        chainId: parseSafeInteger(chainId, `${at}/chain_id`),
+        nonce: parseQuantity(nonce, `${at}/nonce`, 64),
+        signature: `${wordHex(r, `${at}/r`)}${wordHex(s, `${at}/s`).slice(2)}0${parity}`,
+      };
+    }),
+  };
+}
+
+// EIP-7702: what an authorization costs before anything runs, which a dry run without one does not count.
+const AUTHORIZATION_GAS = 25_000n;
+
+function authorizationGas({ delegatesTo }: EthereumDraft): bigint {
+  return delegatesTo === undefined ? 0n : AUTHORIZATION_GAS;
+}
+
+/**
+ * The gas that the calls need.
+ *
+ * CHOICE: the calls of a Tempo batch are run one by one on the newest state, so one that builds on another before it
+ * fails here; only the first call's failure is the batch's, and the gas of the others is what they would need alone.
+ */
+export async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): Promise<bigint> {
+  let units = 0n;
+  for (const [index, call] of calls.entries()) {
+    const simulation = await chain.simulate(call);
+    if (simulation.succeeds) units += simulation.units;
+    else if (index === 0) throw chainRefusal(simulation.reason, simulation.message);
+    else {
+      const pointer = '/params/transaction/gas_limit';
+      throw invalidField(pointer, `expected a gas limit: call ${index} cannot be run by itself`);
+    }
+  }
+  return units;
+}
+
+const PLAIN_TRANSFER_GAS = 21_000n;
+
+/** CHOICE: a fifth above the estimate, since the state may change before the block; a plain transfer needs just this. */
+export function withMargin(units: bigint): bigint {
+  return units === PLAIN_TRANSFER_GAS ? units : (units * 6n) / 5n;
+}
+
+/** The fee fields that the transaction's type needs and the caller left out. */
+async function feesFor(transaction: UnsignedEthereumTransaction, chain: EvmChain): Promise<object> {
+  const gasPrice = 'gas_price' in transaction ? transaction.gas_price : undefined;
+  const { max_fee_per_gas: maxFee, max_priority_fee_per_gas: priority } = transaction;
+  const isDynamic = maxFee !== undefined || priority !== undefined || 'authorization_list' in transaction;
+  const fees = await chain.fees();
+  const isLegacy =
+    transaction.type === 0 ||
+    transaction.type === 1 ||
+    (transaction.type === undefined &&
+      !isDynamic &&
+      (gasPrice !== undefined || fees.maxPriorityFeePerGas === undefined));
+  if (isLegacy) return { type: transaction.type ?? 0, gas_price: gasPrice ?? hexOf(fees.maxFeePerGas) };
+  const suggested = fees.maxPriorityFeePerGas ?? 0n;
+  const given = priority === undefined ? undefined : quantityAt(priority, 'max_priority_fee_per_gas');
+  const cap = maxFee === undefined ? undefined : quantityAt(maxFee, 'max_fee_per_gas');
+  const tip = given ?? (cap !== undefined && cap < suggested ? cap : suggested);
+  const type = transaction.type ?? ('authorization_list' in transaction ? 4 : 2);
+  return {
+    type,
+    max_fee_per_gas: maxFee ?? hexOf(fees.maxFeePerGas + (tip > suggested ? tip - suggested : 0n)),
+    max_priority_fee_per_gas: priority ?? hexOf(tip),
+  };
+}
+
+function quantityAt(value: number | string, field: string): bigint {
+  return parseQuantity(value, `/transaction/${field}`, 256);
+}
+
+// A node asks the same before it takes a transaction: value + gas_limit * price.
+function requireFunds(
+  transaction: EthereumTransaction,
+  { calls, balance }: { calls: readonly EvmCall[]; balance: bigint },
+): void {
+  const gas = parseQuantity(transaction.gas_limit ?? 0, '/transaction/gas_limit', 64);
+  const field = 'gas_price' in transaction ? 'gas_price' : 'max_fee_per_gas';
+  const price = ('gas_price' in transaction ? transaction.gas_price : transaction.max_fee_per_gas) ?? 0;
+  const cost = calls.reduce((sum, { value }) => sum + value, gas * quantityAt(price, field));
+  if (cost > balance) throw chainRefusal('insufficient_funds', '');
+}
+
+export function hexOf(value: bigint): string {
+  return `0x${value.toString(16)}`;
+}
+
+/** The nonce that a caller gave. CHOICE: what no account can ever reach is refused. */
+export function givenNonce({ nonce }: EthereumTransaction): number | undefined {
+  return nonce === undefined ? undefined : parseSafeInteger(nonce, '/transaction/nonce');
+}

@@ -1,0 +1,134 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { EthereumSendCallsCall } from '../../../generated/schemas.ts';
+import type { ActionUnit } from '../../../policy/action.ts';
+import type { EvmChain, OperationContext } from '../../../services.ts';
+import { signAuthorization } from '../../../signing/ethereum/authorization.ts';
+import {
+  BATCH_EXECUTOR_ADDRESS,
+  decodeBatch,
+  encodeBatch,
+  encodeSupportsBatches,
+} from '../../../signing/ethereum/batch-executor.ts';
+import {
+  prepareEthereumTransaction,
+  signPreparedTransaction,
+} from '../../../signing/ethereum/sign-transaction.ts';
+import { SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
+import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../../signing/fields.ts';
+import { askChain, requireChain } from './ask-chain.ts';
+import type { BuiltTransaction } from './built-transaction.ts';
+import { type EthereumPlan, planEthereum } from './plan-ethereum.ts';
+import { reserveNonce } from './reserve-nonce.ts';
+import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
+
+/** Calls to be run one after the other by the wallet's own account, all or none. */
+export interface CallsDraft {
+  readonly caip2: string;
+  /** The wallet's. */
+  readonly address: string;
+  readonly calls: readonly EthereumSendCallsCall[];
+  readonly dataSuffix?: string | undefined;
+}
+
+export interface CallsPlan extends EthereumPlan {
+  /** Whether the account has yet to be delegated to the executor, which the transaction then does itself. */
+  readonly delegates: boolean;
+}
+
+/**
+ * Makes a batch one transaction of the account to itself, and asks its chain what that needs.
+ *
+ * CHOICE: nobody says how a batch comes onto the chain. It runs by EIP-7702: an account without code delegates to the
+ * executor in the same transaction; one that delegates elsewhere keeps its delegation and must take batches itself.
+ *
+ * @throws ApiError not_supported where the executor is not deployed or the account's own code takes no batches; what
+ * `planEthereum` throws.
+ */
+export async function planCalls(
+  context: Pick<OperationContext, 'chains'>,
+  { caip2, address, calls, dataSuffix }: CallsDraft,
+): Promise<CallsPlan> {
+  const chain = requireChain(context, { caip2, kind: 'evm' });
+  const batch = calls.map((call, index) => readCall(call, `/calls/${index}`));
+  const delegates = await askChain(mustDelegate(chain, address));
+  const plan = await planEthereum(context, {
+    caip2,
+    address,
+    transaction: { to: address, data: bytesTo0xHex(encodeBatch(batch)) },
+    dataSuffix,
+    ...(delegates ? { delegatesTo: BATCH_EXECUTOR_ADDRESS } : {}),
+  });
+  return { ...plan, delegates };
+}
+
+/** A call of a batch. @throws SigningInputError and ApiError invalid_data, with pointers under `at`. */
+export function readCall({ to, value, data }: EthereumSendCallsCall, at: string) {
+  const target = parseEvmAddress(to, `${at}/to`);
+  // ERC-7821 reads address 0 as the account itself.
+  if (BigInt(target) === 0n) throw invalidField(`/params${at}/to`, 'expected another address than 0');
+  return {
+    to: target,
+    value: value === undefined ? 0n : parseQuantity(value, `${at}/value`, 256),
+    data: parseHexBytes(data ?? '0x', `${at}/data`),
+  };
+}
+
+// EIP-7702: the code of an account that delegates is ef0100 || address.
+const DELEGATION = /^0xef0100([0-9a-f]{40})$/;
+
+async function mustDelegate(chain: EvmChain, address: string): Promise<boolean> {
+  const [, delegate] = DELEGATION.exec(bytesTo0xHex(await chain.code(address))) ?? [];
+  if (delegate !== undefined) {
+    // A sponsored transaction has delegated it before: both are ours to choose between.
+    if (`0x${delegate}` === SIMPLE_ACCOUNT_ADDRESS) return true;
+    const answer = await chain.read({ to: address, data: encodeSupportsBatches() });
+    const isExecutor = `0x${delegate}` === BATCH_EXECUTOR_ADDRESS;
+    if (isExecutor || (answer.length === 32 && BigInt(bytesTo0xHex(answer)) === 1n)) return false;
+    throw new ApiError(
+      'not_supported',
+      `the account delegates to \`0x${delegate}\`, which takes no batches of ERC-7821`,
+    );
+  }
+  if ((await chain.code(BATCH_EXECUTOR_ADDRESS)).length > 0) return true;
+  throw new ApiError(
+    'not_supported',
+    `/caip2: the chain \`${chain.caip2}\` has no batch executor at \`${BATCH_EXECUTOR_ADDRESS}\``,
+  );
+}
+
+/** Fixes what the account runs, its nonce reserved; the delegation is signed together with the transaction. */
+export async function buildCalls(
+  context: Pick<OperationContext, 'em' | 'nowMs'>,
+  { chain, address, transaction, pendingCount, delegates }: CallsPlan,
+): Promise<BuiltTransaction> {
+  const nonce = await reserveNonce(context, { caip2: chain.caip2, address }, pendingCount ?? 0n);
+  const request = { ...transaction, ...(delegates ? { type: 4 as const } : {}), nonce };
+  const data = 'data' in transaction ? parseHexBytes(transaction.data ?? '0x', '/data') : new Uint8Array();
+  const units = (decodeBatch(data) ?? []).map(
+    (call, index): ActionUnit => ({
+      label: `call ${index}`,
+      ethereumCall: { ...call, chainId: chain.chainId },
+    }),
+  );
+  return {
+    chain,
+    action: unfoldBatches({ method: 'wallet_sendCalls', units }, address),
+    nonce,
+    request,
+    async sign(privateKey) {
+      const terms = {
+        contract: BATCH_EXECUTOR_ADDRESS,
+        chain_id: Number(chain.chainId),
+        // The transaction itself uses up its nonce first.
+        nonce: nonce + 1,
+      };
+      const prepared = await prepareEthereumTransaction(
+        delegates ? { ...request, authorization_list: [signAuthorization(privateKey, terms)] } : request,
+      );
+      const bytes = hexToBytes(signPreparedTransaction(privateKey, prepared).slice(2));
+      return { bytes, hash: bytesTo0xHex(keccak_256(bytes)) };
+    },
+  };
+}

@@ -1,0 +1,185 @@
+import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { EthereumSendCallsCall, UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
+import type { ActionUnit } from '../../../policy/action.ts';
+import type { Bundler, EvmCall, EvmChain, OperationContext } from '../../../services.ts';
+import { signAuthorization } from '../../../signing/ethereum/authorization.ts';
+import {
+  BATCH_EXECUTOR_ADDRESS,
+  type BatchCall,
+  encodeBatch,
+} from '../../../signing/ethereum/batch-executor.ts';
+import {
+  decodeAccountCalls,
+  encodeAccountCalls,
+  SIMPLE_ACCOUNT_ADDRESS,
+} from '../../../signing/ethereum/simple-account.ts';
+import {
+  encodeSponsoredOperation,
+  signSponsoredOperation,
+} from '../../../signing/ethereum/sponsored-operation.ts';
+import { askChain, requireChain } from './ask-chain.ts';
+import type { BuiltTransaction } from './built-transaction.ts';
+import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
+import { findNonce } from './reserve-nonce.ts';
+import { readCall } from './send-calls.ts';
+import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
+
+/** What is to be done without gas of the wallet's own. */
+export interface OperationDraft {
+  readonly caip2: string;
+  /** The wallet's. */
+  readonly address: string;
+  /** One call, or several: all or none. */
+  readonly transaction?: UnsignedEthereumTransaction | undefined;
+  readonly calls?: readonly EthereumSendCallsCall[] | undefined;
+  readonly dataSuffix?: string | undefined;
+}
+
+export interface OperationPlan {
+  readonly chain: EvmChain;
+  readonly bundler: Bundler;
+  readonly address: string;
+  readonly calls: readonly BatchCall[];
+  /** Gas of the calls, with a margin. */
+  readonly callGas: bigint;
+  readonly fees: { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined };
+  /** The account's count, for the delegation that it still needs; undefined where it has it. */
+  readonly delegationCount: bigint | undefined;
+}
+
+// CHOICE: what checking the owner's and the paymaster's word may cost, and what the bundler asks for its own work.
+const VERIFICATION_GAS = 100_000n;
+const PAYMASTER_GAS = 50_000n;
+const BUNDLER_GAS = 60_000n;
+
+/**
+ * Plans a user operation (ERC-4337) of the wallet's own account, whose gas a paymaster pays. An account that does not
+ * take operations yet is delegated in the same go (EIP-7702).
+ *
+ * @throws ApiError not_supported where nobody pays; invalid_data for fields that an operation has no place for; what
+ * the dry run finds, as `planEthereum`.
+ */
+export async function planOperation(
+  context: Pick<OperationContext, 'chains'>,
+  draft: OperationDraft,
+): Promise<OperationPlan> {
+  const { caip2, address } = draft;
+  const chain = requireChain(context, { caip2, kind: 'evm' });
+  const { bundler } = chain;
+  if (bundler === undefined) {
+    throw new ApiError('not_supported', `/sponsor: nobody pays the gas on \`${caip2}\``);
+  }
+  const calls = readCalls(draft, chain);
+  const [code, count, fees, units] = await askChain(
+    Promise.all([
+      chain.code(address),
+      chain.nonce(address),
+      chain.fees(),
+      simulateAll(chain, [dryCall(address, calls)]),
+    ]),
+  );
+  const isAccount = bytesTo0xHex(code) === `0xef0100${SIMPLE_ACCOUNT_ADDRESS.slice(2)}`;
+  const delegationCount = isAccount ? undefined : count;
+  return { chain, bundler, address, calls, callGas: withMargin(units), fees, delegationCount };
+}
+
+/** What an operation has no place for: it counts, pays and delegates by itself. */
+const FOREIGN_FIELDS = [
+  'nonce',
+  'gas_limit',
+  'gas_price',
+  'max_fee_per_gas',
+  'max_priority_fee_per_gas',
+  'authorization_list',
+] as const;
+
+function readCalls({ transaction, calls = [], dataSuffix, address }: OperationDraft, chain: EvmChain) {
+  if (transaction === undefined) {
+    const read = calls.map((call, index) => readCall(call, `/calls/${index}`));
+    return read.map((call, index) => (index === read.length - 1 ? suffixed(call, dataSuffix) : call));
+  }
+  const at = '/params/transaction';
+  if ('calls' in transaction) {
+    throw invalidField(`${at}/type`, 'expected a transaction of type 0, 1 or 2 with `sponsor`');
+  }
+  const foreign = FOREIGN_FIELDS.find((field) => transaction[field] !== undefined);
+  if (foreign !== undefined) throw invalidField(`${at}/${foreign}`, 'expected none with `sponsor`');
+  requireSameChain(transaction, chain);
+  requireSameSender(transaction, address);
+  const { to, value, data } = transaction;
+  if (to === undefined) throw invalidField(`${at}/to`, 'expected a recipient with `sponsor`');
+  return [suffixed(readCall({ to, value, data } as EthereumSendCallsCall, '/transaction'), dataSuffix)];
+}
+
+/** The call with more bytes behind its calldata. */
+export function suffixed(call: BatchCall, dataSuffix = '0x'): BatchCall {
+  if (dataSuffix === '0x') return call;
+  return { ...call, data: hexToBytes(bytesTo0xHex(call.data).slice(2) + dataSuffix.slice(2)) };
+}
+
+/** The calls as they can be run before anything is signed: several through the executor of batches. */
+function dryCall(from: string, calls: readonly BatchCall[]): EvmCall {
+  const [only] = calls;
+  if (only !== undefined && calls.length === 1) return { from, ...only };
+  return { from, to: from, value: 0n, data: encodeBatch(calls), delegatedTo: BATCH_EXECUTOR_ADDRESS };
+}
+
+const NONCE_KEY_BYTES = 24;
+
+/**
+ * Fixes the operation.
+ *
+ * CHOICE: every operation draws a nonce key of its own (192 bits), so that they wait for nobody and need no count.
+ */
+export async function buildOperation(
+  context: Pick<OperationContext, 'em' | 'nowMs' | 'entropy'>,
+  plan: OperationPlan,
+  method: string,
+): Promise<BuiltTransaction> {
+  const { chain, address, calls, delegationCount } = plan;
+  const operation = operationOf(plan, context.entropy.bytes(NONCE_KEY_BYTES));
+  const account = { caip2: chain.caip2, address };
+  const nonce =
+    delegationCount === undefined ? undefined : await findNonce(context, account, delegationCount);
+  // From the call data that is signed.
+  const units = (decodeAccountCalls(hexToBytes(operation.call_data.slice(2))) ?? []).map(
+    (call, index): ActionUnit => ({
+      label: calls.length === 1 ? 'transaction' : `call ${index}`,
+      ethereumCall: { ...call, chainId: chain.chainId },
+    }),
+  );
+  return {
+    chain,
+    action: unfoldBatches({ method, units }, address),
+    sponsorship: 'operation',
+    async sign(privateKey) {
+      const chainId = Number(chain.chainId);
+      const { signature, hash } = signSponsoredOperation(privateKey, { chainId, operation });
+      const authorization =
+        nonce === undefined
+          ? undefined
+          : signAuthorization(privateKey, { contract: SIMPLE_ACCOUNT_ADDRESS, chain_id: chainId, nonce });
+      const signed = { user_operation: { ...operation, signature }, authorization };
+      return { bytes: encodeSponsoredOperation(signed), hash: bytesTo0xHex(hash) };
+    },
+  };
+}
+
+function operationOf({ bundler, address, calls, callGas, fees }: OperationPlan, nonceKey: Uint8Array) {
+  return {
+    sender: address,
+    // key || 64-bit sequence
+    nonce: `0x${bytesTo0xHex(nonceKey).slice(2)}${'0'.repeat(16)}`,
+    call_data: bytesTo0xHex(encodeAccountCalls(calls)),
+    call_gas_limit: hexOf(callGas),
+    verification_gas_limit: hexOf(VERIFICATION_GAS),
+    pre_verification_gas: hexOf(BUNDLER_GAS),
+    max_fee_per_gas: hexOf(fees.maxFeePerGas),
+    max_priority_fee_per_gas: hexOf(fees.maxPriorityFeePerGas ?? fees.maxFeePerGas),
+    paymaster: bundler.paymaster,
+    paymaster_data: '0x',
+    paymaster_verification_gas_limit: hexOf(PAYMASTER_GAS),
+    paymaster_post_op_gas_limit: hexOf(0n),
+  };
+}

@@ -1,0 +1,110 @@
+import { base58ToBytes, bytesToBase58, bytesToBase64 } from '../../../crypto/encoding.ts';
+import { ApiError } from '../../../errors.ts';
+import type { OperationContext, SolanaChain } from '../../../services.ts';
+import { InvalidSolanaTransactionError } from '../../../signing/signing-errors.ts';
+import { parseSolanaWire, signSolanaTransaction } from '../../../signing/solana/sign-transaction.ts';
+import { decodeSolanaTransaction, type SolanaTransaction } from '../../../signing/solana/wire.ts';
+import { withFeePayer, withSignature } from '../../../signing/solana/with-fee-payer.ts';
+import { decodeSolanaUnits } from '../../base/actions/decode-solana-units.ts';
+import { askChain, chainRefusal, requireChain } from './ask-chain.ts';
+import type { BuiltTransaction } from './built-transaction.ts';
+
+type FeePayer = NonNullable<SolanaChain['feePayer']>;
+
+/** A transaction to be sent by one wallet. */
+export interface SolanaDraft {
+  readonly caip2: string;
+  /** The wallet's. */
+  readonly address: string;
+  /** Base64 of the wire bytes. */
+  readonly transaction: string;
+  /** Whether the chain's fee payer is to pay. */
+  readonly isSponsored?: boolean | undefined;
+}
+
+export interface SolanaPlan {
+  readonly chain: SolanaChain;
+  readonly address: string;
+  /** With a blockhash that the chain takes. */
+  readonly wire: Uint8Array;
+  /** Who signs beside the wallet, and pays. */
+  readonly feePayer?: FeePayer | undefined;
+}
+
+/**
+ * Puts a fresh blockhash into a transaction that has the placeholder (32 zero bytes, in base58 all ones), and runs it
+ * dry.
+ *
+ * @throws ApiError and InvalidSolanaTransactionError: invalid_solana_transaction, also where somebody else has signed
+ * the placeholder; not_supported; insufficient_funds, transaction_execution_failure, transaction_broadcast_failure.
+ */
+export async function planSolana(
+  context: Pick<OperationContext, 'chains'>,
+  { caip2, address, transaction, isSponsored = false }: SolanaDraft,
+): Promise<SolanaPlan> {
+  const chain = requireChain(context, { caip2, kind: 'solana' });
+  const given = parseSolanaWire(transaction);
+  const isPlaceholder = decodeSolanaTransaction(given).recentBlockhash.every((byte) => byte === 0);
+  const feePayer = isSponsored ? requireFeePayer(chain) : undefined;
+  requireSigners(decodeSolanaTransaction(given), { address, isPlaceholder, isSponsored });
+  const wire = feePayer === undefined ? given.slice() : withFeePayer(given, feePayer.address);
+  const decoded = decodeSolanaTransaction(wire);
+  if (isPlaceholder) {
+    const { blockhash } = await askChain(chain.latestBlockhash());
+    // What was decoded are views into the wire bytes.
+    decoded.recentBlockhash.set(base58ToBytes(blockhash));
+  }
+  const simulation = await askChain(chain.simulate(wire));
+  if (!simulation.succeeds) throw chainRefusal(simulation.reason, simulation.message);
+  return { chain, address, wire, feePayer };
+}
+
+function requireFeePayer({ caip2, feePayer }: SolanaChain): FeePayer {
+  if (feePayer !== undefined) return feePayer;
+  throw new ApiError('not_supported', `/sponsor: nobody pays the fees on \`${caip2}\``);
+}
+
+/** Everybody but the wallet has signed, and not a message that is about to change. */
+function requireSigners(
+  { signatures, staticKeys }: SolanaTransaction,
+  { address, isPlaceholder, isSponsored }: { address: string; isPlaceholder: boolean; isSponsored: boolean },
+): void {
+  const signers = staticKeys.slice(0, signatures.length).map(bytesToBase58);
+  if (!signers.includes(address)) {
+    const message = `expected the wallet \`${address}\` among the required signers`;
+    throw new InvalidSolanaTransactionError('/transaction', message);
+  }
+  for (const [index, signer] of signers.entries()) {
+    if (signer === address) continue;
+    const isSigned = signatures[index]!.some((byte) => byte !== 0);
+    if (isSigned && isPlaceholder) {
+      const message = `expected a recent blockhash: \`${signer}\` has signed the placeholder`;
+      throw new InvalidSolanaTransactionError('/transaction', message);
+    }
+    if (isSponsored) {
+      const message = `expected no other signer than the wallet with \`sponsor\`, got \`${signer}\``;
+      throw new InvalidSolanaTransactionError('/transaction', message);
+    }
+    if (!isSigned) {
+      throw new InvalidSolanaTransactionError('/transaction', `expected the signature of \`${signer}\``);
+    }
+  }
+}
+
+/** Fixes the bytes of a planned transaction. Nothing is reserved: no account counts its transactions. */
+export function buildSolana({ chain, wire, feePayer }: SolanaPlan, method: string): BuiltTransaction {
+  const transaction = bytesToBase64(wire);
+  return {
+    chain,
+    action: { method, units: decodeSolanaUnits(transaction) },
+    ...(feePayer === undefined ? {} : { sponsorship: 'fee_payer' as const }),
+    async sign(privateKey) {
+      const signed = parseSolanaWire(signSolanaTransaction(privateKey, { transaction, encoding: 'base64' }));
+      const { message } = decodeSolanaTransaction(signed);
+      // Whoever pays stands first.
+      const bytes = feePayer === undefined ? signed : withSignature(signed, 0, await feePayer.sign(message));
+      const [first = new Uint8Array()] = decodeSolanaTransaction(bytes).signatures;
+      return { bytes, hash: bytesToBase58(first) };
+    },
+  };
+}

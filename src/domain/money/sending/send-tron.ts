@@ -1,0 +1,87 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex, hexToBytes } from '../../../crypto/encoding.ts';
+import { invalidField } from '../../../errors.ts';
+import type { TronRawDataForSend } from '../../../generated/schemas.ts';
+import type { OperationContext, TronChain } from '../../../services.ts';
+import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-data.ts';
+import { tronAddressText } from '../../../signing/tron/room.ts';
+import { signTronTransaction } from '../../../signing/tron/sign-transaction.ts';
+import { decodeTronUnits } from '../../base/actions/decode-raw-bytes.ts';
+import { askChain, chainRefusal, requireChain } from './ask-chain.ts';
+import type { BuiltTransaction } from './built-transaction.ts';
+
+/** TRON's main network, for requests that name none. */
+export const TRON_MAINNET = 'tron:0x2b6653dc';
+
+/** CHOICE: a minute, as the network's own libraries give it. */
+const LIFETIME_MS = 60_000;
+
+export interface TronDraft {
+  readonly caip2: string;
+  /** The wallet's. */
+  readonly address: string;
+  readonly rawData: TronRawDataForSend;
+}
+
+export interface TronPlan {
+  readonly chain: TronChain;
+  readonly rawData: TronRawData;
+  /** What its contract call uses by the dry run. */
+  readonly energy: bigint;
+}
+
+/**
+ * Fills in the block that a transaction refers to, its expiration and timestamp, and runs it dry.
+ *
+ * @throws ApiError and SigningInputError: invalid_data, also for another owner than the wallet; not_supported;
+ * insufficient_funds, transaction_execution_failure, transaction_broadcast_failure.
+ */
+export async function planTron(
+  context: Pick<OperationContext, 'chains' | 'nowMs'>,
+  { caip2, address, rawData }: TronDraft,
+): Promise<TronPlan> {
+  const chain = requireChain(context, { caip2, kind: 'tron' });
+  const { ref_block_bytes: bytes, ref_block_hash: hash } = rawData;
+  if ((bytes === undefined) !== (hash === undefined)) {
+    const missing = bytes === undefined ? 'ref_block_bytes' : 'ref_block_hash';
+    throw invalidField(`/params/raw_data/${missing}`, 'expected both fields of the reference block or none');
+  }
+  const block = hash === undefined ? await askChain(chain.referenceBlock()) : undefined;
+  const filled = {
+    ...rawData,
+    ref_block_bytes: bytes ?? block?.refBlockBytes ?? '',
+    ref_block_hash: hash ?? block?.refBlockHash ?? '',
+    expiration: rawData.expiration ?? context.nowMs + LIFETIME_MS,
+    timestamp: rawData.timestamp ?? context.nowMs,
+  } as TronRawData;
+  requireOwnerAddress(filled, address);
+  const simulation = await askChain(chain.simulate(encodeTronRawData(filled)));
+  if (!simulation.succeeds) throw chainRefusal(simulation.reason, simulation.message);
+  return { chain, rawData: filled, energy: simulation.units };
+}
+
+function requireOwnerAddress({ contract: [contract] }: TronRawData, address: string): void {
+  const owner = contract?.owner_address ?? '';
+  if (/^41[0-9a-fA-F]{40}$/.test(owner) && tronAddressText(hexToBytes(owner.toLowerCase())) === address)
+    return;
+  const pointer = '/params/raw_data/contract/0/owner_address';
+  throw invalidField(pointer, `expected the wallet \`${address}\`, got \`${owner.slice(0, 80)}\``);
+}
+
+/** Fixes the bytes of a planned transaction. Nothing is reserved: no account counts its transactions. */
+export function buildTron({ chain, rawData }: TronPlan, method: string): BuiltTransaction {
+  const encoded = encodeTronRawData(rawData);
+  return {
+    chain,
+    action: {
+      method,
+      units: decodeTronUnits(encoded) ?? [{ label: 'transaction', undecodable: 'of another kind' }],
+    },
+    async sign(privateKey) {
+      return {
+        bytes: hexToBytes(signTronTransaction(privateKey, { raw_data: rawData })),
+        hash: bytesToHex(sha256(encoded)),
+      };
+    },
+  };
+}

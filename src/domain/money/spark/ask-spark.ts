@@ -1,0 +1,154 @@
+import { ApiError, invalidField } from '../../../errors.ts';
+import type {
+  SparkBalance,
+  SparkCoopExitFeeQuote,
+  SparkGetClaimStaticDepositQuoteRpcResponseData,
+  SparkGetStaticDepositAddressRpcResponseData,
+  SparkLightningReceiveRequest,
+  WalletRpcRequest,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { SparkDepositQuote } from '../../../services-spark.ts';
+import { isLayer1Address } from '../../../signing/layer-1-address.ts';
+import { readTokenIdentifier } from '../../../signing/spark.ts';
+import { askChain } from '../sending/ask-chain.ts';
+import { takePlan } from '../sending/take-plan.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
+import { decodeRpcAction } from '../../base/actions/decode-action.ts';
+import type { FoundWallet, WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { makeInvoice } from './make-invoice.ts';
+import { requireSpark, type SparkAccount } from './require-spark.ts';
+import { isoTime, satoshi } from './spark-view.ts';
+
+type Request<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
+type Questions = {
+  readonly getBalance: SparkBalance;
+  readonly getStaticDepositAddress: SparkGetStaticDepositAddressRpcResponseData;
+  readonly getClaimStaticDepositQuote: SparkGetClaimStaticDepositQuoteRpcResponseData;
+  readonly getWithdrawalFeeQuote: SparkCoopExitFeeQuote;
+  readonly createLightningInvoice: SparkLightningReceiveRequest;
+};
+export type SparkQuestion = Request<keyof Questions>;
+
+type AskContext = Pick<OperationContext, 'chains' | 'ids' | 'nowMs'>;
+type Asker<Method extends keyof Questions> = (
+  context: AskContext,
+  account: SparkAccount,
+  request: Request<Method>,
+) => Promise<Questions[Method]>;
+
+const askers: { readonly [Method in keyof Questions]: Asker<Method> } = {
+  async getBalance(_context, { operators, address, network }) {
+    const { sats, tokens } = await askChain(operators.holdings(address));
+    const views = tokens.map(({ identifier, rawAmount, decimals, symbol, issuerKey }) => {
+      const metadata = {
+        raw_token_identifier: readTokenIdentifier(identifier, network) ?? '',
+        token_public_key: issuerKey,
+        token_name: symbol,
+        token_ticker: symbol,
+        decimals,
+        max_supply: '0',
+      };
+      return [identifier, { balance: String(rawAmount), token_metadata: metadata }] as const;
+    });
+    return { balance: String(sats), token_balances: Object.fromEntries(views) };
+  },
+  async getStaticDepositAddress(_context, { depositAddress }) {
+    return { address: depositAddress };
+  },
+  async getClaimStaticDepositQuote(_context, account, { params }) {
+    const quote = await findDeposit(account, params);
+    return {
+      transaction_id: params.transaction_id,
+      output_index: quote.outputIndex,
+      network: account.network,
+      credit_amount_sats: Number(quote.creditSats),
+      signature: quote.signature,
+    };
+  },
+  async getWithdrawalFeeQuote({ nowMs }, account, { params }) {
+    const { onchain_address: onchainAddress, amount_sats: amount } = params;
+    if (!isLayer1Address(onchainAddress, account.network)) {
+      throw invalidField('/params/onchain_address', `expected a Bitcoin address of ${account.network}`);
+    }
+    const sats = BigInt(amount);
+    const quote = await askChain(account.operators.quoteWithdrawal({ onchainAddress, sats }));
+    if (quote === undefined) throw new ApiError('not_supported', 'the operators quote no such withdrawal');
+    const { FAST, MEDIUM, SLOW } = quote.fees;
+    return {
+      id: quote.id,
+      network: account.network,
+      created_at: isoTime(nowMs),
+      updated_at: isoTime(nowMs),
+      expires_at: isoTime(quote.expiresAtMs),
+      total_amount: satoshi(sats),
+      user_fee_fast: satoshi(FAST.operatorSats),
+      user_fee_medium: satoshi(MEDIUM.operatorSats),
+      user_fee_slow: satoshi(SLOW.operatorSats),
+      l1_broadcast_fee_fast: satoshi(FAST.networkSats),
+      l1_broadcast_fee_medium: satoshi(MEDIUM.networkSats),
+      l1_broadcast_fee_slow: satoshi(SLOW.networkSats),
+    };
+  },
+  createLightningInvoice: (context, account, { params }) => makeInvoice(context, account, params),
+};
+
+/**
+ * What a deposit to the wallet is worth.
+ *
+ * @throws ApiError invalid_data when none of that transaction has reached its deposit address, or too little.
+ */
+export async function findDeposit(
+  { operators, depositAddress }: SparkAccount,
+  params: { readonly transaction_id: string; readonly output_index?: number | undefined },
+): Promise<SparkDepositQuote> {
+  const { transaction_id: transactionId, output_index: outputIndex } = params;
+  const quote = await askChain(operators.quoteDeposit({ depositAddress, transactionId, outputIndex }));
+  if (quote !== undefined) return quote;
+  throw invalidField(
+    '/params/transaction_id',
+    `expected a transaction that pays \`${depositAddress}\` more than it costs to take it up`,
+  );
+}
+
+export function isSparkQuestion(request: WalletRpcRequest): request is SparkQuestion {
+  return Object.hasOwn(askers, request.method);
+}
+
+/** The answer before it is known whether whoever asks may ask. */
+export function planSparkAnswer(
+  context: AskContext,
+  wallet: WalletRow,
+  request: SparkQuestion,
+): Promise<object> {
+  const ask = askers[request.method] as (...given: readonly unknown[]) => Promise<object>;
+  return ask(context, requireSpark(context, wallet, request.network), request);
+}
+
+/**
+ * What a Spark network says of a wallet.
+ *
+ * CHOICE: nothing is signed, but rpc is for those who may use the wallet: owners and policies are asked as for a
+ * signature.
+ *
+ * @throws ApiError the codes of `requireOwner`; policy_violation; not_supported; invalid_data;
+ * transaction_broadcast_failure when the operators cannot be reached.
+ */
+export async function askSpark(
+  context: OperationContext,
+  wallet: FoundWallet,
+  request: SparkQuestion,
+): Promise<object> {
+  let answer: object = {};
+  const use = await authorizeUse(context, wallet, {
+    operation: 'walletRpc',
+    request,
+    async decode() {
+      answer = await takePlan(context, () => planSparkAnswer(context, wallet, request));
+      return decodeRpcAction(request);
+    },
+    mayBeSigner: true,
+  });
+  await use.record();
+  return answer;
+}

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { ApiError } from '../../../errors.ts';
+import type { OperationContext, PlainChain } from '../../../services.ts';
+import type { SparkOperators } from '../../../services-spark.ts';
+import { type SparkNetworkName, sparkAddress, sparkDepositAddress } from '../../../signing/spark.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+
+/** A wallet on one Spark network. */
+export interface SparkAccount {
+  readonly network: SparkNetworkName;
+  readonly chain: PlainChain;
+  readonly operators: SparkOperators;
+  /** Compressed, hex. */
+  readonly publicKey: string;
+  readonly address: string;
+  readonly depositAddress: string;
+}
+
+/**
+ * The wallet as a Spark network knows it: one key has an address on each.
+ *
+ * @throws ApiError not_supported where the network's operators cannot be asked.
+ */
+export function requireSpark(
+  { chains }: Pick<OperationContext, 'chains'>,
+  { public_key: publicKey }: Pick<WalletRow, 'public_key'>,
+  network: SparkNetworkName = 'MAINNET',
+): SparkAccount {
+  const chain = chains.find(`spark:${network.toLowerCase()}`);
+  if (chain?.kind !== 'plain' || chain.spark === undefined) {
+    throw new ApiError('not_supported', `/network: no operators of Spark's ${network} are configured here`);
+  }
+  assert(publicKey !== null, 'a spark wallet has its key beside its address');
+  return {
+    network,
+    chain,
+    operators: chain.spark,
+    publicKey,
+    address: sparkAddress(publicKey, network),
+    depositAddress: sparkDepositAddress(publicKey, network),
+  };
+}

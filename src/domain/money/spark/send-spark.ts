@@ -1,0 +1,210 @@
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { SparkCoopExitRequest, SparkTransfer, WalletRpcRequest } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { isLayer1Address } from '../../../signing/layer-1-address.ts';
+import { readSparkAddress, readTokenIdentifier } from '../../../signing/spark.ts';
+import { type SparkOperation, signSparkOperation } from '../../../signing/spark-operation.ts';
+import { askChain, chainRefusal } from '../sending/ask-chain.ts';
+import type { BuiltTransaction } from '../sending/built-transaction.ts';
+import { decodeRpcAction } from '../../base/actions/decode-action.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { findDeposit } from './ask-spark.ts';
+import { requireSpark, type SparkAccount } from './require-spark.ts';
+import { isoTime, satoshi } from './spark-view.ts';
+
+type Request<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
+
+/** What is to be moved, and what the operators said of it. */
+export interface SparkPlan {
+  readonly account: SparkAccount;
+  readonly move: Omit<SparkOperation, 'id' | 'network' | 'owner'>;
+  /** Of a Lightning payment. */
+  readonly payment?: { readonly paymentHash: string; readonly isOverSpark: boolean };
+  /** Of a withdrawal: how the fee is split, and until when its price holds. */
+  readonly exit?: {
+    readonly operatorSats: bigint;
+    readonly networkSats: bigint;
+    readonly expiresAtMs: number;
+  };
+}
+
+export interface SparkBuilt extends BuiltTransaction {
+  readonly plan: SparkPlan;
+  readonly operation: SparkOperation;
+}
+
+type Context = Pick<OperationContext, 'chains'>;
+
+/** @throws ApiError invalid_data for a receiver of another network; insufficient_funds; not_supported. */
+export async function planSparkTransfer(
+  context: Context,
+  wallet: WalletRow,
+  { params, network }: Request<'transfer'>,
+): Promise<SparkPlan> {
+  const account = requireSpark(context, wallet, network);
+  requireReceiver(account, params.receiver_spark_address);
+  await requireHolding(account, null, BigInt(params.amount_sats));
+  const move = { from: account.address, to: params.receiver_spark_address, token: null };
+  return { account, move: { ...move, amount: String(params.amount_sats), fee: '0', deposit: null } };
+}
+
+/**
+ * CHOICE: operators here keep sums, so outputs cannot be chosen; a strategy changes nothing that one can see.
+ *
+ * @throws ApiError invalid_data; insufficient_funds; not_supported, also for selected outputs.
+ */
+export async function planTokenTransfer(
+  context: Context,
+  wallet: WalletRow,
+  { params, network }: Request<'transferTokens'>,
+): Promise<SparkPlan> {
+  const account = requireSpark(context, wallet, network);
+  const { token_identifier: token, receiver_spark_address: to, token_amount: amount } = params;
+  if (params.selected_outputs !== undefined) {
+    throw new ApiError('not_supported', '/params/selected_outputs: the operators keep sums, not outputs');
+  }
+  if (readTokenIdentifier(token, account.network) === undefined) {
+    throw invalidField('/params/token_identifier', `expected a token of ${account.network}, \`btkn…\``);
+  }
+  requireReceiver(account, to);
+  await requireHolding(account, token, BigInt(amount));
+  return {
+    account,
+    move: { from: account.address, to, token, amount: String(amount), fee: '0', deposit: null },
+  };
+}
+
+/** @throws ApiError invalid_data for a deposit that is none, or not at its quoted worth; not_supported. */
+export async function planDepositClaim(
+  context: Context,
+  wallet: WalletRow,
+  { params, network }: Request<'claimStaticDeposit'>,
+): Promise<SparkPlan> {
+  const account = requireSpark(context, wallet, network);
+  const quote = await findDeposit(account, params);
+  if (BigInt(params.credit_amount_sats) !== quote.creditSats) {
+    throw invalidField('/params/credit_amount_sats', `expected \`${quote.creditSats}\` as quoted`);
+  }
+  if (params.signature.toLowerCase() !== quote.signature) {
+    throw invalidField('/params/signature', 'expected the signature of the quote');
+  }
+  return {
+    account,
+    move: {
+      from: account.depositAddress,
+      to: account.address,
+      token: null,
+      amount: String(quote.creditSats),
+      fee: String(quote.feeSats),
+      deposit: params.transaction_id.toLowerCase(),
+    },
+  };
+}
+
+/** @throws ApiError invalid_data for an address, a quote or a fee that does not hold; insufficient_funds. */
+export async function planWithdrawal(
+  context: Context,
+  wallet: WalletRow,
+  { params, network }: Request<'withdraw'>,
+): Promise<SparkPlan> {
+  const account = requireSpark(context, wallet, network);
+  const { onchain_address: onchainAddress, fee_quote_id: quoteId, exit_speed: speed } = params;
+  requireLayer1(account, onchainAddress);
+  const { sats: held } = await askChain(account.operators.holdings(account.address));
+  const asked = params.amount_sats === undefined ? held : BigInt(params.amount_sats);
+  const quote = await askChain(account.operators.quoteWithdrawal({ onchainAddress, sats: asked, quoteId }));
+  if (quote === undefined) {
+    throw invalidField(
+      '/params/fee_quote_id',
+      'expected a quote for this address and amount that still holds',
+    );
+  }
+  const { operatorSats, networkSats } = quote.fees[speed];
+  const fee = operatorSats + networkSats;
+  if (params.fee_amount_sats !== undefined && BigInt(params.fee_amount_sats) !== fee) {
+    throw invalidField('/params/fee_amount_sats', `expected \`${fee}\` as quoted for ${speed}`);
+  }
+  // Whoever withdraws everything has nothing left to pay the fee from.
+  const isDeducted = params.deduct_fee_from_withdrawal_amount === true || params.amount_sats === undefined;
+  const amount = isDeducted ? asked - fee : asked;
+  if (amount <= 0n || amount + fee > held) throw chainRefusal('insufficient_funds', '');
+  const move = { from: account.address, to: onchainAddress, token: null, deposit: null };
+  return {
+    account,
+    move: { ...move, amount: String(amount), fee: String(fee) },
+    exit: { operatorSats, networkSats, expiresAtMs: quote.expiresAtMs },
+  };
+}
+
+function requireLayer1({ network }: Pick<SparkAccount, 'network'>, address: string): void {
+  if (isLayer1Address(address, network)) return;
+  throw invalidField('/params/onchain_address', `expected a Bitcoin address of ${network}`);
+}
+
+function requireReceiver({ network }: SparkAccount, address: string): void {
+  if (readSparkAddress(address, network) !== undefined) return;
+  throw invalidField('/params/receiver_spark_address', `expected a Spark address of ${network}`);
+}
+
+/** @throws ApiError insufficient_funds */
+export async function requireHolding(
+  { chain, address }: SparkAccount,
+  token: string | null,
+  amount: bigint,
+): Promise<void> {
+  const [held = 0n] = await askChain(chain.balances(address, [token]));
+  if (held < amount) throw chainRefusal('insufficient_funds', '');
+}
+
+/** Fixes what is signed. */
+export async function buildSpark(
+  context: Pick<OperationContext, 'ids'>,
+  plan: SparkPlan,
+  request: WalletRpcRequest,
+): Promise<SparkBuilt> {
+  const { network, publicKey: owner, chain } = plan.account;
+  const operation: SparkOperation = { id: context.ids.uuid(), network, owner, ...plan.move };
+  return {
+    chain,
+    action: await decodeRpcAction(request),
+    plan,
+    operation,
+    sign: async (privateKey) => signSparkOperation(privateKey, operation),
+  };
+}
+
+/** CHOICE: operators here keep sums, so a transfer has no leaves to show. */
+export function transferView({ operation, plan }: SparkBuilt, nowMs: number): SparkTransfer {
+  return {
+    id: operation.id,
+    sender_identity_public_key: operation.owner,
+    receiver_identity_public_key: readSparkAddress(operation.to, operation.network) ?? plan.account.publicKey,
+    status: 'TRANSFER_STATUS_SENDER_KEY_TWEAKED',
+    total_value: Number(operation.amount),
+    created_time: isoTime(nowMs),
+    updated_time: isoTime(nowMs),
+    leaves: [],
+    type: 'TRANSFER',
+    transfer_direction: 'OUTGOING',
+  };
+}
+
+export function exitView(
+  { operation, plan }: SparkBuilt,
+  { hash, nowMs, params }: { hash: string; nowMs: number; params: Request<'withdraw'>['params'] },
+): SparkCoopExitRequest {
+  const { operatorSats = 0n, networkSats = 0n, expiresAtMs = nowMs } = plan.exit ?? {};
+  return {
+    id: operation.id,
+    coop_exit_txid: hash,
+    network: operation.network,
+    status: 'INITIATED',
+    exit_speed: params.exit_speed,
+    ...(params.fee_quote_id === undefined ? {} : { fee_quote_id: params.fee_quote_id }),
+    fee: satoshi(operatorSats),
+    l1_broadcast_fee: satoshi(networkSats),
+    created_at: isoTime(nowMs),
+    updated_at: isoTime(nowMs),
+    expires_at: isoTime(expiresAtMs),
+  };
+}

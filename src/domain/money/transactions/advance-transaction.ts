@@ -1,0 +1,103 @@
+import type { Inclusion, OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { tellOfFunds } from './tell-of-funds.ts';
+import { tellOfGas } from './tell-of-gas.ts';
+import { nextCheckAt } from './transaction-checks.ts';
+import { type TransactionRow, transactionColumns } from './transaction-row.ts';
+import { type TransactionStatus, wayTo } from './transaction-state.ts';
+
+export type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs' | 'prices'>;
+
+/** What was found out about a transaction. */
+export interface Finding {
+  readonly status: TransactionStatus;
+  readonly inclusion?: Inclusion | undefined;
+  /** Why it failed or reverted. */
+  readonly reason?: string | undefined;
+  /** Whether nothing can change it any more. */
+  readonly isSettled: boolean;
+}
+
+/**
+ * The event of each state. `pending` has none, since callers have it as the answer, and for `finalized` the contract
+ * has none.
+ */
+const events: Readonly<Partial<Record<TransactionStatus, string>>> = {
+  broadcasted: 'transaction.broadcasted',
+  confirmed: 'transaction.confirmed',
+  execution_reverted: 'transaction.execution_reverted',
+  failed: 'transaction.failed',
+  replaced: 'transaction.replaced',
+  provider_error: 'transaction.provider_error',
+};
+
+/**
+ * Writes down what was found out about a transaction, with an event for every state that it went through. Nothing
+ * happens when somebody else has been at it since `row` was read, or when no way leads there.
+ *
+ * Result: whether it was written.
+ */
+export async function advanceTransaction(
+  context: AdvanceContext,
+  row: TransactionRow,
+  finding: Finding,
+): Promise<boolean> {
+  const { em, nowMs } = context;
+  const way = wayTo(row.status, finding.status);
+  if (way === undefined) return false;
+  const { inclusion } = finding;
+  const changed = {
+    status: finding.status,
+    block_number: inclusion === undefined ? null : Number(inclusion.blockNumber),
+    block_timestamp_seconds: inclusion?.blockTimestampSeconds ?? null,
+    transaction_hash: inclusion?.operation?.transactionHash ?? row.transaction_hash,
+    fee_paid: inclusion === undefined ? null : String(inclusion.feePaid),
+    failure_reason: finding.reason ?? null,
+    updated_at_ms: way.length === 0 ? row.updated_at_ms : nowMs,
+    next_check_at_ms: nextCheckAt(row, finding, nowMs),
+  };
+  const { numUpdatedRows } = await em
+    .getKysely<Tables>()
+    .updateTable('transactions')
+    .set(changed)
+    .where('id', '=', row.id)
+    .where('status', '=', row.status)
+    // Whoever asked a chain has moved this instant: it is the lease.
+    .where('next_check_at_ms', row.next_check_at_ms === null ? 'is' : '=', row.next_check_at_ms)
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) return false;
+  const app = { id: row.app_id, name: '' };
+  for (const type of way.flatMap((status) => events[status] ?? [])) {
+    await recordEvent({ ...context, app }, type, eventPayload({ ...row, ...changed }));
+  }
+  if (inclusion !== undefined && way.length > 0) await tellOfGas(context, { ...row, ...changed }, inclusion);
+  if (way.includes('confirmed')) await tellOfFunds(context, { ...row, ...changed });
+  return true;
+}
+
+/** What every `transaction.*` event says. */
+export function eventPayload(row: TransactionRow) {
+  return {
+    wallet_id: row.wallet_id,
+    transaction_id: row.id,
+    caip2: row.caip2,
+    // Empty while a sponsored one has none, as in the answer that sent it.
+    transaction_hash: row.transaction_hash ?? '',
+    reference_id: row.reference_id,
+  };
+}
+
+/** A transaction as it stands now, of whatever app. */
+export async function readTransaction(
+  { em }: Pick<OperationContext, 'em'>,
+  id: string,
+): Promise<TransactionRow | undefined> {
+  return em
+    .getKysely<Tables>()
+    .selectFrom('transactions')
+    .select(transactionColumns)
+    .where('id', '=', id)
+    .$castTo<TransactionRow>()
+    .executeTakeFirst();
+}

@@ -1,0 +1,50 @@
+import { notFound } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import { type TransactionRow, transactionColumns } from './transaction-row.ts';
+
+type FindContext = Pick<OperationContext, 'app' | 'em'>;
+
+const selectById = prepareQuery<{ appId: string; id: string }, TransactionRow>((database, { appId, id }) =>
+  database
+    .selectFrom('transactions')
+    .select(transactionColumns)
+    .where('id', '=', id)
+    .where('app_id', '=', appId)
+    .$castTo<TransactionRow>(),
+);
+
+/**
+ * A transaction of the app.
+ *
+ * @throws ApiError not_found
+ */
+export async function findTransaction({ app, em }: FindContext, id: string): Promise<TransactionRow> {
+  const {
+    rows: [row],
+  } = await selectById(em, { appId: app.id, id });
+  if (row === undefined) throw notFound('Transaction');
+  return row;
+}
+
+const selectByReference = prepareQuery<{ appId: string; referenceId: string }, TransactionRow>(
+  (database, { appId, referenceId }) =>
+    database
+      .selectFrom('transactions')
+      .select(transactionColumns)
+      .where('app_id', '=', appId)
+      .where('reference_id', '=', referenceId)
+      .orderBy('created_at_ms', 'desc')
+      .orderBy('id', 'desc')
+      .$castTo<TransactionRow>(),
+);
+
+/** The app's transactions that were sent with a reference, newest first. */
+export async function listTransactionsByReference(
+  { app, em }: FindContext,
+  referenceId: string,
+): Promise<readonly TransactionRow[]> {
+  // PostgreSQL's text holds every character but this one, so nothing can be stored under it.
+  if (referenceId.includes('\0')) return [];
+  return (await selectByReference(em, { appId: app.id, referenceId })).rows;
+}

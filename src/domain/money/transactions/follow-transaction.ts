@@ -1,0 +1,81 @@
+import type { AnyChain, ChainStatus } from '../../../services.ts';
+import type { Finding } from './advance-transaction.ts';
+import { GIVEN_UP_AFTER_MS } from './transaction-checks.ts';
+import type { TransactionRow } from './transaction-row.ts';
+
+/**
+ * Asks a chain where a transaction stands, and sends its bytes once more when the chain does not know them. To be called
+ * outside of any transaction. Rejects when the chain cannot be reached.
+ */
+export async function followTransaction(
+  chain: AnyChain,
+  row: TransactionRow,
+  nowMs: number,
+): Promise<Finding> {
+  const status = await statusOf(chain, row);
+  if (status.kind !== 'unknown') return findingOf(status);
+  if (status.isExpired) return failed(row, 'it can no longer come into a block');
+  const outcome = await carrierOf(chain, row).broadcast(row.signed_bytes);
+  if (outcome.isAccepted) return { status: 'broadcasted', isSettled: false };
+  if (outcome.reason === 'stale') {
+    const found = await findStale(chain, row, outcome.message);
+    if (found.status !== 'failed' && found.status !== 'provider_error') return found;
+  }
+  // A node took it once: what stands in its way may pass, so it is sent again until it is given up.
+  const mayStillCome = row.status !== 'pending' && nowMs - row.created_at_ms < GIVEN_UP_AFTER_MS;
+  return mayStillCome ? { status: 'broadcasted', isSettled: false } : failed(row, outcome.message);
+}
+
+/**
+ * What became of a transaction whose nonce or blockhash a chain no longer takes: it may be in a block itself, which the
+ * chain did not know a moment ago.
+ */
+export async function findStale(chain: AnyChain, row: TransactionRow, message: string): Promise<Finding> {
+  const status = await statusOf(chain, row);
+  return status.kind === 'unknown' ? failed(row, message) : findingOf(status);
+}
+
+/** Who takes the bytes of a transaction: its chain, or the chain's bundler where they are a user operation. */
+export function carrierOf(chain: AnyChain, row: TransactionRow): Pick<AnyChain, 'broadcast' | 'statusOf'> {
+  if (row.user_operation_hash === null) return chain;
+  const bundler = chain.kind === 'evm' ? chain.bundler : undefined;
+  if (bundler === undefined) throw new Error(`nobody takes user operations to ${chain.caip2}`);
+  return bundler;
+}
+
+function statusOf(chain: AnyChain, row: TransactionRow): Promise<ChainStatus> {
+  const hash = row.user_operation_hash ?? row.transaction_hash ?? '';
+  return carrierOf(chain, row).statusOf(hash, row.signed_bytes);
+}
+
+function findingOf(status: Exclude<ChainStatus, { kind: 'unknown' }>): Finding {
+  switch (status.kind) {
+    case 'pending':
+      return { status: 'broadcasted', isSettled: false };
+    case 'included':
+      return {
+        status: status.isFinal ? 'finalized' : 'confirmed',
+        inclusion: status,
+        isSettled: status.isFinal,
+      };
+    case 'reverted':
+      return {
+        status: 'execution_reverted',
+        inclusion: status,
+        reason: status.reason,
+        isSettled: status.isFinal,
+      };
+    case 'replaced':
+      return {
+        status: 'replaced',
+        ...(status.byHash === undefined ? {} : { reason: `replaced by ${status.byHash}` }),
+        isSettled: true,
+      };
+  }
+}
+
+/** It never comes into a block; of a user operation it is its bundler that failed. */
+export function failed(row: TransactionRow, reason: string): Finding {
+  const status = row.user_operation_hash === null ? 'failed' : 'provider_error';
+  return { status, reason, isSettled: true };
+}

@@ -1,0 +1,88 @@
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import type { PlainTransfer } from './plain-transfer.ts';
+import type { TransactionRow } from './transaction-row.ts';
+import { releasedStatuses } from './transaction-state.ts';
+
+/** A transaction as it was signed. */
+export interface SignedTransaction {
+  readonly caip2: string;
+  /** The wallet's address. */
+  readonly sender: string;
+  readonly method: string;
+  readonly hash: string;
+  readonly signedBytes: Uint8Array;
+  readonly nonce?: number | undefined;
+  readonly referenceId?: string | undefined;
+  /** What was signed, in the contract's names. */
+  readonly transactionRequest?: object | undefined;
+  readonly plainTransfer?: PlainTransfer | undefined;
+  /** Whether `hash` is that of a user operation, whose transaction has none yet. */
+  readonly isOperation?: boolean | undefined;
+  /** Whether somebody else pays the gas. */
+  readonly isSponsored?: boolean | undefined;
+  /** Whether the request broadcasts it itself; else the job does so at once. */
+  readonly isBroadcastHere: boolean;
+}
+
+/** How long the job leaves a transaction to the request that signed it. */
+const REQUEST_LEASE_MS = 15_000;
+
+/** Keeps a signed transaction in the transaction that signed it: from here on it is sent, whatever happens. */
+export async function recordTransaction(
+  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
+  walletId: string,
+  signed: SignedTransaction,
+): Promise<TransactionRow> {
+  const { nowMs } = context;
+  const { plainTransfer: moved } = signed;
+  const row: TransactionRow = {
+    id: context.ids.cuid2(),
+    app_id: context.app.id,
+    wallet_id: walletId,
+    caip2: signed.caip2,
+    sender: signed.sender,
+    method: signed.method,
+    status: 'pending',
+    transaction_hash: signed.isOperation === true ? null : signed.hash,
+    user_operation_hash: signed.isOperation === true ? signed.hash : null,
+    is_sponsored: signed.isSponsored === true ? 1 : 0,
+    reference_id: signed.referenceId ?? null,
+    nonce: signed.nonce ?? null,
+    signed_bytes: Buffer.from(signed.signedBytes),
+    transaction_request:
+      signed.transactionRequest === undefined ? null : JSON.stringify(signed.transactionRequest),
+    moved_token: moved === undefined ? null : (moved.tokenAddress ?? 'native'),
+    moved_to: moved?.recipient ?? null,
+    moved_amount: moved === undefined ? null : String(moved.rawAmount),
+    block_number: null,
+    block_timestamp_seconds: null,
+    fee_paid: null,
+    failure_reason: null,
+    is_slow_told: 0,
+    are_funds_told: 0,
+    is_gas_told: 0,
+    created_at_ms: nowMs,
+    updated_at_ms: nowMs,
+    next_check_at_ms: signed.isBroadcastHere ? nowMs + REQUEST_LEASE_MS : nowMs,
+  };
+  await context.em.getKysely<Tables>().insertInto('transactions').values(row).execute();
+  return row;
+}
+
+/** The id of the sender's transaction with this hash, those that can never come into a block left out. */
+export async function findSent(
+  { em }: Pick<OperationContext, 'em'>,
+  { caip2, sender, hash }: Pick<SignedTransaction, 'caip2' | 'sender' | 'hash'>,
+): Promise<string | undefined> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('transactions')
+    .select('id')
+    .where('caip2', '=', caip2)
+    .where('transaction_hash', '=', hash)
+    .where('sender', '=', sender)
+    .where('status', 'not in', releasedStatuses)
+    .executeTakeFirst();
+  return row?.id;
+}

@@ -1,0 +1,119 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { OperationContext } from '../../../services.ts';
+import type { ChainTransfer } from '../../../services-transfers.ts';
+import { readSparkAddress, sparkAddress } from '../../../signing/spark.ts';
+import type { Tables } from '../../tables.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import { assetOf } from './tell-of-funds.ts';
+
+/** Transfers as they were read from the list of their chain. */
+export interface ReadTransfers {
+  readonly caip2: string;
+  /** Where reading began; undefined is the chain's beginning. */
+  readonly after: string | undefined;
+  /** Oldest first, at least one. */
+  readonly transfers: readonly ChainTransfer[];
+}
+
+/** Where the next transfers of a chain are read from; undefined is its beginning. */
+export async function readChainPosition(em: SqlEntityManager, caip2: string): Promise<string | undefined> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('chain_positions')
+    .select('position')
+    .where('caip2', '=', caip2)
+    .executeTakeFirst();
+  return row?.position;
+}
+
+/**
+ * Tells every wallet that received one of these transfers, whoever sent it, and moves the chain's position behind the
+ * last of them in the same transaction. When somebody else has moved it since it was read, nothing happens: whoever
+ * moves the position tells.
+ *
+ * CHOICE: a wallet is told of what comes in while it is ours and not archived, and never of what it held before.
+ *
+ * Result: whether the position was moved.
+ */
+export async function tellOfDeposits(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  read: ReadTransfers,
+): Promise<boolean> {
+  if (!(await movePosition(context.em, read))) return false;
+  const receivers = await receiversOf(context.em, read);
+  for (const transfer of read.transfers) {
+    const asset = assetOf(read.caip2, transfer.tokenAddress ?? 'native');
+    if (asset === undefined || transfer.rawAmount === 0n) continue;
+    for (const receiver of receivers.get(storedAddress(read.caip2, transfer.recipient)) ?? []) {
+      await recordEvent({ ...context, app: { id: receiver.app_id, name: '' } }, 'wallet.funds_deposited', {
+        wallet_id: receiver.id,
+        // One transaction may hold several transfers to one wallet; each has a position of its own.
+        idempotency_key: `deposited:${read.caip2}:${transfer.position}:${receiver.id}`,
+        caip2: read.caip2,
+        asset,
+        amount: String(transfer.rawAmount),
+        transaction_hash: transfer.hash,
+        sender: transfer.sender,
+        recipient: normalizeAddress(transfer.recipient),
+        block: {
+          number: Number(transfer.blockNumber),
+          timestamp: transfer.blockTimestampSeconds,
+        },
+      });
+    }
+  }
+  return true;
+}
+
+/** INVARIANT: it only moves from where it was read, so that of two who read the same transfers one tells of them. */
+async function movePosition(
+  em: SqlEntityManager,
+  { caip2, after, transfers }: ReadTransfers,
+): Promise<boolean> {
+  const { position } = transfers.at(-1)!;
+  const database = em.getKysely<Tables>();
+  if (after === undefined) {
+    const { numInsertedOrUpdatedRows } = await database
+      .insertInto('chain_positions')
+      .values({ caip2, position })
+      .onConflict((conflict) => conflict.column('caip2').doNothing())
+      .executeTakeFirstOrThrow();
+    return numInsertedOrUpdatedRows === 1n;
+  }
+  const { numUpdatedRows } = await database
+    .updateTable('chain_positions')
+    .set({ position })
+    .where('caip2', '=', caip2)
+    .where('position', '=', after)
+    .executeTakeFirstOrThrow();
+  return numUpdatedRows === 1n;
+}
+
+interface Receiver {
+  readonly id: string;
+  readonly app_id: string;
+}
+
+/** The live wallets of every app at the receiving addresses; several may hold the same key. */
+async function receiversOf(
+  em: SqlEntityManager,
+  { caip2, transfers }: ReadTransfers,
+): Promise<ReadonlyMap<string, readonly Receiver[]>> {
+  const addresses = [...new Set(transfers.map(({ recipient }) => storedAddress(caip2, recipient)))];
+  const wallets = await em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select(['id', 'app_id', 'address'])
+    .where('address', 'in', addresses)
+    .where('archived_at_ms', 'is', null)
+    .orderBy('id')
+    .execute();
+  return Map.groupBy(wallets, ({ address }) => address);
+}
+
+/** What wallets are stored by: a key of Spark has another address on each network, and that of mainnet is kept. */
+function storedAddress(caip2: string, recipient: string): string {
+  const key = caip2 === 'spark:regtest' ? readSparkAddress(recipient, 'REGTEST') : undefined;
+  return key === undefined ? normalizeAddress(recipient) : sparkAddress(key, 'MAINNET');
+}

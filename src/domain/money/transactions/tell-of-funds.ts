@@ -1,0 +1,77 @@
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import type { TransactionRow } from './transaction-row.ts';
+
+/**
+ * Tells of the funds that a transaction of ours moved, once it is in a block: that the wallet sent them, and every
+ * wallet at the receiving address that it has them. Told once, whatever a reorganization does afterwards.
+ *
+ * NOTE: on a chain that keeps a list of its transfers, whoever reads the list tells of what came in, ours included.
+ */
+export async function tellOfFunds(
+  context: Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs'>,
+  row: TransactionRow,
+): Promise<void> {
+  const { moved_token: token, moved_to: to, moved_amount: amount, block_number: block } = row;
+  if (row.are_funds_told === 1 || token === null || to === null || amount === null || block === null) return;
+  if (amount === '0') return;
+  const asset = assetOf(row.caip2, token);
+  if (asset === undefined) return;
+  const payload = {
+    caip2: row.caip2,
+    asset,
+    amount,
+    transaction_hash: row.transaction_hash ?? '',
+    sender: row.sender,
+    recipient: normalizeAddress(to),
+    block: { number: block, timestamp: row.block_timestamp_seconds ?? 0 },
+    ...(row.fee_paid === null ? {} : { transaction_fee: row.fee_paid }),
+  };
+  const database = context.em.getKysely<Tables>();
+  await recordEvent({ ...context, app: { id: row.app_id, name: '' } }, 'wallet.funds_withdrawn', {
+    ...payload,
+    wallet_id: row.wallet_id,
+    idempotency_key: `withdrawn:${row.id}`,
+  });
+  const isListed = context.chains.find(row.caip2)?.transfersAfter !== undefined;
+  if (!isListed) await tellReceivers(context, row.id, payload);
+  await database.updateTable('transactions').set({ are_funds_told: 1 }).where('id', '=', row.id).execute();
+}
+
+async function tellReceivers(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  transactionId: string,
+  payload: { readonly recipient: string },
+): Promise<void> {
+  const receivers = await context.em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select(['id', 'app_id'])
+    .where('address', '=', payload.recipient)
+    .where('archived_at_ms', 'is', null)
+    .orderBy('id')
+    .execute();
+  for (const receiver of receivers) {
+    await recordEvent({ ...context, app: { id: receiver.app_id, name: '' } }, 'wallet.funds_deposited', {
+      ...payload,
+      wallet_id: receiver.id,
+      idempotency_key: `deposited:${transactionId}:${receiver.id}`,
+    });
+  }
+}
+
+const tokenTypes: Readonly<Record<string, { readonly type: string; readonly address: string }>> = {
+  eip155: { type: 'erc20', address: 'address' },
+  solana: { type: 'spl', address: 'mint' },
+  spark: { type: 'btkn', address: 'identifier' },
+  tron: { type: 'trc20', address: 'address' },
+};
+
+/** What events name an asset by, `native` among them; undefined for a kind of token that they have no name for. */
+export function assetOf(caip2: string, token: string): object | undefined {
+  if (token === 'native') return { type: 'native-token', address: null };
+  const kind = tokenTypes[caip2.slice(0, caip2.indexOf(':'))];
+  return kind && { type: kind.type, [kind.address]: normalizeAddress(token) };
+}

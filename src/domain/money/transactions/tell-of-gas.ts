@@ -1,0 +1,56 @@
+import type { Inclusion, OperationContext } from '../../../services.ts';
+import { decodeSponsoredOperation } from '../../../signing/ethereum/sponsored-operation.ts';
+import type { Tables } from '../../tables.ts';
+import { decimalText } from '../../wallets/balances/decimal.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { costInUsd } from '../gas-spend/gas-cost.ts';
+import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import type { TransactionRow } from './transaction-row.ts';
+
+type GasContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs' | 'prices'>;
+
+/**
+ * Tells what a sponsored transaction cost the app, and of a user operation that it was carried out, once it is in a
+ * block. Told once, whatever a reorganization does afterwards.
+ */
+export async function tellOfGas(
+  context: GasContext,
+  row: TransactionRow,
+  inclusion: Inclusion,
+): Promise<void> {
+  if (row.is_sponsored === 0 || row.is_gas_told === 1) return;
+  const app = { id: row.app_id, name: '' };
+  if (inclusion.operation !== undefined) {
+    await recordEvent({ ...context, app }, 'user_operation.completed', completedOf(row, inclusion));
+  }
+  await recordEvent({ ...context, app }, 'usage.gas_sponsorship.recorded', {
+    event_id: context.ids.cuid2(),
+    amount_usd: decimalText(await costInUsd(context, [{ caip2: row.caip2, fee: inclusion.feePaid }])),
+    recorded_at: context.nowMs,
+    source_type: row.method === 'transfer' ? 'wallet-action-transfer' : 'rpc',
+    source_id: row.id,
+  });
+  await context.em
+    .getKysely<Tables>()
+    .updateTable('transactions')
+    .set({ is_gas_told: 1 })
+    .where('id', '=', row.id)
+    .execute();
+}
+
+function completedOf(row: TransactionRow, { blockNumber, feePaid, operation }: Inclusion) {
+  const { user_operation: sent } = decodeSponsoredOperation(row.signed_bytes);
+  return {
+    user_op_hash: row.user_operation_hash,
+    sender: row.sender,
+    paymaster: sent.paymaster === undefined ? null : normalizeAddress(sent.paymaster),
+    nonce: String(BigInt(sent.nonce)),
+    success: row.status !== 'execution_reverted',
+    actual_gas_cost: String(feePaid),
+    actual_gas_used: String(operation?.gasUsed),
+    caip2: row.caip2,
+    transaction_hash: row.transaction_hash,
+    block_number: Number(blockNumber),
+    log_index: operation?.logIndex,
+  };
+}

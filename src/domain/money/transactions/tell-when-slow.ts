@@ -1,0 +1,30 @@
+import type { Tables } from '../../tables.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { type AdvanceContext, eventPayload, type Finding } from './advance-transaction.ts';
+import { SLOW_AFTER_MS } from './transaction-checks.ts';
+import type { TransactionRow } from './transaction-row.ts';
+
+const TEMPO_TYPE = 118;
+
+/** Tells once of an EVM transaction that waits for a block for long; its event has no place for a batch of Tempo. */
+export async function tellWhenSlow(
+  context: AdvanceContext,
+  row: TransactionRow,
+  { status }: Pick<Finding, 'status'>,
+): Promise<void> {
+  const isSlow = status === 'broadcasted' && context.nowMs - row.created_at_ms >= SLOW_AFTER_MS;
+  if (!isSlow || row.is_slow_told === 1 || row.transaction_request === null) return;
+  const request = JSON.parse(row.transaction_request) as { readonly type?: number };
+  if (request.type === TEMPO_TYPE) return;
+  const app = { id: row.app_id, name: '' };
+  await recordEvent({ ...context, app }, 'transaction.still_pending', {
+    ...eventPayload(row),
+    transaction_request: request,
+  });
+  await context.em
+    .getKysely<Tables>()
+    .updateTable('transactions')
+    .set({ is_slow_told: 1 })
+    .where('id', '=', row.id)
+    .execute();
+}

@@ -1,0 +1,126 @@
+import type { TransactionDetail, WalletTransaction } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { ChainTransfer } from '../../../services-transfers.ts';
+import type { Tables } from '../../tables.ts';
+import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
+import type { KnownAsset } from '../../access/chains/known-assets.ts';
+import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import type { TransactionRow } from './transaction-row.ts';
+import type { Asked } from './wallet-transactions.ts';
+
+/** One entry of the list: a transaction of ours, or a transfer that the chain saw. */
+export type Seen = { readonly atMs: number } & (
+  | { readonly row: TransactionRow; readonly transfer?: undefined }
+  | { readonly transfer: ChainTransfer; readonly row?: undefined }
+);
+
+/** The wire objects of a page. */
+export async function transactionViews(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  asked: Asked,
+  page: readonly Seen[],
+): Promise<WalletTransaction[]> {
+  const parties = page.flatMap(({ row, transfer }) =>
+    row === undefined ? [transfer.sender, transfer.recipient] : [row.sender, row.moved_to ?? row.sender],
+  );
+  const users = await findUsers(context, parties);
+  return page.map((seen) =>
+    seen.row === undefined ? transferView(asked, seen.transfer, users) : rowView(asked, seen.row, users),
+  );
+}
+
+type Users = ReadonlyMap<string, string>;
+
+function rowView(asked: Asked, row: TransactionRow, users: Users): WalletTransaction {
+  const { moved_token: token, moved_to: recipient, moved_amount: amount } = row;
+  const asset = token === null ? undefined : assetOf(asked, token === 'native' ? null : token);
+  const details =
+    asset === undefined || recipient === null || amount === null
+      ? null
+      : detailOf(asked, asset, { sender: row.sender, recipient, rawAmount: BigInt(amount) }, users);
+  return {
+    wallet_id: row.wallet_id,
+    service_transaction_id: row.id,
+    caip2: row.caip2,
+    transaction_hash: row.transaction_hash,
+    ...(row.user_operation_hash === null ? {} : { user_operation_hash: row.user_operation_hash }),
+    status: row.status,
+    created_at: row.created_at_ms,
+    sponsored: row.is_sponsored === 1,
+    details,
+  };
+}
+
+function transferView(asked: Asked, transfer: ChainTransfer, users: Users): WalletTransaction {
+  const asset = assetOf(asked, transfer.tokenAddress);
+  return {
+    wallet_id: asked.wallet.id,
+    service_transaction_id: null,
+    caip2: asked.chain.caip2,
+    transaction_hash: transfer.hash,
+    status: 'confirmed',
+    created_at: transfer.blockTimestampSeconds * 1000,
+    details: asset === undefined ? null : detailOf(asked, asset, transfer, users),
+  };
+}
+
+function assetOf({ assets }: Asked, token: string | null): KnownAsset | undefined {
+  return assets.find(({ tokenAddress }) =>
+    tokenAddress === null || token === null
+      ? tokenAddress === token
+      : normalizeAddress(tokenAddress) === normalizeAddress(token),
+  );
+}
+
+function detailOf(
+  { wallet, chain }: Asked,
+  { asset, decimals }: KnownAsset,
+  moved: Pick<ChainTransfer, 'sender' | 'recipient' | 'rawAmount'>,
+  users: Users,
+): TransactionDetail {
+  const sender = normalizeAddress(moved.sender);
+  const recipient = normalizeAddress(moved.recipient);
+  return {
+    type: sender === wallet.address ? 'transfer_sent' : 'transfer_received',
+    sender,
+    sender_service_user_id: users.get(sender) ?? null,
+    recipient,
+    recipient_service_user_id: users.get(recipient) ?? null,
+    chain: chain.name,
+    asset,
+    raw_value: String(moved.rawAmount),
+    raw_value_decimals: decimals,
+    display_values: { [asset]: decimalText(fromRaw(moved.rawAmount, decimals)) },
+  };
+}
+
+/**
+ * The users of the app to whom wallets at these addresses belong.
+ *
+ * CHOICE: a wallet belongs to the user who is its entity, else to the first user in the quorum that owns it.
+ */
+async function findUsers(
+  { app, em }: Pick<OperationContext, 'app' | 'em'>,
+  addresses: readonly string[],
+): Promise<Users> {
+  const wanted = [...new Set(addresses.map(normalizeAddress))];
+  if (wanted.length === 0) return new Map();
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .leftJoin('key_quorum_members as owner', (join) =>
+      join.onRef('owner.key_quorum_id', '=', 'wallets.owner_id').on('owner.kind', '=', 'user'),
+    )
+    .select(['wallets.address', 'wallets.entity_type', 'wallets.entity_id', 'owner.member'])
+    .where('wallets.app_id', '=', app.id)
+    .where('wallets.address', 'in', wanted)
+    .orderBy('wallets.id')
+    .orderBy('owner.position')
+    .execute();
+  const users = new Map<string, string>();
+  for (const { address, entity_type: type, entity_id: entity, member } of rows) {
+    const user = type === 'user' ? entity : member;
+    if (user !== null && !users.has(address)) users.set(address, user);
+  }
+  return users;
+}

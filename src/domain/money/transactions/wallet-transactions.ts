@@ -1,0 +1,208 @@
+import { ApiError, invalidQuery } from '../../../errors.ts';
+import type { WalletTransactionListResponse } from '../../../generated/schemas.ts';
+import type { AnyChain, OperationContext } from '../../../services.ts';
+import type { ChainTransfer } from '../../../services-transfers.ts';
+import { requireWalletChain } from '../../wallets/balances/wallet-balance.ts';
+import { readChain, requireKnownChain } from '../../access/chains/ask-chains.ts';
+import { readChainAddress } from '../../access/chains/chain-address.ts';
+import { findToken } from '../../access/chains/find-token.ts';
+import { assetNamed, type KnownAsset, parseToken } from '../../access/chains/known-assets.ts';
+import type { KnownChain } from '../../access/chains/known-chains.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { selectHashes, selectSent } from './select-sent.ts';
+import { readCursor, type TransactionCursor, writeCursor } from './transaction-cursor.ts';
+import type { TransactionRow } from './transaction-row.ts';
+import { type Seen, transactionViews } from './wallet-transaction-view.ts';
+
+export interface TransactionQuery {
+  readonly chain: string;
+  readonly asset?: string | readonly string[] | undefined;
+  /** `<chain name>:<address>`. */
+  readonly token?: string | readonly string[] | undefined;
+  readonly tx_hash?: string | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit?: number | undefined;
+  readonly include_archived?: boolean | undefined;
+}
+
+type ListContext = Pick<OperationContext, 'app' | 'em' | 'chains'>;
+
+const MAX_PAGE = 100;
+
+/**
+ * A page of what a wallet sent and received on one chain, newest first: what we sent for it, and what the chain has
+ * seen beside that, where the chain keeps such a list.
+ *
+ * CHOICE: a transaction of ours that is no plain transfer of one asset stands among those of the native asset, which
+ * its fee is paid in. What only the chain knows of is `confirmed`.
+ *
+ * @throws ApiError not_found; invalid_data; not_supported; unavailable.
+ */
+export async function listWalletTransactions(
+  context: ListContext,
+  walletId: string,
+  query: TransactionQuery,
+): Promise<WalletTransactionListResponse> {
+  const wallet = await findWallet(context, walletId, { includeArchived: query.include_archived });
+  const known = requireWalletChain(wallet, query.chain);
+  const assets = await askedAssets(context, known, query);
+  const chain = requireKnownChain(context, known);
+  const limit = query.limit ?? MAX_PAGE;
+  const cursor = readCursor(query.cursor);
+  const asked: Asked = { wallet, chain: known, assets, hash: normalHash(query.tx_hash) };
+  // One more than asked for tells whether another page follows.
+  const sent = await selectSent(context, { ...asked, after: cursor.row, limit: limit + 1 });
+  const seen = await readSeen(context, {
+    ...asked,
+    port: chain,
+    after: cursor.position,
+    limit: limit + 1,
+    backToMs: sent[limit]?.created_at_ms ?? 0,
+  });
+  const merged = merge(sent, seen.transfers);
+  const page = merged.slice(0, limit);
+  const last = merged.length > limit ? endOf(page, { cursor, seen }) : undefined;
+  return {
+    transactions: await transactionViews(context, asked, page),
+    next_cursor: last === undefined ? null : writeCursor(last),
+  };
+}
+
+/** EVM hashes are the same in any letter case. */
+function normalHash(hash: string | undefined): string | undefined {
+  return hash?.startsWith('0x') ? hash.toLowerCase() : hash;
+}
+
+/** What a page is selected by. */
+export interface Asked {
+  readonly wallet: WalletRow;
+  readonly chain: KnownChain;
+  readonly assets: readonly KnownAsset[];
+  readonly hash: string | undefined;
+}
+
+async function askedAssets(
+  context: Pick<OperationContext, 'chains'>,
+  chain: KnownChain,
+  { asset, token }: TransactionQuery,
+): Promise<readonly KnownAsset[]> {
+  if ((asset === undefined) === (token === undefined)) {
+    throw invalidQuery('asset', 'expected either `asset` or `token`');
+  }
+  if (token !== undefined) {
+    return Promise.all(listOf(token).map((text) => tokenAsked(context, chain, text)));
+  }
+  return listOf(asset ?? []).map((name) => {
+    const known = assetNamed(chain, name);
+    if (known === undefined)
+      throw new ApiError('not_supported', `asset: no \`${name}\` on \`${chain.name}\``);
+    return known;
+  });
+}
+
+async function tokenAsked(
+  context: Pick<OperationContext, 'chains'>,
+  chain: KnownChain,
+  text: string,
+): Promise<KnownAsset> {
+  const token = parseToken(text);
+  if (token?.chain.name !== chain.name) {
+    throw invalidQuery('token', `expected a token of \`${chain.name}\`, got \`${text}\``);
+  }
+  const tokenAddress = readChainAddress(chain.chainType, token.tokenAddress);
+  if (tokenAddress === undefined) {
+    throw invalidQuery('token', `expected \`<chain>:<address>\`, got \`${text}\``);
+  }
+  return findToken(context, chain, tokenAddress);
+}
+
+/** Each value once, in its first place. */
+function listOf(value: string | readonly string[]): string[] {
+  return [...new Set(typeof value === 'string' ? [value] : value)];
+}
+
+interface SeenTransfers {
+  readonly transfers: readonly ChainTransfer[];
+  /** How far the chain's list was read: nothing of it is left out above. */
+  readonly readTo: string | undefined;
+}
+
+/** The chain's transfers of the wallet that we did not send, newest first, as far back as a page can need them. */
+async function readSeen(
+  context: ListContext,
+  {
+    wallet,
+    chain,
+    assets,
+    hash,
+    port,
+    after,
+    limit,
+    backToMs,
+  }: Asked & {
+    readonly port: AnyChain;
+    readonly after: string | undefined;
+    readonly limit: number;
+    /** What is older has no place on the page. */
+    readonly backToMs: number;
+  },
+): Promise<SeenTransfers> {
+  const transfers: ChainTransfer[] = [];
+  let readTo = after;
+  while (port.transfersOf !== undefined) {
+    const answer = await readChain(
+      port.transfersOf({
+        address: wallet.address,
+        tokenAddresses: assets.map(({ tokenAddress }) => tokenAddress),
+        hash,
+        beforePosition: readTo,
+        limit: MAX_PAGE,
+      }),
+      chain,
+    );
+    const own = await selectHashes(
+      context,
+      wallet,
+      answer.map((transfer) => transfer.hash),
+    );
+    transfers.push(...answer.filter((transfer) => !own.has(transfer.hash)));
+    const oldest = answer.at(-1);
+    if (oldest !== undefined) readTo = oldest.position;
+    const isEnough = transfers.length >= limit || (oldest !== undefined && atMs(oldest) < backToMs);
+    if (answer.length < MAX_PAGE || isEnough) break;
+  }
+  return { transfers, readTo };
+}
+
+function atMs({ blockTimestampSeconds }: ChainTransfer): number {
+  return blockTimestampSeconds * 1000;
+}
+
+/** Both lists as one, newest first; at the same instant our own come first. */
+function merge(sent: readonly TransactionRow[], transfers: readonly ChainTransfer[]): readonly Seen[] {
+  const own = sent.map((row): Seen => ({ row, atMs: row.created_at_ms }));
+  const others = transfers.map((transfer): Seen => ({ transfer, atMs: atMs(transfer) }));
+  // Each list keeps its own order, which its cursor counts on.
+  const merged: Seen[] = [];
+  while (own.length > 0 || others.length > 0) {
+    const [first, other] = [own[0], others[0]];
+    const isOwn = first !== undefined && (other === undefined || first.atMs >= other.atMs);
+    merged.push((isOwn ? own.shift() : others.shift()) as Seen);
+  }
+  return merged;
+}
+
+function endOf(
+  page: readonly Seen[],
+  { cursor, seen }: { cursor: TransactionCursor; seen: SeenTransfers },
+): TransactionCursor {
+  const row = page.findLast((entry) => entry.row !== undefined)?.row;
+  const shown = page.filter((entry) => entry.transfer !== undefined);
+  // What was read and is ours is not read again by the next page.
+  const isAllShown = shown.length === seen.transfers.length;
+  return {
+    row: row === undefined ? cursor.row : { createdAtMs: row.created_at_ms, id: row.id },
+    position: isAllShown ? seen.readTo : (shown.at(-1)?.transfer?.position ?? cursor.position),
+  };
+}

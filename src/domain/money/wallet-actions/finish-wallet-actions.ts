@@ -1,0 +1,143 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Services } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { depositedStatuses, forgetExchange } from './follow-exchanges.ts';
+import { gasOf } from './plan-transfer.ts';
+import { type WalletActionRow, walletActionColumns } from './wallet-action-row.ts';
+import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-action-steps.ts';
+import { actionEvent, actionEventType, walletActionView } from './wallet-action-view.ts';
+
+/** Actions that one transaction ends. */
+const BATCH = 50;
+
+/** How a wallet action has ended. */
+export interface EndedAction {
+  readonly id: string;
+  /** As its operation answers it now. */
+  readonly view: object;
+  /** Undefined when it has succeeded. */
+  readonly failure: string | undefined;
+}
+
+const endStatuses = ['confirmed', 'finalized', 'failed', 'replaced', 'provider_error'] as const;
+
+/**
+ * Ends the actions whose transactions and exchanges have ended, each with its event. Several processes may do so at once: what one of
+ * them works on, the others leave.
+ *
+ * Result: those that were ended.
+ */
+export async function finishWalletActions(
+  services: Pick<Services, 'ids'>,
+  em: SqlEntityManager,
+  nowMs: number,
+): Promise<EndedAction[]> {
+  const actions = await claimEnded(em);
+  const steps = await loadSteps(
+    { em },
+    actions.map(({ id }) => id),
+  );
+  const ended: EndedAction[] = [];
+  for (const action of actions) {
+    const own = steps.get(action.id) ?? [];
+    const status = actionStatusOf(own);
+    if (status === 'pending') continue;
+    const row = {
+      ...action,
+      status,
+      outcome: JSON.stringify(outcomeOf(action, status, own)),
+      ended_at_ms: nowMs,
+    };
+    await em
+      .getKysely<Tables>()
+      .updateTable('wallet_actions')
+      .set({ status, outcome: row.outcome, ended_at_ms: nowMs })
+      .where('id', '=', row.id)
+      .execute();
+    const context = { ...services, em, nowMs, app: { id: row.app_id, name: '' } };
+    // A deposit that never came is waited for no more.
+    if (own.some((step) => 'exchange' in step)) await forgetExchange(em, row.id);
+    await recordEvent(context, actionEventType(row), actionEvent(row, own));
+    ended.push({
+      id: row.id,
+      view: walletActionView(row),
+      failure: status === 'succeeded' ? undefined : failureOf(own).message,
+    });
+  }
+  return ended;
+}
+
+async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
+  const query = em
+    .getKysely<Tables>()
+    .selectFrom('wallet_actions')
+    .select(walletActionColumns)
+    .where('status', '=', 'pending')
+    .where((where) =>
+      where.exists(
+        where
+          .selectFrom('wallet_action_steps as steps')
+          .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
+          .leftJoin('wallet_action_steps as exchanges', (join) =>
+            join
+              .onRef('exchanges.action_id', '=', 'steps.action_id')
+              .on('exchanges.exchange_status', '=', 'waiting'),
+          )
+          .select('steps.action_id')
+          .whereRef('steps.action_id', '=', 'wallet_actions.id')
+          // Once the deposit is there, an action is its exchange's to end.
+          .where((where) =>
+            where.or([
+              where('exchanges.action_id', 'is', null),
+              where('transactions.status', 'not in', depositedStatuses),
+            ]),
+          )
+          .where((ended) =>
+            ended.or([
+              ended('transactions.status', 'in', endStatuses),
+              ended.and([
+                ended('transactions.status', '=', 'execution_reverted'),
+                ended('transactions.next_check_at_ms', 'is', null),
+              ]),
+            ]),
+          ),
+      ),
+    )
+    .orderBy('created_at_ms')
+    .orderBy('id')
+    .limit(BATCH);
+  const rows = await (hasRowLocks({ em }) ? query.forUpdate().skipLocked() : query).execute();
+  return rows as WalletActionRow[];
+}
+
+/** The wire fields that the end of a transfer changes. */
+function outcomeOf(action: WalletActionRow, status: string, steps: readonly StoredStep[]): object {
+  const hasSucceeded = status === 'succeeded';
+  const details = JSON.parse(action.details) as { readonly source_amount: string };
+  const exchanged = steps.find((step) => 'exchange' in step);
+  const delivery = exchanged?.exchange.delivery ?? {
+    // A plain transfer arrives whole.
+    destination_amount: details.source_amount,
+    fees: [],
+  };
+  return {
+    ...(hasSucceeded ? delivery : { destination_amount: null, fees: null }),
+    gas: gasPaid(steps),
+    ...(hasSucceeded ? {} : { failure_reason: failureOf(steps) }),
+  };
+}
+
+/** What the network took for all steps together; null when it took nothing. */
+function gasPaid(steps: readonly StoredStep[]): object | null {
+  const transactions = steps.flatMap((step) => ('transaction' in step ? step.transaction : []));
+  const paid = transactions.flatMap(({ fee_paid: fee }) => fee ?? []);
+  const chain = chainOfCaip2(transactions[0]?.caip2 ?? '');
+  if (paid.length === 0 || chain === undefined) return null;
+  return gasOf(
+    chain,
+    paid.reduce((sum, fee) => sum + BigInt(fee), 0n),
+  );
+}

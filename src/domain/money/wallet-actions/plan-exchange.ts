@@ -1,0 +1,110 @@
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { FeeLineItem } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Exchange, ExchangeOrder, ExchangeQuote, ExchangeRefusal } from '../../../services-exchange.ts';
+import { type Decimal, decimalText, fromRaw, toRaw } from '../../wallets/balances/decimal.ts';
+import type { KnownAsset } from '../../access/chains/known-assets.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import type { TransferTerms } from './transfer-terms.ts';
+
+/** A quote of the exchange with the assets that it is about. */
+export interface PlannedExchange {
+  readonly source: KnownAsset;
+  readonly destination: KnownAsset;
+  readonly quote: ExchangeQuote;
+}
+
+/**
+ * Asks the exchange for its quote of a transfer. Outside of any transaction where that is possible.
+ *
+ * CHOICE: an exchange delivers what it quoted or gives the deposit back, which no `slippage_bps` is too small for.
+ *
+ * @throws ApiError not_supported where nobody exchanges or this pair is not exchanged; invalid_data for an amount or a
+ * fee that cannot be exchanged; transaction_broadcast_failure when the exchange cannot be reached.
+ */
+export async function planExchange(
+  context: OperationContext,
+  wallet: WalletRow,
+  terms: TransferTerms,
+): Promise<PlannedExchange> {
+  const { exchange } = context;
+  if (exchange === undefined) {
+    throw notSupported('/destination', 'nobody here exchanges assets or bridges chains');
+  }
+  const { source, destination } = assetsOf(terms);
+  const isInput = terms.amountType === 'exact_input';
+  const order = {
+    source: portAsset(source, wallet.address),
+    destination: portAsset(destination, terms.destination),
+    rawAmount: requireRaw(isInput ? source : destination, terms.amount, terms.amountPointer),
+    amountType: terms.amountType,
+    appFeeBps: terms.appFeeBps,
+  };
+  const quote = await askExchange(exchange, order);
+  if ('fault' in quote) throw refusalOf(quote, terms);
+  return { source, destination, quote };
+}
+
+/**
+ * An amount in base units of its asset.
+ *
+ * @throws ApiError invalid_data when it is finer than the asset.
+ */
+export function requireRaw({ asset, decimals }: KnownAsset, amount: Decimal, pointer: string): bigint {
+  const rawAmount = toRaw(amount, decimals);
+  if (rawAmount === undefined) throw invalidField(pointer, `\`${asset}\` has ${decimals} decimals at most`);
+  return rawAmount;
+}
+
+/** The fees of a quote as the contract tells them. */
+export function feesOf({ source, quote }: PlannedExchange): FeeLineItem[] {
+  return quote.fees.map(({ type, rawAmount }) => ({
+    type,
+    amount: decimalText(fromRaw(rawAmount, source.decimals)),
+  }));
+}
+
+function assetsOf({ source, arrival }: TransferTerms): Pick<PlannedExchange, 'source' | 'destination'> {
+  const { chain, asset: destination } = arrival;
+  if (!('asset' in source)) {
+    throw notSupported('/source/asset_address', 'only assets that have a name here are exchanged');
+  }
+  if (destination === undefined) {
+    throw notSupported('/destination/asset', `no asset \`${source.asset}\` is known on \`${chain.name}\``);
+  }
+  if (chain.isTestnet !== source.chain.isTestnet) {
+    throw notSupported(
+      '/destination/chain',
+      'nothing is exchanged between a test network and a main network',
+    );
+  }
+  return { source, destination };
+}
+
+function portAsset({ chain, asset, tokenAddress, decimals }: KnownAsset, address: string) {
+  return { caip2: chain.caip2, asset, tokenAddress, decimals, address };
+}
+
+async function askExchange(
+  exchange: Exchange,
+  order: ExchangeOrder,
+): Promise<ExchangeQuote | ExchangeRefusal> {
+  try {
+    return await exchange.quote(order);
+  } catch (cause) {
+    throw new ApiError(
+      'transaction_broadcast_failure',
+      'The exchange could not be reached; nothing was signed or sent.',
+      { cause },
+    );
+  }
+}
+
+function refusalOf({ fault, message }: ExchangeRefusal, { amountPointer }: TransferTerms): ApiError {
+  if (fault === 'pair') return notSupported('/destination', message);
+  return invalidField(fault === 'amount' ? amountPointer : '/fee_configuration/value', message);
+}
+
+function notSupported(pointer: string, message: string): ApiError {
+  return new ApiError('not_supported', `${pointer}: ${message}`);
+}

@@ -1,0 +1,89 @@
+import { requireOwner } from '../../access/owners/require-owner.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { Gas, QuoteWalletTransferRequest, TransferQuoteResponse } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
+import { takePlan } from '../sending/take-plan.ts';
+import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { feesOf, type PlannedExchange, planExchange } from './plan-exchange.ts';
+import { depositOf, gasOf, planSending, requireSource } from './plan-transfer.ts';
+import { readTransfer } from './transfer-terms.ts';
+
+interface QuotePlan {
+  readonly exchange: PlannedExchange;
+  readonly gas: Gas | null;
+}
+
+/**
+ * Estimates a transfer that arrives as another asset or on another chain.
+ *
+ * @throws ApiError not_found; the codes of `requireOwner`; invalid_data for a plain transfer; not_supported; what
+ * `planExchange` throws.
+ */
+export async function quoteWalletTransfer(
+  context: OperationContext,
+  walletId: string,
+  body: QuoteWalletTransferRequest,
+): Promise<TransferQuoteResponse> {
+  const wallet = await findWallet(context, walletId);
+  await requireOwner(context, { ownerId: wallet.owner_id, signers: signersOf(wallet) });
+  const { exchange, gas } = await takePlan(context, () => planQuote(context, wallet, body));
+  const { source, destination, quote } = exchange;
+  return {
+    source: body.source,
+    destination: body.destination,
+    amount_type: body.amount_type ?? 'exact_input',
+    estimated_input_amount: decimalText(fromRaw(quote.rawInput, source.decimals)),
+    estimated_output_amount: decimalText(fromRaw(quote.rawOutput, destination.decimals)),
+    estimated_fees: feesOf(exchange),
+    ...(gas === null ? {} : { estimated_gas: gas }),
+    expires_at: quote.expiresAtSeconds,
+  };
+}
+
+/**
+ * Asks the exchange, and the chain, before the request's transaction begins.
+ *
+ * @throws what the verb throws for a quote that cannot be given.
+ */
+export async function prepareQuote(
+  context: OperationContext,
+  walletId: string,
+  body: QuoteWalletTransferRequest,
+): Promise<QuotePlan> {
+  return planQuote(context, await findWallet(context, walletId), body);
+}
+
+async function planQuote(
+  context: OperationContext,
+  wallet: WalletRow,
+  body: QuoteWalletTransferRequest,
+): Promise<QuotePlan> {
+  const terms = readTransfer(wallet, body);
+  if (!terms.isExchange) {
+    throw invalidField('/destination', 'a plain transfer needs no quote: expected another asset or chain');
+  }
+  if (wallet.custody_provider !== null) {
+    throw new ApiError('not_supported', 'the custodian of this wallet takes no transfers from here yet');
+  }
+  requireSource(context, terms);
+  const exchange = await planExchange(context, wallet, terms);
+  return { exchange, gas: await estimateGas(context, wallet, exchange) };
+}
+
+/** What the deposit would cost; null when it could not be run dry, since the wallet lacks what it needs for it. */
+async function estimateGas(
+  context: OperationContext,
+  wallet: WalletRow,
+  exchange: PlannedExchange,
+): Promise<Gas | null> {
+  try {
+    const { estimatedFee } = await planSending(context, { ...depositOf(exchange), from: wallet.address });
+    return gasOf(exchange.source.chain, estimatedFee);
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { bytesTo0xHex, bytesToBase64, bytesToHex } from '../../../crypto/encoding.ts';
+import { ApiError } from '../../../errors.ts';
+import type { WalletChainType } from '../../../generated/schemas.ts';
+import { parseTronAddress } from '../../../policy/values.ts';
+import type { OperationContext } from '../../../services.ts';
+import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
+import { encodeSolanaTransfer, type TokenMint } from '../../../signing/solana/encode-transfer.ts';
+import { encodeTronRawData } from '../../../signing/tron/raw-data.ts';
+import type { KnownAsset } from '../../access/chains/known-assets.ts';
+import { askChain, requireChain } from '../sending/ask-chain.ts';
+import { buildEthereum } from '../sending/build-ethereum.ts';
+import type { BuiltTransaction } from '../sending/built-transaction.ts';
+import { type EthereumPlan, planEthereum } from '../sending/plan-ethereum.ts';
+import { buildSolana, planSolana } from '../sending/send-solana.ts';
+import { buildTron, planTron } from '../sending/send-tron.ts';
+
+/** One asset to be moved between two addresses of one chain. */
+export interface TransferOrder {
+  readonly asset: KnownAsset;
+  /** In base units. */
+  readonly rawAmount: bigint;
+  readonly from: string;
+  readonly to: string;
+}
+
+export interface PlannedTransfer {
+  /** In base units of the native asset. */
+  readonly estimatedFee: bigint;
+  /** Fixes the bytes, inside the transaction that signs them. */
+  build(context: OperationContext): Promise<BuiltTransaction>;
+}
+
+/** Asks the chain; before the transaction where that is possible. */
+type TransferSender = (context: OperationContext, order: TransferOrder) => Promise<PlannedTransfer>;
+
+/** How each chain type moves an asset. */
+export const transferSenders: Partial<Readonly<Record<WalletChainType, TransferSender>>> = {
+  ethereum: sendOnEthereum,
+  solana: sendOnSolana,
+  tron: sendOnTron,
+};
+
+async function sendOnEthereum(
+  context: OperationContext,
+  { asset, rawAmount, from, to }: TransferOrder,
+): Promise<PlannedTransfer> {
+  const transaction =
+    asset.tokenAddress === null
+      ? { to, value: quantity(rawAmount) }
+      : {
+          to: asset.tokenAddress,
+          data: bytesTo0xHex(encodeTokenCall({ name: 'transfer', to: to.toLowerCase(), amount: rawAmount })),
+        };
+  const plan = await planEthereum(context, { caip2: asset.chain.caip2, address: from, transaction });
+  return {
+    estimatedFee: feeOf(plan),
+    build: (unit) => buildEthereum(unit, plan, 'transfer'),
+  };
+}
+
+// gas_limit * price, the price being the most that may be taken.
+function feeOf({ transaction }: EthereumPlan): bigint {
+  const price = 'gas_price' in transaction ? transaction.gas_price : transaction.max_fee_per_gas;
+  return BigInt(transaction.gas_limit ?? 0) * BigInt(price ?? 0);
+}
+
+// Source: Solana docs, transaction fees. Lamports for one signature; nothing is bid for a faster place.
+const SIGNATURE_FEE = 5000n;
+const MAX_U64 = 2n ** 64n - 1n;
+
+async function sendOnSolana(
+  context: OperationContext,
+  { asset, rawAmount, from, to }: TransferOrder,
+): Promise<PlannedTransfer> {
+  const { caip2 } = asset.chain;
+  if (rawAmount > MAX_U64) throw new ApiError('insufficient_funds');
+  const mint = asset.tokenAddress === null ? undefined : await readMint(context, caip2, asset.tokenAddress);
+  const transaction = bytesToBase64(encodeSolanaTransfer({ from, to, mint, rawAmount }));
+  const plan = await planSolana(context, { caip2, address: from, transaction });
+  return { estimatedFee: SIGNATURE_FEE, build: async () => buildSolana(plan, 'transfer') };
+}
+
+async function readMint(context: OperationContext, caip2: string, address: string): Promise<TokenMint> {
+  const chain = requireChain(context, { caip2, kind: 'solana', pointer: '/source/chain' });
+  const mint = await askChain(chain.mint(address));
+  if (mint === undefined) throw new ApiError('not_supported', `/source: no token at \`${address}\``);
+  return { address, ...mint };
+}
+
+// Source: TRON's chain parameters getTransactionFee and getEnergyFee, in sun.
+const SUN_PER_BYTE = 1000n;
+const SUN_PER_ENERGY = 100n;
+// The heads of the raw data, a signature with its head, and what the network adds for the result.
+const BYTES_BESIDE = 3n + 67n + 64n;
+/** CHOICE: 100 TRX, several times of what the dearest transfer of a stablecoin burns. */
+const FEE_LIMIT_SUN = 100_000_000;
+
+async function sendOnTron(context: OperationContext, order: TransferOrder): Promise<PlannedTransfer> {
+  const { asset, from } = order;
+  const rawData = { contract: [tronContract(order)], fee_limit: FEE_LIMIT_SUN };
+  const plan = await planTron(context, { caip2: asset.chain.caip2, address: from, rawData });
+  const bytes = BigInt(encodeTronRawData(plan.rawData).length) + BYTES_BESIDE;
+  return {
+    // CHOICE: as if nothing had been staked for bytes and energy; whoever has pays less.
+    estimatedFee: bytes * SUN_PER_BYTE + plan.energy * SUN_PER_ENERGY,
+    build: async () => buildTron(plan, 'transfer'),
+  };
+}
+
+function tronContract({ asset, rawAmount, from, to }: TransferOrder) {
+  const owner = tronHex(from);
+  if (asset.tokenAddress === null) {
+    // More sun than all there are; the contract writes them as JSON numbers.
+    if (rawAmount > Number.MAX_SAFE_INTEGER) throw new ApiError('insufficient_funds');
+    const sun = Number(rawAmount);
+    return { type: 'TransferContract', owner_address: owner, to_address: tronHex(to), amount: sun } as const;
+  }
+  const recipient = `0x${tronHex(to).slice(2)}` as const;
+  const call = encodeTokenCall({ name: 'transfer', to: recipient, amount: rawAmount });
+  return {
+    type: 'TriggerSmartContract',
+    owner_address: owner,
+    contract_address: tronHex(asset.tokenAddress),
+    data: bytesToHex(call),
+  } as const;
+}
+
+/** 41 and 40 hex digits. */
+function tronHex(address: string): string {
+  const addressHex = parseTronAddress(address);
+  assert(addressHex !== undefined, `the addresses of a transfer are read: ${address}`);
+  return addressHex;
+}
+
+function quantity(value: bigint): string {
+  return `0x${value.toString(16)}`;
+}

@@ -1,0 +1,167 @@
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { QuoteWalletTransferRequest, TransferRequest } from '../../../generated/schemas.ts';
+import type { PolicyAction } from '../../../policy/action.ts';
+import { type Decimal, decimalText, readDecimal } from '../../wallets/balances/decimal.ts';
+import { readChainAddress } from '../../access/chains/chain-address.ts';
+import { assetAtAddress, assetNamed, type KnownAsset } from '../../access/chains/known-assets.ts';
+import { chainNamed, type KnownChain } from '../../access/chains/known-chains.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+
+/** What is spent: an asset that the contract names, or a token of whatever contract or mint. */
+export type TransferSource = KnownAsset | { readonly chain: KnownChain; readonly tokenAddress: string };
+
+export interface TransferArrival {
+  readonly chain: KnownChain;
+  /** Undefined when the source is a token without a name, or its name means nothing on the chain. */
+  readonly asset: KnownAsset | undefined;
+}
+
+/** A transfer as its body asks for it, everything checked that needs no chain. */
+export interface TransferTerms {
+  readonly source: TransferSource;
+  /** In units of the asset that `amountType` fixes, above 0. */
+  readonly amount: Decimal;
+  /** The amount as the body spells it. */
+  readonly amountText: string;
+  /** Where `amountText` stands in the body. */
+  readonly amountPointer: string;
+  /** Which side of an exchange the amount fixes; without an exchange both are the same. */
+  readonly amountType: 'exact_input' | 'exact_output';
+  /** As the chain type writes it. */
+  readonly destination: string;
+  /** As what it arrives, and where. */
+  readonly arrival: TransferArrival;
+  /** The app's share of the source amount, in hundredths of a percent. */
+  readonly appFeeBps: number;
+  /** Whether it is to arrive as another asset or on another chain. */
+  readonly isExchange: boolean;
+}
+
+/**
+ * Reads the body of a transfer out of a wallet, or of a quote for one.
+ *
+ * @throws ApiError invalid_data naming the field; not_supported for a chain that the wallet is not on and for an asset
+ * that is not on it.
+ */
+export function readTransfer(
+  wallet: Pick<WalletRow, 'chain_type' | 'custody_chain'>,
+  body: TransferRequest | QuoteWalletTransferRequest,
+): TransferTerms {
+  const chain = requireChainAt('/source/chain', body.source.chain);
+  if (chain.chainType !== wallet.chain_type) {
+    throw notSupported('/source/chain', `\`${chain.name}\` is not a chain of ${wallet.chain_type} wallets`);
+  }
+  if (wallet.custody_chain !== null && wallet.custody_chain !== chain.name) {
+    throw notSupported('/source/chain', `the custodian holds this wallet on \`${wallet.custody_chain}\``);
+  }
+  const source = readSource(chain, body.source);
+  const { isExchange, ...arrival } = readArrival(source, body.destination);
+  const destination = readChainAddress(arrival.chain.chainType, body.destination.address);
+  if (destination === undefined) {
+    throw invalidField('/destination/address', `expected an address on \`${arrival.chain.name}\``);
+  }
+  const amountType = body.amount_type ?? 'exact_input';
+  const appFeeBps = body.fee_configuration?.value ?? 0;
+  return { source, ...readAmount(body), amountType, destination, arrival, appFeeBps, isExchange };
+}
+
+function readSource(chain: KnownChain, source: TransferRequest['source']): TransferSource {
+  if ('asset' in source) return requireAssetAt('/source/asset', chain, source.asset);
+  const tokenAddress = readChainAddress(chain.chainType, source.asset_address);
+  if (tokenAddress === undefined) {
+    throw invalidField('/source/asset_address', `expected the address of a token on \`${chain.name}\``);
+  }
+  return assetAtAddress(chain, tokenAddress) ?? { chain, tokenAddress };
+}
+
+function readArrival(
+  source: TransferSource,
+  destination: TransferRequest['destination'],
+): TransferArrival & { isExchange: boolean } {
+  const chain =
+    destination.chain === undefined ? source.chain : requireChainAt('/destination/chain', destination.chain);
+  const isElsewhere = chain !== source.chain;
+  if (destination.asset === undefined) {
+    const asset = 'asset' in source ? assetNamed(chain, source.asset) : undefined;
+    return { chain, asset, isExchange: isElsewhere };
+  }
+  const asset = requireAssetAt('/destination/asset', chain, destination.asset);
+  return { chain, asset, isExchange: isElsewhere || asset !== source };
+}
+
+function readAmount(body: TransferRequest | QuoteWalletTransferRequest) {
+  const { amount: inSource } = body.source;
+  if (inSource !== undefined && body.amount !== undefined) {
+    throw invalidField('/amount', 'expected `amount` here or in `source`, not both');
+  }
+  const pointer = inSource === undefined ? '/amount' : '/source/amount';
+  const amountText = inSource ?? body.amount;
+  if (amountText === undefined) throw invalidField('/amount', 'expected `amount` here or in `source`');
+  const amount = readDecimal(amountText);
+  if (amount === undefined || amount.digits === 0n) {
+    throw invalidField(pointer, 'expected a decimal number above 0');
+  }
+  return { amount, amountText, amountPointer: pointer };
+}
+
+function requireChainAt(pointer: string, name: string): KnownChain {
+  const chain = chainNamed(name);
+  if (chain === undefined) throw notSupported(pointer, `the chain \`${name}\` is not supported`);
+  return chain;
+}
+
+function requireAssetAt(pointer: string, chain: KnownChain, name: string): KnownAsset {
+  const asset = assetNamed(chain, name);
+  if (asset === undefined) throw notSupported(pointer, `no asset \`${name}\` is known on \`${chain.name}\``);
+  return asset;
+}
+
+function notSupported(pointer: string, message: string): ApiError {
+  return new ApiError('not_supported', `${pointer}: ${message}`);
+}
+
+/**
+ * What policies judge: the body, with what it leaves out or may say in two ways said in every way, so that no rule is
+ * passed by another spelling of the same transfer.
+ *
+ * CHOICE: the amount stands under `amount` and `source.amount`, the source under its name and its address, the
+ * destination's chain and asset are the source's when the body names none. Of an exchange that fixes what arrives, the
+ * amount is what is spent, since that is what rules over amounts limit.
+ *
+ * @param spent in units of the source asset, once the exchange has told it.
+ * @throws ApiError not_supported for such an exchange when it has not.
+ */
+export function transferAction(body: TransferRequest, terms: TransferTerms, spent?: Decimal): PolicyAction {
+  const { source } = terms;
+  const amountText = fixesArrival(terms) ? textOf(spent) : terms.amountText;
+  const asset = 'asset' in source ? source.asset : undefined;
+  const requestBody = {
+    ...body,
+    amount: amountText,
+    source: {
+      ...(asset === undefined ? {} : { asset }),
+      ...(source.tokenAddress === null ? {} : { asset_address: source.tokenAddress }),
+      // Addresses as sent: the condition compares their text exactly.
+      ...body.source,
+      amount: amountText,
+    },
+    destination: {
+      chain: source.chain.name,
+      ...(asset === undefined ? {} : { asset }),
+      ...body.destination,
+    },
+  };
+  return { method: 'transfer', units: [{ label: 'transfer', requestBody }] };
+}
+
+/** Whether the amount is of what an exchange delivers, and what is spent is for the exchange to tell. */
+export function fixesArrival({ isExchange, amountType }: TransferTerms): boolean {
+  return isExchange && amountType === 'exact_output';
+}
+
+function textOf(spent: Decimal | undefined): string {
+  if (spent === undefined) {
+    throw notSupported('/amount_type', 'what an exchange costs is known once it is asked, and judged then');
+  }
+  return decimalText(spent);
+}

@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { quorumKeys } from '../../../authorization/quorum.ts';
+import { verifySignatures } from '../../../authorization/request-signatures.ts';
+import { type EligibleParty, findAgreed, loadParties } from '../../access/owners/require-owner.ts';
+import { diagnoseSignatures, expiredKeys } from '../../../authorization/signature-doctor.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import { type OperationId, operations } from '../../../generated/operations.ts';
+import type { AuthorizeIntentRequest, IntentResponse } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import type { Member } from '../../access/key-quorums/list-memberships.ts';
+import { holdKeyQuorums } from '../../access/key-quorums/lock-key-quorum.ts';
+import { authorizationDetails, memberView } from './authorization-details.ts';
+import { carryOut } from './carry-out-intent.ts';
+import { findIntent, findPendingForUpdate, reloadIntent } from './find-intent.ts';
+import type { IntentRow } from './intent-row.ts';
+import { intentSummary, readIntentView } from './intent-view.ts';
+import type { Subject } from './proposal.ts';
+import { type AnyInput, type AnyProposal, proposalOf } from './proposals.ts';
+import { fillTemplate } from './propose-intent.ts';
+import { agreementOf, listSignatures, membersWithKey } from './signatures.ts';
+
+/** CHOICE: how far a member's clock may be ahead of ours, or behind it. */
+const CLOCK_SKEW_MS = 5 * 60_000;
+
+/** A pending intent with everything it rests on, held until the transaction ends. */
+interface HeldIntent {
+  readonly intent: IntentRow;
+  readonly proposal: AnyProposal;
+  readonly subject: Subject<unknown>;
+  readonly input: AnyInput;
+}
+
+/**
+ * Adds a member's signature of the proposed request. With the last one that a key quorum needs, the request is carried
+ * out in the same transaction, by the verb of the direct operation.
+ *
+ * Times: Unix ms. Result: the intent, after it was carried out.
+ *
+ * @throws ApiError not_found; invalid_data for a timestamp of the future or outside of the user key's life;
+ * invalid_state for an intent that is not pending; zero_correct_authorization_signatures, user_session_keys_expired,
+ * no_valid_user_session_keys for a signature that is nobody's who may sign.
+ */
+export async function authorizeIntent(
+  context: OperationContext,
+  id: string,
+  { signature, timestamp }: AuthorizeIntentRequest,
+): Promise<IntentResponse> {
+  if (timestamp > context.nowMs + CLOCK_SKEW_MS) {
+    throw invalidField('/timestamp', `is in the future: the server's time is ${context.nowMs}`);
+  }
+  const held = await hold(context, id);
+  const { intent } = held;
+  const parties = await eligibleParties(context, held);
+  const key = requireMemberKey(context, held, { signature, parties });
+  const members = membersWithKey(parties, key);
+  await requireInKeyLife(context, { key, members, timestamp });
+  const added = await addSignatures(context, { intentId: intent.id, key, members, timestamp });
+
+  const signatures = await listSignatures(context, [intent.id]);
+  const quorums = new Map(parties.map(({ quorum }) => [quorum.id, quorum]));
+  const details = JSON.stringify(authorizationDetails([...quorums.values()], intent.id, signatures));
+  const agreement = agreementOf(intent.id, signatures);
+  const party = findAgreed(parties, agreement);
+  if (added.length > 0 || party !== undefined) await storeDetails(context, intent.id, details);
+  for (const member of added) {
+    await recordEvent(context, 'intent.authorized', {
+      ...intentSummary(intent),
+      authorized_at: context.nowMs,
+      member: memberView(member, timestamp),
+    });
+  }
+  if (party !== undefined) await carryOut(context, { ...held, party, agreement });
+  return readIntentView(context, await reloadIntent(context, intent.id));
+}
+
+// INVARIANT: the resource is held first, then the intent, then the key quorums: a direct change holds the resource
+// before it dismisses intents, so that neither waits for the other for ever.
+async function hold(context: OperationContext, id: string): Promise<HeldIntent> {
+  const seen = await findIntent(context, id);
+  const proposal = proposalOf(seen.operation_id);
+  const input = {
+    path: JSON.parse(seen.path_parameters) as AnyInput['path'],
+    body: seen.body === null ? undefined : JSON.parse(seen.body),
+  };
+  const subject = await proposal.hold(context, input.path).catch((error: unknown) => {
+    if (error instanceof ApiError && error.code === 'not_found') return undefined;
+    throw error;
+  });
+  const intent = await findPendingForUpdate(context, id);
+  assert(subject !== undefined, `intent ${id} is pending and its resource is gone`);
+  return { intent, proposal, subject, input };
+}
+
+async function eligibleParties(
+  context: OperationContext,
+  { intent, proposal, subject, input }: HeldIntent,
+): Promise<EligibleParty[]> {
+  const { ownerId } = subject;
+  assert(ownerId !== null, `intent ${intent.id} is pending and its resource has no owner`);
+  const signers = proposal.signers?.(subject, input) ?? [];
+  await holdKeyQuorums(context, [ownerId, ...signers.map(({ signerId }) => signerId)]);
+  return loadParties(context, { ownerId, signers }, intent.id);
+}
+
+/** The key of a member under which the signature verifies. */
+function requireMemberKey(
+  context: OperationContext,
+  { intent, input }: HeldIntent,
+  { signature, parties }: { signature: string; parties: readonly EligibleParty[] },
+): string {
+  const { method, path } = operations[intent.operation_id as OperationId];
+  const payloads = context.proof.payloadsOf({
+    method,
+    path: fillTemplate(path, input.path),
+    url: intent.url,
+    body: input.body,
+    expiryMs: intent.request_expiry_ms ?? undefined,
+  });
+  const live = parties.flatMap(({ quorum }) => quorumKeys(quorum));
+  const expired = parties.flatMap(({ quorum }) => expiredKeys(quorum));
+  const verified = verifySignatures({ signatures: [signature], payloads, keys: [...live, ...expired] });
+  const [key] = verified.keys;
+  if (key !== undefined && live.includes(key)) return key;
+  const isUserWithoutKeys = live.length === 0 && key === undefined;
+  throw new ApiError(
+    key !== undefined
+      ? 'user_session_keys_expired'
+      : isUserWithoutKeys
+        ? 'no_valid_user_session_keys'
+        : 'zero_correct_authorization_signatures',
+    undefined,
+    context.diagnostics
+      ? { data: diagnoseSignatures({ signatures: [signature], payloads, verified, parties }) }
+      : {},
+  );
+}
+
+interface NewSignature {
+  readonly key: string;
+  readonly members: readonly Member[];
+  readonly timestamp: number;
+}
+
+/**
+ * CHOICE: a user's key must be good now as well, which `requireMemberKey` sees to: the timestamp is not signed, so
+ * that whoever holds an expired key could write any.
+ */
+async function requireInKeyLife(
+  { app, em }: OperationContext,
+  { key, members, timestamp }: NewSignature,
+): Promise<void> {
+  const userIds = members.filter(({ kind }) => kind === 'user').map(({ member }) => member);
+  if (userIds.length === 0) return;
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('user_keys')
+    .select(['created_at_ms', 'expires_at_ms'])
+    .where('app_id', '=', app.id)
+    .where('user_id', 'in', userIds)
+    .where('public_key', '=', key)
+    .execute();
+  const isWithin = rows.every(
+    (row) => row.created_at_ms - CLOCK_SKEW_MS <= timestamp && timestamp < row.expires_at_ms,
+  );
+  if (!isWithin) throw invalidField('/timestamp', 'the user key was not good at that time');
+}
+
+/** Stores who signed; returns those who had not before. */
+async function addSignatures(
+  { em, nowMs }: OperationContext,
+  { intentId, key, members, timestamp }: NewSignature & { intentId: string },
+): Promise<Member[]> {
+  const added: Member[] = [];
+  for (const member of members) {
+    const { numInsertedOrUpdatedRows } = await em
+      .getKysely<Tables>()
+      .insertInto('intent_signatures')
+      .values({
+        intent_id: intentId,
+        ...member,
+        public_key: key,
+        signed_at_ms: timestamp,
+        received_at_ms: nowMs,
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirstOrThrow();
+    if (numInsertedOrUpdatedRows === 1n) added.push(member);
+  }
+  return added;
+}
+
+async function storeDetails({ em, nowMs }: OperationContext, id: string, details: string): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('intents')
+    .set({ authorization_details: details, updated_at_ms: nowMs })
+    .where('id', '=', id)
+    .execute();
+}

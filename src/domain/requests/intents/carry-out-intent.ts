@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { EligibleParty } from '../../access/owners/require-owner.ts';
+import { ApiError } from '../../../errors.ts';
+import { type OperationId, operations } from '../../../generated/operations.ts';
+import type { IntentActionResult } from '../../../generated/schemas.ts';
+import type { Agreement, OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import type { IntentRow } from './intent-row.ts';
+import { moveIntent } from './intent-state.ts';
+import type { Subject } from './proposal.ts';
+import type { AnyInput, AnyProposal } from './proposals.ts';
+import { settleIntent } from './settle-intent.ts';
+
+/** An intent that has been agreed to, held until the transaction ends. */
+export interface AgreedIntent {
+  readonly intent: IntentRow;
+  readonly proposal: AnyProposal;
+  readonly subject: Subject<unknown>;
+  readonly input: AnyInput;
+  /** Whose agreement sufficed. */
+  readonly party: EligibleParty;
+  readonly agreement: Agreement;
+}
+
+/**
+ * Carries out a proposed request by the verb of the direct operation, which judges the agreement once more and
+ * evaluates the policies now. A refusal undoes what the verb did and is the intent's result.
+ *
+ * INVARIANT: the decision, the change and its result are committed together, so that a crash leaves all or nothing of
+ * them and nothing is ever done twice.
+ */
+export async function carryOut(context: OperationContext, agreed: AgreedIntent): Promise<void> {
+  const { intent, proposal, subject, input, party } = agreed;
+  const priorState = await proposal.priorState?.(context, subject, input.path);
+  const isMine = await moveIntent(context, intent.id, { from: 'pending', to: 'processing' });
+  assert(isMine, `intent ${intent.id} is held and was decided by somebody else`);
+  const later: Work[] = [];
+  const outcome = await attempt(context, agreed, later);
+  const result: IntentActionResult = {
+    ...outcome,
+    executed_at: context.nowMs,
+    authorized_by_id: party.quorum.id,
+    ...(party.quorum.displayName === null ? {} : { authorized_by_display_name: party.quorum.displayName }),
+    ...(priorState === undefined ? {} : { prior_state: priorState }),
+  };
+  const hasSucceeded = outcome.status_code < 400;
+  const actionId = hasSucceeded ? proposal.actionOf?.(outcome.response_body) : undefined;
+  if (actionId !== undefined) {
+    // The job that ends the action settles the intent by it, whatever becomes of this process.
+    await keepResult(context, intent.id, result, actionId);
+    for (const work of later) context.afterCommit(work);
+    return;
+  }
+  if (later.length === 0) return void (await settleIntent(context, intent, result));
+  await keepResult(context, intent.id, result);
+  context.afterCommit(() => goOut(context, intent, { result, later }));
+}
+
+type Work = () => Promise<void>;
+type Outcome = Pick<IntentActionResult, 'status_code' | 'response_body'>;
+
+async function attempt(
+  context: OperationContext,
+  { intent, proposal, input, agreement }: AgreedIntent,
+  later: Work[],
+): Promise<Outcome> {
+  const notes: Work[] = [];
+  const afterCommit: OperationContext['afterCommit'] = (work, { isNote = false } = {}) =>
+    void (isNote ? notes : later).push(work);
+  const proof = {
+    ...context.proof,
+    signatures: [],
+    expiryMs: undefined,
+    userId: undefined,
+    agreed: agreement,
+  };
+  try {
+    // A savepoint: a refusal undoes what the verb has done, and nothing else.
+    const body = await context.em.transactional((em) =>
+      proposal.run({ ...context, em: em as SqlEntityManager, proof, afterCommit }, input),
+    );
+    for (const note of notes) context.afterCommit(note, { isNote: true });
+    const { successStatus } = operations[intent.operation_id as OperationId];
+    return { status_code: successStatus, response_body: body };
+  } catch (error) {
+    later.length = 0;
+    const refusal = refusalOf(error);
+    // What a refusal leaves although its work is undone, such as the trace of a denial.
+    await (error as ApiError).afterwards?.(context.em);
+    return refusal;
+  }
+}
+
+/** The result as it will be unless the world refuses; whoever finds the intent after a crash settles it by this. */
+async function keepResult(
+  { em }: OperationContext,
+  id: string,
+  result: IntentActionResult,
+  awaitedActionId: string | null = null,
+): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('intents')
+    .set({ action_result: JSON.stringify(result), awaited_action_id: awaitedActionId })
+    .where('id', '=', id)
+    .execute();
+}
+
+/**
+ * Does what the verb left for after its commit, such as a broadcast, and settles the intent by how that went. On a
+ * fault of ours it stays `processing`, for `settleLeftIntents`.
+ */
+async function goOut(
+  context: OperationContext,
+  intent: IntentRow,
+  { result, later }: { result: IntentActionResult; later: readonly Work[] },
+): Promise<void> {
+  let outcome: Outcome = result;
+  try {
+    for (const work of later) await work();
+  } catch (error) {
+    outcome = refusalOf(error);
+    const { afterwards } = error as ApiError;
+    if (afterwards !== undefined) await context.inUnit(afterwards);
+  }
+  await context.inUnit((em) => settleIntent({ ...context, em }, intent, { ...result, ...outcome }));
+}
+
+/** What an intent comes to by a refusal. A fault of ours is not the intent's and is thrown on. */
+function refusalOf(error: unknown): Outcome {
+  if (!(error instanceof ApiError) || error.status >= 500) throw error;
+  return { status_code: error.status, response_body: error.toBody() };
+}

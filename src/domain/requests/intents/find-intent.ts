@@ -1,0 +1,75 @@
+import { sql } from 'kysely';
+import { ApiError, notFound } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { membershipsOf } from '../../access/key-quorums/list-memberships.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import { type IntentRow, intentColumns } from './intent-row.ts';
+import { statusAt } from './intent-state.ts';
+
+type FindContext = Pick<OperationContext, 'app' | 'em' | 'proof'>;
+
+/** The intents of the app that the caller may see: all with the app secret, a user's own and those the user can sign. */
+export function visibleIntents({ app, em, proof: { userId } }: FindContext) {
+  const database = em.getKysely<Tables>();
+  const ofApp = database.selectFrom('intents').select(intentColumns).where('app_id', '=', app.id);
+  if (userId === undefined) return ofApp;
+  return ofApp.where(({ eb, or }) =>
+    or([
+      eb('created_by_id', '=', userId),
+      eb(
+        'id',
+        'in',
+        database
+          .selectFrom('intent_parties')
+          .select('intent_id')
+          .where('key_quorum_id', 'in', membershipsOf(database, { kind: 'user', member: userId })),
+      ),
+    ]),
+  );
+}
+
+/**
+ * An intent that the caller may see.
+ *
+ * @throws ApiError not_found
+ */
+export async function findIntent(context: FindContext, id: string): Promise<IntentRow> {
+  const row = await visibleIntents(context).where('id', '=', lookupKey(id)).executeTakeFirst();
+  if (row === undefined) throw notFound('Intent');
+  return row;
+}
+
+/** An intent that the caller was let see, as it is after what the caller did to it. */
+export function reloadIntent({ em }: Pick<OperationContext, 'em'>, id: string): Promise<IntentRow> {
+  return em
+    .getKysely<Tables>()
+    .selectFrom('intents')
+    .select(intentColumns)
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
+}
+
+/**
+ * A pending intent, held until the transaction ends: nobody else decides it meanwhile.
+ *
+ * @throws ApiError not_found, invalid_state
+ */
+export async function findPendingForUpdate(
+  context: FindContext & Pick<OperationContext, 'nowMs'>,
+  id: string,
+): Promise<IntentRow> {
+  // SQLite has one writer at a time.
+  if (hasRowLocks(context)) {
+    await sql`select id from intents where id = ${lookupKey(id)} for update`.execute(
+      context.em.getKysely<Tables>(),
+    );
+  }
+  const row = await findIntent(context, id);
+  const status = statusAt(row, context.nowMs);
+  if (status !== 'pending') {
+    throw new ApiError('invalid_state', `The intent cannot be authorized or rejected: it is ${status}.`);
+  }
+  return row;
+}

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import type { Updateable } from 'kysely';
+import type { IntentStatus } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+
+/** Where an intent can go from where it stands. What is not here does not happen. */
+export const transitions = {
+  // A request that is done at once is `processing` inside of its transaction only: nobody else sees it.
+  pending: ['processing', 'rejected', 'expired', 'dismissed'],
+  processing: ['executed', 'failed'],
+  executed: [],
+  failed: [],
+  rejected: [],
+  expired: [],
+  dismissed: [],
+} as const satisfies Record<IntentStatus, readonly IntentStatus[]>;
+
+/** What may be written along with a transition. */
+type Outcome = Pick<Updateable<Tables['intents']>, 'ended_at_ms' | 'authorization_details' | 'action_result'>;
+
+/**
+ * Moves an intent to another status, if it stands where the caller believes it to.
+ *
+ * Result: whether it was moved; false when somebody else was quicker.
+ */
+export async function moveIntent<From extends keyof typeof transitions>(
+  { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
+  id: string,
+  { from, to, outcome = {} }: { from: From; to: (typeof transitions)[From][number]; outcome?: Outcome },
+): Promise<boolean> {
+  assert((transitions[from] as readonly IntentStatus[]).includes(to), `an intent goes from ${from} to ${to}`);
+  const { numUpdatedRows } = await em
+    .getKysely<Tables>()
+    .updateTable('intents')
+    .set({ status: to, updated_at_ms: nowMs, ...outcome })
+    .where('id', '=', id)
+    .where('status', '=', from)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
+/** Whether a pending intent's time is over: the very millisecond of the expiry still counts, as for any request. */
+export function hasExpired(
+  { expires_at_ms: expiresAtMs }: { readonly expires_at_ms: number },
+  nowMs: number,
+): boolean {
+  return expiresAtMs < nowMs;
+}
+
+/** The status as everybody is told it, whether or not the end of its time has been written down. */
+export function statusAt(
+  intent: { readonly status: string; readonly expires_at_ms: number },
+  nowMs: number,
+): IntentStatus {
+  return intent.status === 'pending' && hasExpired(intent, nowMs)
+    ? 'expired'
+    : (intent.status as IntentStatus);
+}

@@ -1,0 +1,204 @@
+import { sql } from 'kysely';
+import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
+import { invalidQuery } from '../../../errors.ts';
+import type { IntentStatus, IntentType } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { listKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
+import { type Member, membershipsOf } from '../../access/key-quorums/list-memberships.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import { visibleIntents } from './find-intent.ts';
+import type { IntentRow } from './intent-row.ts';
+
+const MAX_PAGE = 100;
+
+type ListContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
+
+export interface IntentFilter {
+  readonly status?: IntentStatus | undefined;
+  readonly intentType?: IntentType | undefined;
+  readonly resourceId?: string | undefined;
+  readonly createdById?: string | undefined;
+  /** A user id, a P-256 public key or a key quorum id: pending intents that it can still sign. */
+  readonly pendingMemberId?: string | undefined;
+  readonly currentUserHasSigned?: boolean | undefined;
+}
+
+const orders = {
+  created_at_desc: { column: 'created_at_ms', direction: 'desc', beyond: sql`<` },
+  expires_at_asc: { column: 'expires_at_ms', direction: 'asc', beyond: sql`>` },
+  updated_at_desc: { column: 'updated_at_ms', direction: 'desc', beyond: sql`<` },
+} as const;
+
+export type IntentOrder = keyof typeof orders;
+
+export interface PageRequest {
+  readonly order?: IntentOrder | undefined;
+  /** The `nextCursor` of the page before. */
+  readonly cursor?: string | undefined;
+  /** 1 to 100; 100 when left out. */
+  readonly limit?: number | undefined;
+}
+
+/**
+ * One page of the intents that the caller may see, newest first unless ordered otherwise.
+ *
+ * @throws ApiError invalid_data for a cursor that is none, a member that is none, and `currentUserHasSigned` without
+ * a user.
+ */
+export async function listIntents(
+  context: ListContext,
+  filter: IntentFilter,
+  { order = 'created_at_desc', cursor, limit = MAX_PAGE }: PageRequest,
+): Promise<{ intents: IntentRow[]; nextCursor: string | null }> {
+  const { column } = orders[order];
+  const after = cursor === undefined ? undefined : readCursor(cursor);
+  const query = await filtered(context, filter);
+  // One more than asked for tells whether another page follows.
+  const rows = await pageOf(context, query, { order, after, limit: limit + 1, status: filter.status });
+  const intents = rows.slice(0, limit);
+  const last = intents.at(-1);
+  const hasMore = rows.length > limit && last !== undefined;
+  return { intents, nextCursor: hasMore ? `${last[column]}.${last.id}` : null };
+}
+
+type IntentQuery = ReturnType<typeof visibleIntents>;
+
+interface Place {
+  readonly value: number;
+  readonly id: string;
+}
+
+interface Page {
+  readonly order: IntentOrder;
+  readonly after: Place | undefined;
+  readonly limit: number;
+  readonly status: IntentStatus | undefined;
+}
+
+async function pageOf(context: ListContext, query: IntentQuery, page: Page): Promise<IntentRow[]> {
+  const { column, direction } = orders[page.order];
+  const pages = await Promise.all(
+    byStatus(query, page.status, context.nowMs).map((one) => ordered(one, page).execute()),
+  );
+  if (pages.length === 1) return pages[0]!;
+  const sign = direction === 'asc' ? 1 : -1;
+  const place = (row: IntentRow) => row[column];
+  return pages
+    .flat()
+    .sort((a, b) => sign * (place(a) - place(b) || (a.id < b.id ? -1 : 1)))
+    .slice(0, page.limit);
+}
+
+/** Expired intents are those that are written down as such and those that still stand as pending: each by its index. */
+function byStatus(query: IntentQuery, status: IntentStatus | undefined, nowMs: number): IntentQuery[] {
+  if (status === undefined) return [query];
+  const asWritten = query.where('status', '=', status);
+  if (status === 'pending') return [asWritten.where('expires_at_ms', '>=', nowMs)];
+  if (status !== 'expired') return [asWritten];
+  return [asWritten, query.where('status', '=', 'pending').where('expires_at_ms', '<', nowMs)];
+}
+
+function ordered(query: IntentQuery, { order, after, limit }: Page): IntentQuery {
+  const { column, direction, beyond } = orders[order];
+  // Row value, which both databases answer from the index.
+  const rest =
+    after === undefined
+      ? query
+      : query.where(sql<boolean>`(${sql.ref(column)}, id) ${beyond} (${after.value}, ${after.id})`);
+  return rest.orderBy(column, direction).orderBy('id', direction).limit(limit);
+}
+
+async function filtered(context: ListContext, filter: IntentFilter): Promise<IntentQuery> {
+  const { intentType, resourceId, createdById, pendingMemberId } = filter;
+  let query = visibleIntents(context);
+  if (intentType !== undefined) query = query.where('intent_type', '=', intentType);
+  if (resourceId !== undefined) query = query.where('resource_id', '=', lookupKey(resourceId));
+  if (createdById !== undefined) query = query.where('created_by_id', '=', lookupKey(createdById));
+  if (filter.currentUserHasSigned !== undefined) {
+    query = whereSigned(context, query, filter.currentUserHasSigned);
+  }
+  return pendingMemberId === undefined ? query : whereStillAsked(context, query, readMember(pendingMemberId));
+}
+
+function whereSigned({ em, proof: { userId } }: ListContext, query: IntentQuery, hasSigned: boolean) {
+  if (userId === undefined) {
+    throw invalidQuery('current_user_has_signed', "needs a user's access token in place of the app secret");
+  }
+  const signed = signedBy(em, { kind: 'user', member: userId });
+  return query.where('id', hasSigned ? 'in' : 'not in', signed);
+}
+
+function signedBy(em: ListContext['em'], { kind, member }: Member) {
+  return em
+    .getKysely<Tables>()
+    .selectFrom('intent_signatures')
+    .select('intent_id')
+    .where('member', '=', member)
+    .where('kind', '=', kind);
+}
+
+/** Pending intents of which a party is, or nests, the member, and which the member has not signed. */
+async function whereStillAsked(
+  context: ListContext,
+  query: IntentQuery,
+  member: Member,
+): Promise<IntentQuery> {
+  const database = context.em.getKysely<Tables>();
+  const asked = database
+    .selectFrom('intent_parties')
+    .select('intent_id')
+    .where(({ eb, or }) =>
+      or([
+        eb('key_quorum_id', 'in', membershipsOf(database, member)),
+        ...(member.kind === 'key_quorum' ? [eb('key_quorum_id', '=', member.member)] : []),
+      ]),
+    );
+  const pending = query
+    .where('status', '=', 'pending')
+    .where('expires_at_ms', '>=', context.nowMs)
+    .where('id', 'in', asked);
+  if (member.kind !== 'key_quorum') return pending.where('id', 'not in', signedBy(context.em, member));
+  return whereQuorumLacks(context, pending, member.member);
+}
+
+/** A quorum with quorums in it is nobody's member: while an intent is pending, it has not agreed. */
+async function whereQuorumLacks(context: ListContext, query: IntentQuery, id: string): Promise<IntentQuery> {
+  const [quorum] = await listKeyQuorums(context, [id]);
+  if (quorum === undefined || quorum.keyQuorumIds.length > 0) return query;
+  const threshold = quorum.threshold ?? quorum.publicKeys.length + quorum.userIds.length;
+  const agreed = context.em
+    .getKysely<Tables>()
+    .selectFrom('intent_signatures as signature')
+    .innerJoin('key_quorum_members as row', (join) =>
+      join.onRef('row.member', '=', 'signature.member').onRef('row.kind', '=', 'signature.kind'),
+    )
+    .select('signature.intent_id')
+    .where('row.key_quorum_id', '=', id)
+    .groupBy('signature.intent_id')
+    .having(({ fn }) => fn.countAll<number>(), '>=', threshold);
+  return query.where('id', 'not in', agreed);
+}
+
+const QUORUM_ID = /^[a-z][0-9a-z]{23}$/;
+
+function readMember(id: string): Member {
+  if (id.startsWith('did:')) return { kind: 'user', member: lookupKey(id) };
+  if (QUORUM_ID.test(id)) return { kind: 'key_quorum', member: id };
+  try {
+    return { kind: 'public_key', member: parseP256PublicKey(id) };
+  } catch (error) {
+    if (!(error instanceof InvalidPublicKeyError)) throw error;
+    throw invalidQuery('pending_member_id', 'expected a user id, a P-256 public key or a key quorum id');
+  }
+}
+
+// CHOICE: the place itself and not the row that was there: the order by change goes on where it was, also when that
+// row has changed again.
+function readCursor(cursor: string): Place {
+  const [, value, id] = /^([0-9]{1,15})\.([0-9a-z]{1,32})$/.exec(cursor) ?? [];
+  if (value === undefined || id === undefined) {
+    throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+  }
+  return { value: Number(value), id };
+}

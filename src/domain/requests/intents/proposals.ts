@@ -1,0 +1,54 @@
+import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
+import type { IntentType } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { addConditionSetItemsProposal, replaceConditionSetItemsProposal } from './condition-set-proposals.ts';
+import { updateKeyQuorumProposal } from './key-quorum-proposals.ts';
+import {
+  createPolicyRuleProposal,
+  deletePolicyRuleProposal,
+  updatePolicyProposal,
+  updatePolicyRuleProposal,
+} from './policy-proposals.ts';
+import type { Subject } from './proposal.ts';
+import { transferProposal, updateWalletProposal, walletRpcProposal } from './wallet-proposals.ts';
+
+/** Every operation that can be proposed, by its id. */
+export const proposals = {
+  addConditionSetItems: addConditionSetItemsProposal,
+  createPolicyRule: createPolicyRuleProposal,
+  deletePolicyRule: deletePolicyRuleProposal,
+  replaceConditionSetItems: replaceConditionSetItemsProposal,
+  transferFromWallet: transferProposal,
+  updateKeyQuorum: updateKeyQuorumProposal,
+  updatePolicy: updatePolicyProposal,
+  updatePolicyRule: updatePolicyRuleProposal,
+  updateWallet: updateWalletProposal,
+  walletRpc: walletRpcProposal,
+};
+
+export type ProposableId = keyof typeof proposals;
+
+/** The path and body of some operation, as they are kept in a row. */
+export interface AnyInput {
+  readonly path: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+
+/** A proposal without its types: each fits its own operation, as the compiler has checked in the table. */
+export interface AnyProposal {
+  readonly intentType: IntentType;
+  hold(context: OperationContext, path: AnyInput['path']): Promise<Subject<unknown>>;
+  pathOf(subject: Subject<unknown>, path: AnyInput['path']): AnyInput['path'];
+  resourceId?(path: AnyInput['path']): string;
+  signers?(subject: Subject<unknown>, input: AnyInput): readonly AdditionalSigner[];
+  check(context: OperationContext, subject: Subject<unknown>, input: AnyInput): Promise<void> | void;
+  priorState?(context: OperationContext, subject: Subject<unknown>, path: AnyInput['path']): unknown;
+  prepare?(context: OperationContext, input: AnyInput): Promise<unknown>;
+  actionOf?(answer: unknown): string;
+  run(context: OperationContext, input: AnyInput): Promise<unknown>;
+}
+
+/** The proposal of an operation that a row names. */
+export function proposalOf(operationId: string): AnyProposal {
+  return proposals[operationId as ProposableId] as unknown as AnyProposal;
+}

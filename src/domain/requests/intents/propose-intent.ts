@@ -1,0 +1,126 @@
+import { loadParties } from '../../access/owners/require-owner.ts';
+import { ApiError } from '../../../errors.ts';
+import { type Operations, operations } from '../../../generated/operations.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { authorizationDetails } from './authorization-details.ts';
+import type { IntentRow } from './intent-row.ts';
+import { intentSummary, readIntentView } from './intent-view.ts';
+import type { Subject } from './proposal.ts';
+import { type AnyInput, type ProposableId, proposalOf } from './proposals.ts';
+
+const LIFETIME_MS = 72 * 60 * 60_000;
+/** The end of the year 9999: the last time that the contract can write. */
+const LAST_MS = 253_402_300_799_999;
+
+/** The operations that propose, by what they propose. */
+export interface ProposingOperation {
+  addConditionSetItems: 'addConditionSetItemsIntent';
+  createPolicyRule: 'createPolicyRuleIntent';
+  deletePolicyRule: 'deletePolicyRuleIntent';
+  replaceConditionSetItems: 'replaceConditionSetItemsIntent';
+  transferFromWallet: 'createWalletTransferIntent';
+  updateKeyQuorum: 'updateKeyQuorumIntent';
+  updatePolicy: 'updatePolicyIntent';
+  updatePolicyRule: 'updatePolicyRuleIntent';
+  updateWallet: 'updateWalletIntent';
+  walletRpc: 'createWalletRpcIntent';
+}
+
+type Proposing<Id extends ProposableId> = Operations[ProposingOperation[Id]];
+
+/**
+ * Proposes a request instead of sending it. It waits for the signatures of the resource's owner, or of an additional
+ * signer where one may act, for 72 hours or until the `service-request-expiry` of this request.
+ *
+ * @throws ApiError not_found; invalid_request for a resource without an owner; what the proposed operation would
+ * refuse at once.
+ */
+export async function proposeIntent<Id extends ProposableId>(
+  context: OperationContext,
+  operationId: Id,
+  input: { path: Proposing<Id>['path']; body?: Proposing<Id>['body'] | undefined },
+): Promise<Proposing<Id>['response']> {
+  const given = { path: input.path as AnyInput['path'], body: input.body as unknown };
+  const proposal = proposalOf(operationId);
+  const subject = await proposal.hold(context, given.path);
+  const { ownerId } = subject;
+  if (ownerId === null) {
+    throw new ApiError('invalid_request', 'Resource has no owner to authorize the intent.');
+  }
+  await proposal.check(context, subject, given);
+  const proposed = { ...given, path: proposal.pathOf(subject, given.path) };
+  const signers = proposal.signers?.(subject, proposed) ?? [];
+  const quorums = (await loadParties(context, { ownerId, signers })).map(({ quorum }) => quorum);
+  const parties = [...new Map(quorums.map((quorum) => [quorum.id, quorum])).values()];
+  const row = newRow(context, operationId, { proposed, subject });
+  const details = authorizationDetails(parties, row.id, []);
+  const intent = { ...row, authorization_details: JSON.stringify(details) };
+  await store(
+    context,
+    intent,
+    parties.map(({ id }) => id),
+  );
+  await recordEvent(context, 'intent.created', { ...intentSummary(intent), authorization_details: details });
+  return (await readIntentView(context, intent)) as Proposing<Id>['response'];
+}
+
+function newRow(
+  context: OperationContext,
+  operationId: ProposableId,
+  { proposed, subject }: { proposed: AnyInput; subject: Subject<unknown> },
+): Omit<IntentRow, 'authorization_details'> {
+  const { nowMs, proof } = context;
+  const { intentType, resourceId } = proposalOf(operationId);
+  const { method, path: template } = operations[operationId];
+  const path = fillTemplate(template, proposed.path);
+  const url = proof.urlOf(path);
+  // What cannot be signed is refused now: `invalid_data`.
+  proof.payloadsOf({ method, path, url, body: proposed.body, expiryMs: proof.expiryMs });
+  return {
+    id: context.ids.cuid2(),
+    app_id: context.app.id,
+    intent_type: intentType,
+    status: 'pending',
+    operation_id: operationId,
+    path_parameters: JSON.stringify(proposed.path),
+    body: proposed.body === undefined ? null : JSON.stringify(proposed.body),
+    url,
+    subject_id: subject.id,
+    resource_id: resourceId?.(proposed.path) ?? subject.id,
+    created_by_id: proof.userId ?? null,
+    created_at_ms: nowMs,
+    updated_at_ms: nowMs,
+    expires_at_ms: Math.min(proof.expiryMs ?? nowMs + LIFETIME_MS, LAST_MS),
+    request_expiry_ms: proof.expiryMs ?? null,
+    ended_at_ms: null,
+    dismissal_reason: null,
+    action_result: null,
+    awaited_action_id: null,
+  };
+}
+
+async function store(
+  context: OperationContext,
+  intent: IntentRow,
+  quorumIds: readonly string[],
+): Promise<void> {
+  const database = context.em.getKysely<Tables>();
+  await database.insertInto('intents').values(intent).execute();
+  await database
+    .insertInto('intent_parties')
+    .values(
+      quorumIds.map((quorumId, position) => ({
+        intent_id: intent.id,
+        key_quorum_id: quorumId,
+        position,
+      })),
+    )
+    .execute();
+}
+
+/** The path of an operation with its parameters filled in. */
+export function fillTemplate(template: string, path: AnyInput['path']): string {
+  return template.replaceAll(/\{([^}]+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ''));
+}

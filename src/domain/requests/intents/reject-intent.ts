@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import type { IntentResponse } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { findPendingForUpdate, reloadIntent } from './find-intent.ts';
+import { moveIntent } from './intent-state.ts';
+import { intentSummary, readIntentView } from './intent-view.ts';
+
+/**
+ * Ends a pending intent for good. Whoever may see it may reject it.
+ *
+ * @throws ApiError not_found; invalid_state for an intent that is not pending.
+ */
+export async function rejectIntent(context: OperationContext, id: string): Promise<IntentResponse> {
+  const intent = await findPendingForUpdate(context, id);
+  const outcome = { ended_at_ms: context.nowMs };
+  const isMine = await moveIntent(context, intent.id, { from: 'pending', to: 'rejected', outcome });
+  assert(isMine, `intent ${id} is held and was decided by somebody else`);
+  const rejected = await reloadIntent(context, intent.id);
+  await recordEvent(context, 'intent.rejected', {
+    ...intentSummary(rejected),
+    rejected_at: context.nowMs,
+  });
+  return readIntentView(context, rejected);
+}

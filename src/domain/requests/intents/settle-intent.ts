@@ -1,0 +1,102 @@
+import { sql } from 'kysely';
+import { ApiError } from '../../../errors.ts';
+import type { IntentActionResult } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import type { EndedAction } from '../../money/wallet-actions/finish-wallet-actions.ts';
+import { type IntentRow, intentColumns } from './intent-row.ts';
+import { moveIntent } from './intent-state.ts';
+import { intentSummary } from './intent-view.ts';
+
+const settledEvents = { executed: 'intent.executed', failed: 'intent.failed' } as const;
+
+/**
+ * Writes down how the request of an intent in `processing` went, and tells of it.
+ *
+ * Result: whether this call did; false when it was settled before.
+ */
+export async function settleIntent(
+  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
+  intent: IntentRow,
+  result: IntentActionResult,
+): Promise<boolean> {
+  const status = result.status_code < 400 ? 'executed' : 'failed';
+  const outcome = { action_result: JSON.stringify(result) };
+  const isMine = await moveIntent(context, intent.id, { from: 'processing', to: status, outcome });
+  if (isMine) {
+    await recordEvent(context, settledEvents[status], {
+      ...intentSummary({ ...intent, status }),
+      action_result: result,
+    });
+  }
+  return isMine;
+}
+
+/**
+ * Settles the intent that began a wallet action, if one did, by how the action ended. To be called in the transaction
+ * that ends it.
+ *
+ * CHOICE: a failed action makes `response_body` the error that a chain's refusal would have been, as for every failed
+ * intent; its `data` names the action.
+ */
+export async function settleIntentOfAction(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  { id, view, failure }: EndedAction,
+): Promise<void> {
+  const row = await context.em
+    .getKysely<Tables>()
+    .selectFrom('intents')
+    .select(intentColumns)
+    .where('awaited_action_id', '=', id)
+    .executeTakeFirst();
+  if (row === undefined) return;
+  const kept = JSON.parse(row.action_result ?? '{}') as IntentActionResult;
+  const refusal =
+    failure === undefined
+      ? undefined
+      : new ApiError('transaction_execution_failure', failure, { data: { wallet_action_id: id } });
+  await settleIntent({ ...context, app: { id: row.app_id, name: '' } }, row, {
+    ...kept,
+    ...(refusal === undefined
+      ? { response_body: view }
+      : { status_code: refusal.status, response_body: refusal.toBody() }),
+  });
+}
+
+/** Intents that are settled in one transaction. */
+export const SETTLED_AT_ONCE = 50;
+/** CHOICE: by then whoever carried it out has settled it or is gone. */
+const LEFT_AFTER_MS = 60_000;
+
+/**
+ * Settles intents that were left in `processing` by a crash after their commit. What they changed is committed, and
+ * what is to go out into the world is taken up by whoever keeps it: here they are done, and never done again.
+ *
+ * Result: how many.
+ */
+export async function settleLeftIntents(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+): Promise<number> {
+  const query = context.em
+    .getKysely<Tables>()
+    .selectFrom('intents')
+    .select(intentColumns)
+    .where(sql<boolean>`status = 'processing'`)
+    .where('awaited_action_id', 'is', null)
+    .where('updated_at_ms', '<', context.nowMs - LEFT_AFTER_MS)
+    .orderBy('updated_at_ms')
+    .orderBy('id')
+    .limit(SETTLED_AT_ONCE);
+  // SQLite has one writer at a time.
+  const rows = await (hasRowLocks(context) ? query.forUpdate().skipLocked() : query).execute();
+  let settled = 0;
+  for (const row of rows) {
+    if (row.action_result === null) continue;
+    const result = JSON.parse(row.action_result) as IntentActionResult;
+    const app = { id: row.app_id, name: '' };
+    if (await settleIntent({ ...context, app }, row, result)) settled += 1;
+  }
+  return settled;
+}

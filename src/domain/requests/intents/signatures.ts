@@ -1,0 +1,62 @@
+import type { LoadedQuorum } from '../../access/owners/load-quorums.ts';
+import type { EligibleParty } from '../../access/owners/require-owner.ts';
+import type { Agreement, OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import type { Member } from '../../access/key-quorums/list-memberships.ts';
+
+/** That a member signed an intent. */
+export interface IntentSignature extends Member {
+  readonly intentId: string;
+  /** Unix ms. */
+  readonly signedAtMs: number;
+}
+
+/** The signatures of intents that count: a user who was deleted agrees to nothing any more. */
+export async function listSignatures(
+  { em }: Pick<OperationContext, 'em'>,
+  intentIds: readonly string[],
+): Promise<IntentSignature[]> {
+  if (intentIds.length === 0) return [];
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('intent_signatures as signature')
+    .leftJoin('users', 'users.id', 'signature.member')
+    .select(['signature.intent_id', 'signature.kind', 'signature.member', 'signature.signed_at_ms'])
+    .where('signature.intent_id', 'in', [...intentIds])
+    .where(({ eb, or }) => or([eb('signature.kind', '=', 'public_key'), eb('users.id', 'is not', null)]))
+    .execute();
+  return rows.map((row) => ({
+    intentId: row.intent_id,
+    kind: row.kind as Member['kind'],
+    member: row.member,
+    signedAtMs: row.signed_at_ms,
+  }));
+}
+
+/** Whose signatures under an intent are counted. */
+export function agreementOf(intentId: string, signatures: readonly IntentSignature[]): Agreement {
+  const ofKind = (kind: Member['kind']) =>
+    signatures.filter((signature) => signature.kind === kind).map(({ member }) => member);
+  return { intentId, publicKeys: ofKind('public_key'), userIds: ofKind('user') };
+}
+
+/** The members of the parties that a key signs for, the nested ones included. */
+export function membersWithKey(parties: readonly EligibleParty[], key: string): Member[] {
+  const members = parties.flatMap(({ quorum }) => membersIn(quorum, key));
+  return members.filter(
+    ({ kind, member }, index) =>
+      members.findIndex((other) => other.kind === kind && other.member === member) === index,
+  );
+}
+
+function membersIn(quorum: LoadedQuorum, key: string): Member[] {
+  return [
+    ...quorum.publicKeys
+      .filter((own) => own === key)
+      .map((member) => ({ kind: 'public_key', member }) as const),
+    ...quorum.users
+      .filter((user) => user.liveKeys.includes(key))
+      .map(({ userId }) => ({ kind: 'user', member: userId }) as const),
+    ...quorum.quorums.flatMap((nested) => membersIn(nested, key)),
+  ];
+}

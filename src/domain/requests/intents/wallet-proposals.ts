@@ -1,0 +1,71 @@
+import { ApiError } from '../../../errors.ts';
+import type { TransferActionResponse } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { ChainType } from '../../../signing/chains.ts';
+import { prepareRpc } from '../wallet-rpc/prepare-rpc.ts';
+import {
+  prepareTransfer,
+  readTransferBody,
+  transferFromWallet,
+} from '../../money/wallet-actions/transfer-from-wallet.ts';
+import { walletActionView } from '../../money/wallet-actions/wallet-action-view.ts';
+import { decodeUse } from '../policy-desk/decode-use.ts';
+import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
+import { findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
+import { signWithWallet } from '../wallet-rpc/sign-with-wallet.ts';
+import { checkWalletChange, updateWallet } from '../../wallets/wallets/update-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { walletView } from '../../wallets/wallets/wallet-view.ts';
+import type { Proposal, Subject } from './proposal.ts';
+
+async function hold(
+  context: OperationContext,
+  { wallet_id: walletId }: { wallet_id: string },
+): Promise<Subject<WalletRow>> {
+  const row = await findWalletForUpdate(context, walletId);
+  return { id: row.id, ownerId: row.owner_id, row };
+}
+
+// CHOICE: an external id in the path gives way to the wallet's own, so that nobody signs for a name.
+const ownPath = ({ id }: Subject<WalletRow>): { wallet_id: string } => ({ wallet_id: id });
+
+/** Methods for which the owner alone may agree. */
+const ownersMethods: ReadonlySet<string> = new Set(['exportPrivateKey', 'exportSeedPhrase']);
+
+export const updateWalletProposal: Proposal<'updateWallet', WalletRow> = {
+  intentType: 'WALLET',
+  hold,
+  pathOf: ownPath,
+  check: (context, { row }, { body }) => checkWalletChange(context, row, body),
+  priorState: (_, { row }) => walletView(row),
+  run: async (context, { path, body }) => walletView(await updateWallet(context, path.wallet_id, body)),
+};
+
+export const walletRpcProposal: Proposal<'walletRpc', WalletRow> = {
+  intentType: 'RPC',
+  hold,
+  pathOf: ownPath,
+  signers: ({ row }, { body }) => (ownersMethods.has(body.method) ? [] : signersOf(row)),
+  async check(_, { row }, { body }) {
+    if (row.custody_provider !== null) throw new ApiError('not_supported', 'a custodial wallet has no rpc');
+    // Params that could not be signed are found by reading what they do; what a network decides is left for then.
+    await decodeUse(
+      { chainType: row.chain_type as ChainType, address: row.address },
+      { operation: 'walletRpc', request: body },
+    );
+  },
+  prepare: (context, { path, body }) => prepareRpc(context, path.wallet_id, body),
+  run: (context, { path, body }) => signWithWallet(context, path.wallet_id, body),
+};
+
+export const transferProposal: Proposal<'transferFromWallet', WalletRow> = {
+  intentType: 'TRANSFER',
+  hold,
+  pathOf: ownPath,
+  signers: ({ row }) => signersOf(row),
+  check: (_, { row }, { body }) => void readTransferBody(row, body),
+  prepare: (context, { path, body }) => prepareTransfer(context, path.wallet_id, body),
+  actionOf: ({ id }) => id,
+  run: async (context, { path, body }) =>
+    walletActionView(await transferFromWallet(context, path.wallet_id, body)) as TransferActionResponse,
+};

@@ -1,0 +1,70 @@
+import { invalidField } from '../../../errors.ts';
+import type {
+  ExportWalletRequest,
+  RawSignRequest,
+  TransferRequest,
+  WalletRpcRequest,
+} from '../../../generated/schemas.ts';
+import type { PolicyAction } from '../../../policy/action.ts';
+import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
+import type { RawSignParams } from '../../../signing/raw-sign.ts';
+import { readSentAction } from '../wallet-rpc/read-sent-action.ts';
+import { isSendingRequest } from '../wallet-rpc/rpc-senders.ts';
+import { callingAccount, unfoldBatches } from '../../base/actions/unfold-batches.ts';
+import { readTransfer, transferAction } from '../../money/wallet-actions/transfer-terms.ts';
+import { decodeRpcAction } from '../../base/actions/decode-action.ts';
+import { decodeRawSignAction } from '../../base/actions/decode-raw-bytes.ts';
+import { exportAction } from '../wallet-rpc/export-wallet.ts';
+import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
+import type { WalletUse } from '../../wallets/wallet-uses/record-use.ts';
+
+/** The operations whose requests can be judged without being run. */
+export const judgeableOperations = [
+  'walletRpc',
+  'rawSignWallet',
+  'exportWallet',
+  'transferFromWallet',
+] as const;
+
+/**
+ * What a request for the use of a wallet does, as policies see it; decoded as when it is run.
+ *
+ * @throws ApiError invalid_data, invalid_solana_transaction, not_supported: the codes of the operation for a request
+ * that it would not sign. Pointers are into the request's body.
+ *
+ * @param address the wallet's; left out, a call of the wallet to itself is not known as one.
+ */
+export async function decodeUse(
+  { chainType, address }: { readonly chainType: ChainType; readonly address: string | undefined },
+  { operation, request }: WalletUse,
+): Promise<PolicyAction> {
+  try {
+    switch (operation) {
+      case 'walletRpc':
+        return unfoldBatches(
+          await decodeRpc(chainType, request as WalletRpcRequest),
+          callingAccount(request as WalletRpcRequest, address),
+        );
+      case 'rawSignWallet':
+        return decodeRawSignAction(chainType, (request as RawSignRequest).params as RawSignParams);
+      case 'exportWallet':
+        return exportAction(request as ExportWalletRequest);
+      case 'transferFromWallet': {
+        const body = request as TransferRequest;
+        return transferAction(body, readTransfer({ chain_type: chainType, custody_chain: null }, body));
+      }
+    }
+  } catch (error) {
+    throw asSigningRefusal(error);
+  }
+  throw invalidField('/operation', `must be one of ${judgeableOperations.join(', ')}`);
+}
+
+async function decodeRpc(chainType: ChainType, request: WalletRpcRequest): Promise<PolicyAction> {
+  requireRpcMethod(chainType, request.method);
+  const { method } = request;
+  if (method === 'exportPrivateKey' || method === 'exportSeedPhrase') {
+    return exportAction({ ...request.params, export_seed_phrase: method === 'exportSeedPhrase' });
+  }
+  return isSendingRequest(request) ? readSentAction(request) : decodeRpcAction(request);
+}

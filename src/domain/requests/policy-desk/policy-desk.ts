@@ -1,0 +1,94 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { CreatePolicyRequest } from '../../../generated/schemas.ts';
+import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../policy/compile.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { type App, findApp, listApps } from '../../access/apps/find-app.ts';
+import { relocateIssues } from '../../../relocate-issues.ts';
+import { checkRules } from '../../access/policies/check-rules.ts';
+
+/** What questions about policies are answered from. They come from the operator, not from an app. */
+export interface DeskContext {
+  readonly em: SqlEntityManager;
+  /** The present of the server's clock, Unix ms. */
+  readonly nowMs: number;
+  /** Throws ApiError invalid_data for a body that the operation would refuse; pointers begin with `at`. */
+  readonly checkRequest: (operationId: string, body: unknown, at: string) => void;
+}
+
+/** A policy that is written and not stored. What is left out of it but rules and chain has a default. */
+export type DraftPolicy = Pick<CreatePolicyRequest, 'chain_type' | 'rules'> & Partial<CreatePolicyRequest>;
+
+/**
+ * The app that a question is about: the one named, else that of the wallet or policy named, else the only one.
+ *
+ * @throws ApiError not_found; invalid_data when there are several to choose from.
+ */
+export async function findAppOf(
+  { em }: Pick<DeskContext, 'em'>,
+  named: { appId?: string | undefined; walletId?: string | undefined; policyId?: string | undefined },
+): Promise<App> {
+  if (named.appId !== undefined) return findApp(em, named.appId);
+  const appId =
+    (await appIdIn(em, 'wallets', named.walletId)) ?? (await appIdIn(em, 'policies', named.policyId));
+  if (appId !== undefined) return findApp(em, appId);
+  const apps = await listApps(em);
+  const [only] = apps;
+  if (only === undefined || apps.length > 1)
+    throw invalidField('/app_id', `is required: there are ${apps.length} apps`);
+  return only;
+}
+
+async function appIdIn(
+  em: SqlEntityManager,
+  table: 'wallets' | 'policies',
+  id: string | undefined,
+): Promise<string | undefined> {
+  if (id === undefined) return undefined;
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom(table)
+    .select('app_id')
+    .where('id', '=', id)
+    .executeTakeFirst();
+  return row?.app_id;
+}
+
+/**
+ * Compiles a draft as if it were stored.
+ *
+ * @param at JSON pointer to the draft in the question's body.
+ * @throws ApiError invalid_data, invalid_policy_format
+ */
+export async function compileDraft(
+  context: DeskContext & Pick<OperationContext, 'app'>,
+  draft: DraftPolicy,
+  at: string,
+): Promise<CompiledPolicy> {
+  const whole = { version: '1.0', name: 'Draft', ...draft };
+  context.checkRequest('createPolicy', whole, at);
+  try {
+    await checkRules(context, draft.rules, draft.chain_type, (index) => `/rules/${index}`);
+  } catch (error) {
+    throw relocateIssues(error, at);
+  }
+  const rules = draft.rules as unknown as readonly (Omit<RuleInput, 'id'> & { id?: string })[];
+  return compilePolicy({
+    id: 'draft',
+    chain_type: draft.chain_type,
+    // Rules of a stored policy keep their ids, so that a trace names what its author knows.
+    rules: rules.map((rule, index) => ({ ...rule, id: rule.id ?? `rule ${index}` })),
+  });
+}
+
+/** @throws ApiError invalid_data when a policy is judged for a wallet of another chain. */
+export function requireChain(policyChain: string, walletChain: string, pointer: string): void {
+  if (policyChain === walletChain) return;
+  throw invalidField(pointer, `the policy is for ${policyChain}, the wallet is on ${walletChain}`);
+}
+
+/** An error that lies in the request which the question is about, located in the question. */
+export function inRequest(error: unknown): unknown {
+  return error instanceof ApiError ? relocateIssues(error, '/request') : error;
+}

@@ -1,0 +1,153 @@
+import { setImmediate } from 'node:timers/promises';
+import { ApiError } from '../../../errors.ts';
+import type { PolicyAction } from '../../../policy/action.ts';
+import type { CompiledPolicy } from '../../../policy/compile.ts';
+import { decisionOf } from '../../../policy/evaluate.ts';
+import { isTooMuchToJudge } from '../../../policy/work.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { ChainType } from '../../../signing/chains.ts';
+import { LONGEST_WINDOW_MS, type ReplayedTotals, replayTotals } from '../../access/aggregations/replayed-totals.ts';
+import { decodeUse } from './decode-use.ts';
+import { type RecordedUse, usesOfWallet } from '../../wallets/wallet-uses/find-uses.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import { decide } from '../../access/policies/enforce-policies.ts';
+import { compileDraft, type DeskContext, type DraftPolicy, findAppOf, requireChain } from './policy-desk.ts';
+
+export interface ReplayInput {
+  readonly app_id?: string | undefined;
+  readonly wallet_id: string;
+  /** The policy that would stand in place of those that judged. */
+  readonly draft: DraftPolicy;
+  /** Unix ms; left out: from the first request that is kept. */
+  readonly since_ms?: number | undefined;
+}
+
+/** What a draft would have decided otherwise. */
+export interface Replay {
+  readonly app_id: string;
+  readonly wallet_id: string;
+  /** Requests that were judged again. */
+  readonly judged: number;
+  /** Of them, those decided otherwise. */
+  readonly changed: number;
+  readonly newly_allowed: number;
+  readonly newly_denied: number;
+  /** Requests that could not be judged again: too large to be kept, too much to judge by the draft, or of a form that is not judged any more. */
+  readonly skipped: number;
+  /** The first of those that changed, oldest first. */
+  readonly changes: readonly DecisionChange[];
+}
+
+export interface DecisionChange {
+  readonly judged_at_ms: number;
+  readonly request_id: string;
+  readonly operation: string;
+  readonly method: string;
+  readonly was: 'allowed' | 'denied';
+  readonly would_be: 'allowed' | 'denied';
+  /** The unit that decides: the first that is not allowed, else the first. */
+  readonly unit: string | null;
+  readonly outcome: string;
+  /** The draft's rule that decides. */
+  readonly rule_id: string | null;
+  readonly rule_name: string | null;
+}
+
+/** Changes that are listed; all are counted. */
+const MAX_LISTED = 1000;
+/** Requests that are judged before others have their turn. */
+const AT_ONCE = 50;
+
+type AppContext = DeskContext & Pick<OperationContext, 'app'>;
+
+/**
+ * Judges the recorded requests of a wallet by a draft policy, each at its own time, and compares with what was decided.
+ *
+ * CHOICE: the draft judges every request, whoever signed it and whichever policies judged then. Condition sets are as
+ * they are now. Running totals are those that the draft would have made: what it denies is not counted; requests up to
+ * three days before `since_ms` count as they were decided.
+ *
+ * @throws ApiError not_found; invalid_data, invalid_policy_format for the draft.
+ */
+export async function replayPolicy(context: DeskContext, input: ReplayInput): Promise<Replay> {
+  const { wallet_id: walletId, since_ms: sinceMs = 0, draft } = input;
+  const app = await findAppOf(context, { appId: input.app_id, walletId });
+  const own: AppContext = { ...context, app };
+  const wallet = await findWallet(own, walletId, { includeArchived: true });
+  requireChain(draft.chain_type, wallet.chain_type, '/draft/chain_type');
+  const policy = await compileDraft(own, draft, '/draft');
+  const totals = replayTotals(own);
+  const replay = { judged: 0, newly_allowed: 0, newly_denied: 0, skipped: 0 };
+  const changes: DecisionChange[] = [];
+  let seen = 0;
+  for await (const use of usesOfWallet(context.em, wallet.id, sinceMs - LONGEST_WINDOW_MS)) {
+    seen += 1;
+    if (seen % AT_ONCE === 0) await setImmediate();
+    const action = await actionOf(
+      { chainType: wallet.chain_type as ChainType, address: wallet.address },
+      use,
+    );
+    if (use.judgedAtMs < sinceMs) {
+      if (action !== undefined && use.decision === 'allowed')
+        (await totals.at(action, use.judgedAtMs)).count();
+      continue;
+    }
+    if (action === undefined) {
+      replay.skipped += 1;
+      continue;
+    }
+    const change = await judgeAgain(own, { policy, totals, use, action });
+    if (change === 'not judged') {
+      replay.skipped += 1;
+      continue;
+    }
+    replay.judged += 1;
+    if (change === undefined) continue;
+    replay[change.would_be === 'allowed' ? 'newly_allowed' : 'newly_denied'] += 1;
+    if (changes.length < MAX_LISTED) changes.push(change);
+  }
+  const changed = replay.newly_allowed + replay.newly_denied;
+  return { app_id: app.id, wallet_id: wallet.id, ...replay, changed, changes };
+}
+
+/** Undefined when the request cannot be judged again. */
+async function actionOf(
+  wallet: { chainType: ChainType; address: string },
+  { operation, request }: RecordedUse,
+): Promise<PolicyAction | undefined> {
+  if (request === undefined) return undefined;
+  try {
+    return await decodeUse(wallet, { operation, request });
+  } catch (error) {
+    if (error instanceof ApiError && error.status < 500) return undefined;
+    throw error;
+  }
+}
+
+async function judgeAgain(
+  context: AppContext,
+  again: { policy: CompiledPolicy; totals: ReplayedTotals; use: RecordedUse; action: PolicyAction },
+): Promise<DecisionChange | 'not judged' | undefined> {
+  const { policy, use, action } = again;
+  if (isTooMuchToJudge(policy, action, use.judgedAtMs)) return 'not judged';
+  const totals = await again.totals.at(action, use.judgedAtMs);
+  const trace = await decide({ ...context, nowMs: use.judgedAtMs }, policy, action, totals);
+  const { allowed, units } = decisionOf(trace);
+  if (allowed) totals.count();
+  const wouldBe = allowed ? 'allowed' : 'denied';
+  if (wouldBe === use.decision) return undefined;
+  const deciding = units.find(({ outcome }) => outcome !== 'allowed') ?? units[0];
+  const ruleId = deciding?.deciding_rule_id ?? null;
+  return {
+    judged_at_ms: use.judgedAtMs,
+    request_id: use.requestId,
+    operation: use.operation,
+    method: use.method,
+    was: use.decision,
+    would_be: wouldBe,
+    unit: deciding?.unit ?? null,
+    outcome: deciding?.outcome ?? 'no_unit',
+    rule_id: ruleId,
+    rule_name: policy.rules.find(({ id }) => id === ruleId)?.name ?? null,
+  };
+}

@@ -1,0 +1,43 @@
+import { invalidField } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import { parseQuantity } from '../../../signing/fields.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { askChain, requireChain } from '../../money/sending/ask-chain.ts';
+import { findNonce } from '../../money/sending/reserve-nonce.ts';
+import type { RpcRequest } from './rpc-senders.ts';
+import { takePlan } from '../../money/sending/take-plan.ts';
+
+type Request = RpcRequest<'eth_sign7702Authorization'>;
+
+/**
+ * What the chain counts as sent by the wallet, for an authorization whose nonce the caller left out.
+ *
+ * @throws ApiError invalid_data without a nonce on every chain; not_supported; transaction_broadcast_failure.
+ */
+export async function planAuthorizationNonce(
+  context: Pick<OperationContext, 'chains'>,
+  { address }: Pick<WalletRow, 'address'>,
+  { params }: Request,
+): Promise<bigint | undefined> {
+  if (params.nonce !== undefined) return undefined;
+  const chainId = parseQuantity(params.chain_id, '/chain_id', 256);
+  if (chainId === 0n) {
+    throw invalidField('/params/nonce', 'expected a nonce: an authorization for every chain has none to ask');
+  }
+  const terms = { caip2: `eip155:${chainId}`, kind: 'evm', pointer: '/params/chain_id' } as const;
+  return askChain(requireChain(context, terms).nonce(address));
+}
+
+/** The params with the nonce that the account will have: the next one, or the one behind it where it sends itself. */
+export async function fillAuthorizationNonce(
+  context: OperationContext,
+  wallet: WalletRow,
+  request: Request,
+): Promise<Request['params']> {
+  const { params } = request;
+  const pendingCount = await takePlan(context, () => planAuthorizationNonce(context, wallet, request));
+  if (params.nonce !== undefined || pendingCount === undefined) return params;
+  const caip2 = `eip155:${parseQuantity(params.chain_id, '/chain_id', 256)}`;
+  const next = await findNonce(context, { caip2, address: wallet.address }, pendingCount);
+  return { ...params, nonce: params.executor === 'self' ? next + 1 : next };
+}

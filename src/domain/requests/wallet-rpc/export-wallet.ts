@@ -1,0 +1,122 @@
+import { entropyToMnemonic } from '../../../crypto/bip39.ts';
+import { HpkeError, sealHpke } from '../../../crypto/hpke.ts';
+import { p256PublicKeyPoint } from '../../../crypto/p256.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { ExportWalletRequest, WalletExportResponse } from '../../../generated/schemas.ts';
+import type { PolicyAction } from '../../../policy/action.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { ChainType } from '../../../signing/chains.ts';
+import { privateKeyForExport } from '../../../signing/private-key-forms.ts';
+import type { Tables } from '../../tables.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { readPublicKey } from '../../access/key-quorums/check-members.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import type { WalletSecret } from '../../wallets/wallets/wallet-secret.ts';
+
+const EPHEMERAL_SEED_BYTES = 32;
+
+/**
+ * Hands a wallet's private key, or the phrase it came from, to its owner, sealed to a key of the owner's (HPKE).
+ * The policy methods `exportPrivateKey` and `exportSeedPhrase` apply. Additional signers may not export.
+ *
+ * @param at JSON pointer to the export's members in the body: the root, or an rpc request's `/params`.
+ * @throws ApiError not_found; invalid_data for a recipient key that is none; invalid_request for the phrase of a
+ * wallet without one; not_supported for a custodial wallet; the codes of `requireOwner`; policy_violation.
+ */
+export async function exportWallet(
+  context: OperationContext,
+  walletId: string,
+  request: ExportWalletRequest,
+  at = '',
+): Promise<WalletExportResponse> {
+  const wallet = await findWallet(context, walletId);
+  if (wallet.custody_provider !== null)
+    throw new ApiError('not_supported', 'a custodial wallet cannot be exported');
+  const isPhrase = request.export_seed_phrase === true;
+  const use = await authorizeUse(context, wallet, {
+    operation: 'exportWallet',
+    request,
+    decode: () => exportAction(request),
+    mayBeSigner: false,
+  });
+  const pointer = `${at}/recipient_public_key`;
+  const recipient = readPublicKey(request.recipient_public_key, pointer);
+  const sealed = await useWalletKey(context, wallet, async (secret) => {
+    const plaintext = isPhrase
+      ? phraseBytes(secret, at === '' ? '/export_seed_phrase' : '/method')
+      : privateKeyForExport(wallet.chain_type as ChainType, secret.privateKey);
+    try {
+      return await sealHpke({
+        recipientPublicKeyBytes: p256PublicKeyPoint(recipient),
+        plaintext,
+        ephemeralSeed: context.entropy.bytes(EPHEMERAL_SEED_BYTES),
+      });
+    } catch (error) {
+      if (error instanceof HpkeError) throw invalidField(pointer, error.message);
+      throw error;
+    } finally {
+      plaintext.fill(0);
+    }
+  });
+  await use.record();
+  await markExported(context, wallet, request, isPhrase);
+  return {
+    encryption_type: 'HPKE',
+    ciphertext: Buffer.from(sealed.ciphertext).toString('base64'),
+    encapsulated_key: Buffer.from(sealed.encapsulatedKey).toString('base64'),
+  };
+}
+
+/** What an export does, as rules name it. */
+export function exportAction({ export_seed_phrase: isPhrase }: ExportWalletRequest): PolicyAction {
+  const method = isPhrase === true ? 'exportSeedPhrase' : 'exportPrivateKey';
+  return { method, units: [{ label: 'export' }] };
+}
+
+// NOTE: the words pass through a string, which cannot be wiped.
+function phraseBytes({ entropy }: WalletSecret, pointer: string): Uint8Array {
+  if (entropy === undefined) {
+    const message = 'the wallet was not made from a seed phrase';
+    throw new ApiError('invalid_request', `${pointer}: ${message}`, {
+      data: { issues: [{ in: 'body', pointer, message }] },
+    });
+  }
+  return new TextEncoder().encode(entropyToMnemonic(entropy));
+}
+
+async function markExported(
+  context: OperationContext,
+  wallet: WalletRow,
+  { export_type: exportSource }: ExportWalletRequest,
+  isPhrase: boolean,
+): Promise<void> {
+  await context.em
+    .getKysely<Tables>()
+    .updateTable('wallets')
+    .set({ exported_at_ms: context.nowMs })
+    .where('id', '=', wallet.id)
+    .execute();
+  await recordEvent(context, isPhrase ? 'wallet.seed_phrase_export' : 'wallet.private_key_export', {
+    user_id: await soleUserOf(context, wallet.owner_id),
+    wallet_id: wallet.id,
+    wallet_address: wallet.address,
+    ...(exportSource === undefined ? {} : { export_source: exportSource }),
+  });
+}
+
+/** The user who is the owner's only member; null when a key or several own the wallet. */
+async function soleUserOf(context: OperationContext, ownerId: string | null): Promise<string | null> {
+  if (ownerId === null) return null;
+  const members = await context.em
+    .getKysely<Tables>()
+    .selectFrom('key_quorum_members')
+    .select(['kind', 'member'])
+    .where('key_quorum_id', '=', ownerId)
+    .limit(2)
+    .execute();
+  const [first] = members;
+  return members.length === 1 && first?.kind === 'user' ? first.member : null;
+}

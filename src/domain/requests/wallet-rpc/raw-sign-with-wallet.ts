@@ -1,0 +1,43 @@
+import { ApiError } from '../../../errors.ts';
+import type { RawSignRequest, RawSignResponse } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { type ChainType, rawSign } from '../../../signing/chains.ts';
+import type { RawSignParams } from '../../../signing/raw-sign.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
+import { decodeRawSignAction } from '../../base/actions/decode-raw-bytes.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
+import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
+
+/**
+ * Signs a hash, or bytes that are hashed first, in the signature form of the wallet's chain.
+ *
+ * @throws ApiError not_found; invalid_data for a payload that the chain does not sign; not_supported for a custodial
+ * wallet; the codes of `requireOwner`; policy_violation.
+ */
+export async function rawSignWithWallet(
+  context: OperationContext,
+  walletId: string,
+  request: RawSignRequest,
+): Promise<RawSignResponse> {
+  const wallet = await findWallet(context, walletId);
+  if (wallet.custody_provider !== null)
+    throw new ApiError('not_supported', 'a custodial wallet has no raw_sign');
+  const chainType = wallet.chain_type as ChainType;
+  const input = request.params as RawSignParams;
+  try {
+    const use = await authorizeUse(context, wallet, {
+      operation: 'rawSignWallet',
+      request,
+      decode: () => decodeRawSignAction(chainType, input),
+      mayBeSigner: true,
+    });
+    const signature = await useWalletKey(context, wallet, ({ privateKey }) =>
+      rawSign(chainType, privateKey, input),
+    );
+    await use.record();
+    return { method: 'raw_sign', data: { signature, encoding: 'hex' } };
+  } catch (error) {
+    throw asSigningRefusal(error);
+  }
+}

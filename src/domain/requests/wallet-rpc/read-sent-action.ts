@@ -1,0 +1,81 @@
+import { invalidField } from '../../../errors.ts';
+import type { UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
+import type { ActionUnit, PolicyAction } from '../../../policy/action.ts';
+import { decodeBatch, encodeBatch } from '../../../signing/ethereum/batch-executor.ts';
+import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
+import {
+  type EthereumTransaction,
+  prepareEthereumTransaction,
+} from '../../../signing/ethereum/sign-transaction.ts';
+import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-data.ts';
+import { sparkSenders } from '../../money/spark/spark-senders.ts';
+import { decodeRpcAction, transactionUnits } from '../../base/actions/decode-action.ts';
+import { decodeTronUnits } from '../../base/actions/decode-raw-bytes.ts';
+import { decodeSolanaUnits } from '../../base/actions/decode-solana-units.ts';
+import { withSuffix } from '../../money/sending/plan-ethereum.ts';
+import type { RpcRequest, SendingMethod } from './rpc-senders.ts';
+import { readCall } from '../../money/sending/send-calls.ts';
+import { suffixed } from '../../money/sending/send-operation.ts';
+
+type Readers = {
+  readonly [Method in Exclude<SendingMethod, keyof typeof sparkSenders>]: (
+    request: RpcRequest<Method>,
+  ) => Promise<readonly ActionUnit[]>;
+};
+
+/**
+ * What a request that sends would do, read without its chain. What the chain fills in (nonce, gas, fees, blockhash,
+ * reference block) is nothing that policies look at, so that it is judged as when it is sent.
+ *
+ * @throws SigningInputError and ApiError: the codes of what could not be sent either.
+ */
+export async function readSentAction(request: RpcRequest<SendingMethod>): Promise<PolicyAction> {
+  // What moves on Spark is not decoded: only rules for every method speak of it.
+  if (Object.hasOwn(sparkSenders, request.method)) return decodeRpcAction(request);
+  const read = readers[request.method as keyof Readers] as (given: unknown) => Promise<readonly ActionUnit[]>;
+  return { method: request.method, units: await read(request) };
+}
+
+const readers: Readers = {
+  async eth_sendTransaction({ caip2, params, experimental_data_suffix: dataSuffix }) {
+    const given = withSuffix({ transaction: params.transaction, dataSuffix });
+    const filled = { ...typeOf(given), nonce: 0, ...given, chain_id: Number(evmChainId(caip2)) };
+    const prepared = await prepareEthereumTransaction(filled as EthereumTransaction);
+    return transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
+  },
+  async wallet_sendCalls({ caip2, params, sponsor, experimental_data_suffix: dataSuffix }) {
+    const chainId = evmChainId(caip2);
+    const calls = params.calls.map((call, index) => readCall(call, `/calls/${index}`));
+    const isOperation = sponsor === true;
+    return (decodeBatch(encodeBatch(calls)) ?? []).map((call, index) => ({
+      label: isOperation && calls.length === 1 ? 'transaction' : `call ${index}`,
+      // A suffix stands behind the whole batch, which is no call's, or behind the operation's last call.
+      ethereumCall: {
+        ...(isOperation && index === calls.length - 1 ? suffixed(call, dataSuffix) : call),
+        chainId,
+      },
+    }));
+  },
+  async signAndSendTransaction({ params }) {
+    return decodeSolanaUnits(params.transaction);
+  },
+  async tron_sendTransaction({ params: { raw_data: rawData } }) {
+    const block = { ref_block_bytes: '0000', ref_block_hash: '0000000000000000', expiration: 0 };
+    const bytes = encodeTronRawData({ ...block, ...rawData } as TronRawData);
+    return decodeTronUnits(bytes) ?? [{ label: 'transaction', undecodable: 'of another kind' }];
+  },
+};
+
+/** An authorization list alone says the type; everything else is as well read as the newest plain one. */
+function typeOf(transaction: UnsignedEthereumTransaction): { type?: number } {
+  if (transaction.type !== undefined) return {};
+  if ('authorization_list' in transaction) return { type: 4 };
+  return 'gas_price' in transaction ? { type: 0 } : { type: 2 };
+}
+
+function evmChainId(caip2: string): bigint {
+  const [, reference] = /^eip155:([0-9]{1,16})$/.exec(caip2) ?? [];
+  if (reference === undefined)
+    throw invalidField('/caip2', `expected \`eip155:\` and a chain id, got \`${caip2}\``);
+  return BigInt(reference);
+}

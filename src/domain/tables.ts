@@ -1,0 +1,84 @@
+import type { InferKyselyDB } from '@mikro-orm/sql';
+import { AccountEntity } from './wallets/accounts/account.entity.ts';
+import { AccountWalletEntity } from './wallets/accounts/account-wallet.entity.ts';
+import { AggregationEntity } from './access/aggregations/aggregation.entity.ts';
+import { AggregationRecordEntity } from './access/aggregations/aggregation-record.entity.ts';
+import { AllowlistEntryEntity } from './wallets/allowlist/allowlist-entry.entity.ts';
+import { AppEntity } from './access/apps/app.entity.ts';
+import { ChainPositionEntity } from './access/chains/chain-position.entity.ts';
+import { ConditionSetEntity } from './access/condition-sets/condition-set.entity.ts';
+import { ConditionSetItemEntity } from './access/condition-sets/condition-set-item.entity.ts';
+import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
+import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
+import { IntentEntity } from './requests/intents/intent.entity.ts';
+import { IntentPartyEntity } from './requests/intents/intent-party.entity.ts';
+import { IntentSignatureEntity } from './requests/intents/intent-signature.entity.ts';
+import { KeyQuorumEntity } from './access/key-quorums/key-quorum.entity.ts';
+import { KeyQuorumMemberEntity } from './access/key-quorums/key-quorum-member.entity.ts';
+import { OrganizationEntity } from './access/organizations/organization.entity.ts';
+import { OrganizationSecretEntity } from './access/organizations/organization-secret.entity.ts';
+import { PolicyEntity } from './access/policies/policy.entity.ts';
+import { AppSigningKeyEntity } from './wallets/tokens/app-signing-key.entity.ts';
+import { UserSessionEntity } from './wallets/tokens/user-session.entity.ts';
+import { TransactionEntity } from './money/transactions/transaction.entity.ts';
+import { UserKeyEntity } from './wallets/user-keys/user-key.entity.ts';
+import { DeletedUserEntity } from './access/user-records/deleted-user.entity.ts';
+import { LinkedAccountEntity } from './access/user-records/linked-account.entity.ts';
+import { UserEntity } from './access/user-records/user.entity.ts';
+import { UserSearchTermEntity } from './wallets/users/user-search-term.entity.ts';
+import { WalletActionEntity } from './money/wallet-actions/wallet-action.entity.ts';
+import { WalletActionStepEntity } from './money/wallet-actions/wallet-action-step.entity.ts';
+import { WalletUseEntity } from './wallets/wallet-uses/wallet-use.entity.ts';
+import { MasterKeyCheckEntity } from './wallets/wallets/master-key-check.entity.ts';
+import { WalletEntity } from './wallets/wallets/wallet.entity.ts';
+import { WalletImportEntity } from './wallets/wallets/wallet-import.entity.ts';
+import { WalletKeyEntity } from './wallets/wallets/wallet-key.entity.ts';
+import { WalletSignerEntity } from './wallets/wallets/wallet-signer.entity.ts';
+import { WebhookDeliveryEntity } from './access/webhooks/webhook-delivery.entity.ts';
+import { WebhookEndpointEntity } from './access/webhooks/webhook-endpoint.entity.ts';
+import { WebhookSecretEntity } from './access/webhooks/webhook-secret.entity.ts';
+
+/** Every table. A new entity is listed here, then `node codegen/write-schema.ts` is run. */
+export const entities = [
+  AccountEntity,
+  AccountWalletEntity,
+  AggregationEntity,
+  AggregationRecordEntity,
+  AllowlistEntryEntity,
+  AppEntity,
+  AppSigningKeyEntity,
+  ChainPositionEntity,
+  ConditionSetEntity,
+  ConditionSetItemEntity,
+  DeletedUserEntity,
+  IdempotencyRecordEntity,
+  IntentEntity,
+  IntentPartyEntity,
+  IntentSignatureEntity,
+  KeyQuorumEntity,
+  KeyQuorumMemberEntity,
+  LinkedAccountEntity,
+  MasterKeyCheckEntity,
+  OrganizationEntity,
+  OrganizationSecretEntity,
+  OutboxEventEntity,
+  PolicyEntity,
+  TransactionEntity,
+  UserEntity,
+  UserKeyEntity,
+  UserSearchTermEntity,
+  UserSessionEntity,
+  WalletActionEntity,
+  WalletActionStepEntity,
+  WalletEntity,
+  WalletImportEntity,
+  WalletKeyEntity,
+  WalletSignerEntity,
+  WalletUseEntity,
+  WebhookDeliveryEntity,
+  WebhookEndpointEntity,
+  WebhookSecretEntity,
+] as const;
+
+/** The tables as Kysely sees them: `em.getKysely<Tables>()`. Values are the database's own, columns snake_case. */
+export type Tables = InferKyselyDB<(typeof entities)[number]>;

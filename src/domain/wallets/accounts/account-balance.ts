@@ -1,0 +1,67 @@
+import type { AccountBalanceResponse, BalanceAsset } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { askBalances, type BalanceQuestion, type Holding } from '../balances/ask-balances.ts';
+import { add, type Decimal, decimalText, fromRaw, ZERO } from '../balances/decimal.ts';
+import { symbolOf } from '../balances/symbols.ts';
+import { type PriceOf, pricesOf, priceText, worthOf, worthText } from '../balances/worth.ts';
+import { assetsOf, type KnownAsset } from '../../access/chains/known-assets.ts';
+import { type KnownChain, knownChains } from '../../access/chains/known-chains.ts';
+import type { WalletRow } from '../wallets/wallet-row.ts';
+import { findAccount } from './find-account.ts';
+
+/**
+ * What the wallets of an account hold together, on the main networks or on the test networks, in US dollars.
+ *
+ * CHOICE: the named assets of every chain that this server is configured for; a chain that is not is left out, since
+ * nobody asked for it by name. An asset without a known price counts as worth nothing. What nobody holds is left out.
+ *
+ * @throws ApiError not_found; unavailable when a chain cannot be reached.
+ */
+export async function getAccountBalance(
+  context: Pick<OperationContext, 'app' | 'em' | 'chains' | 'prices'>,
+  accountId: string,
+  { isTestnet }: { isTestnet: boolean },
+): Promise<AccountBalanceResponse> {
+  const { wallets } = await findAccount(context, accountId);
+  const questions = knownChains({ isTestnet })
+    .filter(({ caip2 }) => context.chains.find(caip2) !== undefined)
+    .flatMap((chain) => questionsOn(chain, wallets));
+  const held = (await askBalances(context, questions)).filter(({ rawAmount }) => rawAmount > 0n);
+  const assets = held.map(({ asset }) => asset);
+  const priceOf = await pricesOf(context, assets, 'usd');
+  const worths = held.map((holding) => worthOf(amountOf(holding), priceOf(holding.asset) ?? ZERO));
+  return {
+    total: { value: worthText(worths.reduce(add, ZERO)), currency: 'usd' },
+    assets: [...Map.groupBy(held, ({ asset }) => asset.asset).values()].map((same) => sum(same, priceOf)),
+    assets_by_chain: [...Map.groupBy(held, ({ asset }) => asset).entries()].map(([{ chain }, same]) => ({
+      ...sum(same, priceOf),
+      chain_id: chain.caip2,
+    })),
+  };
+}
+
+/** Each address once: two wallets of one imported key hold one and the same money. */
+function questionsOn(chain: KnownChain, wallets: readonly WalletRow[]): BalanceQuestion[] {
+  const addresses = new Set(
+    wallets
+      .filter(({ chain_type }) => chain_type === chain.chainType)
+      // A custodian credits what arrives on its own chain only.
+      .filter(({ custody_chain: custodyChain }) => custodyChain === null || custodyChain === chain.name)
+      .map(({ address }) => address),
+  );
+  return [...addresses].map((address) => ({ chain, address, assets: assetsOf(chain) }));
+}
+
+function amountOf({ asset, rawAmount }: Holding): Decimal {
+  return fromRaw(rawAmount, asset.decimals);
+}
+
+function sum(holdings: readonly Holding[], priceOf: PriceOf): BalanceAsset {
+  // INVARIANT: a group has at least one member.
+  const { asset } = holdings[0] as { asset: KnownAsset };
+  return {
+    symbol: symbolOf(asset.asset),
+    amount: decimalText(holdings.map(amountOf).reduce(add, ZERO)),
+    price: { value: priceText(priceOf(asset) ?? ZERO), currency: 'usd' },
+  };
+}

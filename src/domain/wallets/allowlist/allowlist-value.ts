@@ -1,0 +1,38 @@
+import { invalidField } from '../../../errors.ts';
+import type { AllowlistEntryRequest } from '../../../generated/schemas.ts';
+import { normalizeEmail, normalizePhoneNumber } from '../users/linked-account-kinds.ts';
+import { normalizeWalletAddress } from '../../base/addresses/normalize-wallet-address.ts';
+
+// RFC 5321 §4.5.3.1.3: what fits into a path.
+const MAX_EMAIL_CHARACTERS = 254;
+
+// RFC 1035 §2.3.1, with the digits of RFC 1123 §2.1 in front.
+const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
+
+/**
+ * The value of an entry in the form in which accounts are stored, so that the two can be compared.
+ *
+ * @throws ApiError invalid_data
+ */
+export function readAllowlistValue({ type, value }: AllowlistEntryRequest): string {
+  const normal = normalize(type, value);
+  if (normal === undefined) throw invalidField('/value', expectations[type]);
+  return normal;
+}
+
+const expectations: Readonly<Record<AllowlistEntryRequest['type'], string>> = {
+  email: `must have at most ${MAX_EMAIL_CHARACTERS} characters`,
+  emailDomain: 'expected a domain such as `acme.example`',
+  phone: 'expected a phone number',
+  wallet: 'expected an address of `ethereum` or `solana`',
+};
+
+function normalize(type: AllowlistEntryRequest['type'], value: string): string | undefined {
+  if (type === 'phone') return normalizePhoneNumber(value);
+  if (type === 'wallet') {
+    return normalizeWalletAddress('ethereum', value) ?? normalizeWalletAddress('solana', value);
+  }
+  if (value.length > MAX_EMAIL_CHARACTERS || (type === 'emailDomain' && !DOMAIN.test(value)))
+    return undefined;
+  return normalizeEmail(value);
+}

@@ -1,0 +1,60 @@
+import { ApiError } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { findApp } from '../../access/apps/find-app.ts';
+
+/** An account with which somebody logs in, in its stored form. */
+export interface LoginAccount {
+  readonly type: string;
+  /** Lower-case address, number in international form, wallet address in its one form. */
+  readonly subject: string;
+}
+
+/**
+ * Refuses a login by accounts of which none is on the app's allowlist, while that counts (setting
+ * `allowlist_enabled`). An entry that admits somebody for the first time counts as accepted now.
+ *
+ * CHOICE: any one account of the user is enough, and accounts of other kinds than email, phone and wallet are on no
+ * list.
+ *
+ * @throws ApiError allowlist_rejected
+ */
+export async function requireAllowlisted(
+  context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
+  accounts: readonly LoginAccount[],
+): Promise<void> {
+  const { settings } = await findApp(context.em, context.app.id);
+  if (settings.allowlist_enabled !== true) return;
+  const database = context.em.getKysely<Tables>();
+  for (const { type, value } of accounts.flatMap(entriesFor)) {
+    const entry = await database
+      .selectFrom('allowlist_entries')
+      .select(['id', 'accepted_at_ms'])
+      .where('app_id', '=', context.app.id)
+      .where('type', '=', type)
+      .where('value', '=', value)
+      .executeTakeFirst();
+    if (entry === undefined) continue;
+    if (entry.accepted_at_ms === null) {
+      await database
+        .updateTable('allowlist_entries')
+        .set({ accepted_at_ms: context.nowMs })
+        .where('id', '=', entry.id)
+        .execute();
+    }
+    return;
+  }
+  throw new ApiError('allowlist_rejected');
+}
+
+/** The entries of which any one admits an account. */
+function entriesFor({ type, subject }: LoginAccount): { type: string; value: string }[] {
+  if (type === 'email') {
+    const domain = subject.slice(subject.lastIndexOf('@') + 1);
+    return [
+      { type: 'email', value: subject },
+      { type: 'emailDomain', value: domain },
+    ];
+  }
+  return type === 'phone' || type === 'wallet' ? [{ type, value: subject }] : [];
+}

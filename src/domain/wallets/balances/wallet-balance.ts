@@ -1,0 +1,138 @@
+import { ApiError, invalidQuery } from '../../../errors.ts';
+import type { WalletAssetBalance, WalletBalanceResponse } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { readChain } from '../../access/chains/ask-chains.ts';
+import { readChainAddress } from '../../access/chains/chain-address.ts';
+import { findToken } from '../../access/chains/find-token.ts';
+import { assetNamed, type KnownAsset, parseToken } from '../../access/chains/known-assets.ts';
+import { chainNamed, type KnownChain } from '../../access/chains/known-chains.ts';
+import { findWallet } from '../wallets/find-wallet.ts';
+import type { WalletRow } from '../wallets/wallet-row.ts';
+import { askBalances, type Holding } from './ask-balances.ts';
+import { decimalText, fromRaw } from './decimal.ts';
+import { type Currency, type PriceOf, pricesOf, worthOf, worthText } from './worth.ts';
+
+export interface BalanceQuery {
+  readonly asset?: string | readonly string[] | undefined;
+  readonly chain?: string | readonly string[] | undefined;
+  /** `<chain name>:<address>`. */
+  readonly token?: string | readonly string[] | undefined;
+  readonly include_currency?: Currency | undefined;
+  readonly include_archived?: boolean | undefined;
+}
+
+/**
+ * What a wallet holds of the assets that are asked for, in the order of assets and chains, or of tokens.
+ *
+ * CHOICE: of several assets on several chains, pairs that do not exist (POL on Base) are left out; an asset that is
+ * on none of the chains is refused. A chain that is not configured is refused, since it was asked for by name.
+ *
+ * @throws ApiError not_found; invalid_data; not_supported for a chain or pair that cannot be asked; unavailable.
+ */
+export async function getWalletBalance(
+  context: Pick<OperationContext, 'app' | 'em' | 'chains' | 'prices'>,
+  walletId: string,
+  query: BalanceQuery,
+): Promise<WalletBalanceResponse> {
+  const wallet = await findWallet(context, walletId, { includeArchived: query.include_archived });
+  const assets = await askedAssets(context, wallet, query);
+  const holdings = await askBalances(
+    context,
+    questionsOf(assets).map((question) => ({ ...question, address: wallet.address })),
+  );
+  const { include_currency: currency } = query;
+  const worth = currency && { currency, priceOf: await pricesOf(context, assets, currency) };
+  const found = new Map(holdings.map((holding) => [holding.asset, holding]));
+  return { balances: assets.map((asset) => balanceView(found.get(asset) as Holding, worth)) };
+}
+
+/** One question a chain, whatever the order that the assets were asked in. */
+function questionsOf(assets: readonly KnownAsset[]): { chain: KnownChain; assets: KnownAsset[] }[] {
+  return [...Map.groupBy(assets, ({ chain }) => chain)].map(([chain, own]) => ({ chain, assets: own }));
+}
+
+async function askedAssets(
+  context: Pick<OperationContext, 'chains'>,
+  wallet: WalletRow,
+  { asset, chain, token }: BalanceQuery,
+): Promise<KnownAsset[]> {
+  if (token !== undefined) {
+    if (asset !== undefined) throw invalidQuery('token', 'expected `token` or `asset`, not both');
+    if (chain !== undefined) throw invalidQuery('chain', 'a `token` names its chain itself');
+    return Promise.all(listOf(token).map((text) => tokenAsked(context, wallet, text)));
+  }
+  if (asset === undefined) throw invalidQuery('asset', 'expected `asset` with `chain`, or `token`');
+  if (chain === undefined) throw invalidQuery('chain', 'expected together with `asset`');
+  const chains = listOf(chain).map((name) => requireWalletChain(wallet, name));
+  return listOf(asset).flatMap((name) => {
+    const pairs = chains.flatMap((known) => assetNamed(known, name) ?? []);
+    if (pairs.length > 0) return pairs;
+    throw new ApiError(
+      'not_supported',
+      `asset: no \`${name}\` on ${chains.map((known) => `\`${known.name}\``).join(', ')}`,
+    );
+  });
+}
+
+async function tokenAsked(
+  context: Pick<OperationContext, 'chains'>,
+  wallet: WalletRow,
+  text: string,
+): Promise<KnownAsset> {
+  const token = parseToken(text);
+  if (token === undefined) {
+    throw new ApiError('not_supported', `token: no chain of this name in \`${text}\``);
+  }
+  const chain = requireWalletChain(wallet, token.chain.name);
+  const tokenAddress = readChainAddress(chain.chainType, token.tokenAddress);
+  if (tokenAddress === undefined) {
+    throw invalidQuery('token', `expected \`<chain>:<address>\`, got \`${text}\``);
+  }
+  return readChain(findToken(context, chain, tokenAddress), chain);
+}
+
+/**
+ * The chain of this name, on which the wallet can be.
+ *
+ * @throws ApiError not_supported for an unknown chain, one of another chain type, and for any but its own of a
+ * custodial wallet.
+ */
+export function requireWalletChain(wallet: WalletRow, name: string): KnownChain {
+  const chain = chainNamed(name);
+  if (chain === undefined) throw new ApiError('not_supported', `chain: \`${name}\` is not supported`);
+  if (chain.chainType !== wallet.chain_type) {
+    throw new ApiError('not_supported', `chain: \`${name}\` is not a chain of ${wallet.chain_type} wallets`);
+  }
+  if (wallet.custody_chain !== null && wallet.custody_chain !== name) {
+    throw new ApiError(
+      'not_supported',
+      `chain: the custodian holds this wallet on \`${wallet.custody_chain}\``,
+    );
+  }
+  return chain;
+}
+
+/** Each value once, in its first place. */
+function listOf(value: string | readonly string[]): string[] {
+  return [...new Set(typeof value === 'string' ? [value] : value)];
+}
+
+function balanceView(
+  { asset, rawAmount }: Holding,
+  worth: { currency: Currency; priceOf: PriceOf } | undefined,
+): WalletAssetBalance {
+  const amount = fromRaw(rawAmount, asset.decimals);
+  const price = worth?.priceOf(asset);
+  return {
+    chain: asset.chain.name,
+    asset: asset.asset,
+    raw_value: rawAmount.toString(),
+    raw_value_decimals: asset.decimals,
+    display_values: {
+      [asset.asset]: decimalText(amount),
+      ...(worth === undefined || price === undefined
+        ? {}
+        : { [worth.currency]: worthText(worthOf(amount, price)) }),
+    },
+  };
+}

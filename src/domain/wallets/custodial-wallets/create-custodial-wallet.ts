@@ -1,0 +1,66 @@
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { CreateCustodialWalletRequest, CustodialWalletChain } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { chainNamed } from '../../access/chains/known-chains.ts';
+import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
+import { checkWalletFields } from '../wallets/check-wallet-fields.ts';
+import { insertWalletRow, newWalletRow } from '../wallets/insert-wallet.ts';
+import type { WalletRow } from '../wallets/wallet-row.ts';
+
+/** The chain that stands for an older `chain_type`. */
+const chainOfType: Readonly<Record<string, CustodialWalletChain>> = { ethereum: 'base', solana: 'solana' };
+
+/**
+ * Opens a wallet at a custodian, who keeps its key.
+ *
+ * @throws ApiError not_supported without this custodian; invalid_data when the custodian has no such customer, when
+ * an owner, signer or policy is not there, and when `chain_type` does not fit `chain`.
+ */
+export async function createCustodialWallet(
+  context: OperationContext,
+  input: CreateCustodialWalletRequest,
+): Promise<WalletRow> {
+  const custodian = context.custodians.find(input.provider);
+  if (custodian === undefined) {
+    throw new ApiError(
+      'not_supported',
+      `/provider: the custodian \`${input.provider}\` is not configured here`,
+    );
+  }
+  const { provider_user_id: userId } = input;
+  const { chain, chainType } = chainOf(input);
+  await checkWalletFields(context, input, chainType);
+  const ownerId = (await resolveOwner(context, input)) ?? null;
+  const wallet = {
+    chainType,
+    ownerId,
+    policyIds: input.policy_ids,
+    additionalSigners: input.additional_signers,
+  };
+  const row = newWalletRow(context, wallet, { address: '', publicKey: null });
+  // Under the wallet's id: what a transaction opened that was then rolled back is nobody's and holds nothing.
+  const opened = await custodian.openWallet({ walletId: row.id, userId, chain });
+  if (opened === undefined)
+    throw invalidField('/provider_user_id', `the custodian has no customer \`${userId}\``);
+  return insertWalletRow(
+    context,
+    {
+      ...row,
+      address: opened.address,
+      custody_provider: input.provider,
+      custody_provider_user_id: userId,
+      custody_chain: chain,
+    },
+    input.additional_signers,
+  );
+}
+
+function chainOf({ chain: asked, chain_type: type }: CreateCustodialWalletRequest) {
+  const chain = asked ?? (type === undefined ? 'base' : (chainOfType[type] as CustodialWalletChain));
+  const chainType = chain === 'solana' ? 'solana' : 'ethereum';
+  if (chainNamed(chain)?.chainType !== chainType) throw new Error(`the chain ${chain} is not known`);
+  if (type !== undefined && type !== chainType) {
+    throw invalidField('/chain_type', `\`${chain}\` is a chain of ${chainType} wallets`);
+  }
+  return { chain, chainType } as const;
+}

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import type { CustodialWallet, CustodialWalletChain } from '../../../generated/schemas.ts';
+import type { WalletRow } from '../wallets/wallet-row.ts';
+
+/** A custodial wallet as its own operation shows it; the others show it as a wallet among others. */
+export function custodialWalletView(row: WalletRow): CustodialWallet {
+  const { custody_provider: provider, custody_provider_user_id: userId } = row;
+  assert(provider !== null && userId !== null, `wallet ${row.id} is not custodial`);
+  return {
+    id: row.id,
+    address: row.address,
+    chain: row.custody_chain as CustodialWalletChain,
+    custody: { provider, provider_user_id: userId },
+    owner_id: row.owner_id,
+    policy_ids: row.policy_id === null ? [] : [row.policy_id],
+    additional_signers: JSON.parse(row.additional_signers),
+  };
+}

@@ -1,0 +1,43 @@
+import { SignJWT } from 'jose';
+import type { OperationContext } from '../../../services.ts';
+import { withSigningKey } from './signing-keys.ts';
+import { subjectOf, TOKEN_LIFETIME_SECONDS, tokenIssuer } from './token-terms.ts';
+
+type TokenContext = Pick<OperationContext, 'app' | 'em' | 'entropy' | 'ids' | 'vault' | 'nowMs' | 'prefix'>;
+
+/**
+ * An access token: it says that this user is logged in to the app of the context, in one session.
+ * Claims: `sid`, `sub`, `iss`, `aud`, `iat`, `exp` an hour later. Source: RFC 7519, ES256 of RFC 7518 section 3.4.
+ */
+export function issueAccessToken(
+  context: TokenContext,
+  { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
+): Promise<string> {
+  return issue(context, userId, { sid: sessionId });
+}
+
+/** An identity token: what the app knows of the user, under the claims of `identityClaims`. */
+export function issueIdentityToken(
+  context: TokenContext,
+  { userId, claims }: { readonly userId: string; readonly claims: Readonly<Record<string, string>> },
+): Promise<string> {
+  return issue(context, userId, claims);
+}
+
+function issue(
+  context: TokenContext,
+  userId: string,
+  claims: Readonly<Record<string, string>>,
+): Promise<string> {
+  const issuedAtSeconds = Math.floor(context.nowMs / 1000);
+  return withSigningKey(context, context.app.id, (privateKey, kid) =>
+    new SignJWT({ ...claims })
+      .setProtectedHeader({ alg: 'ES256', typ: 'JWT', kid })
+      .setIssuer(tokenIssuer(context.prefix))
+      .setAudience(context.app.id)
+      .setSubject(subjectOf(userId, context.prefix))
+      .setIssuedAt(issuedAtSeconds)
+      .setExpirationTime(issuedAtSeconds + TOKEN_LIFETIME_SECONDS)
+      .sign(privateKey),
+  );
+}

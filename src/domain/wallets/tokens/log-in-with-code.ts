@@ -1,0 +1,126 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type {
+  AuthenticatePasswordlessRequest,
+  PasswordlessAuthenticateResponse,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { requireAllowlisted } from '../allowlist/require-allowlisted.ts';
+import { type KnownAppSettings, readAppSettings, type TestAccountSettings } from '../../access/apps/app-settings.ts';
+import { findApp } from '../../access/apps/find-app.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { createUser } from '../users/create-user.ts';
+import { type AccountKey, findUser, getUserIdByAccount } from '../../access/user-records/find-user.ts';
+import { normalizeEmail, normalizePhoneNumber } from '../users/linked-account-kinds.ts';
+import { linkedAccountView } from '../users/linked-account-view.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import { userView } from '../users/user-view.ts';
+import { identityClaims } from './identity-claims.ts';
+import { issueAccessToken, issueIdentityToken } from './issue-tokens.ts';
+
+/**
+ * Logs a user in with the one-time code of a test account and opens a session.
+ *
+ * CHOICE: there is no mail or text message behind it, so only test accounts have codes.
+ *
+ * @throws ApiError invalid_data, invalid_credentials, allowlist_rejected; user_does_not_exist for an unknown user under
+ * `no-signup`.
+ */
+export async function logInWithCode(
+  context: OperationContext,
+  input: AuthenticatePasswordlessRequest,
+): Promise<PasswordlessAuthenticateResponse> {
+  const settings = readAppSettings((await findApp(context.em, context.app.id)).settings);
+  const key = readHandle(input, settings);
+  const known = await getUserIdByAccount(context, key);
+  if (known === undefined && input.mode === 'no-signup') throw new ApiError('user_does_not_exist');
+  await requireAllowlisted(context, [key, ...(await otherAccounts(context, known))]);
+  const userId = known ?? (await signUp(context, key));
+  const user = await verifyAccount(context, userId, key);
+  const session = await openSession(context, userId);
+  return {
+    user,
+    ...session,
+    ...(settings.identity_tokens
+      ? { identity_token: await issueIdentityToken(context, { userId, claims: identityClaims(user) }) }
+      : {}),
+    is_new_user: known === undefined,
+  };
+}
+
+/** The account that the caller has the code for. */
+function readHandle(input: AuthenticatePasswordlessRequest, settings: KnownAppSettings): AccountKey {
+  const { email, phone_number: phoneNumber, code } = input;
+  if (email === undefined && phoneNumber === undefined) {
+    throw invalidField('', 'expected `email` or `phone_number`');
+  }
+  const account = settings.test_accounts.find(
+    (candidate) =>
+      (email === undefined || normalizeEmail(candidate.email) === normalizeEmail(email)) &&
+      (phoneNumber === undefined || isSameNumber(candidate.phone_number, phoneNumber)),
+  );
+  if (account === undefined || !isSameCode(account, code)) throw new ApiError('invalid_credentials');
+  return email === undefined
+    ? { type: 'phone', subject: normalizePhoneNumber(account.phone_number) ?? account.phone_number }
+    : { type: 'email', subject: normalizeEmail(account.email) };
+}
+
+function isSameNumber(known: string, given: string): boolean {
+  return (normalizePhoneNumber(known) ?? known) === (normalizePhoneNumber(given) ?? given);
+}
+
+function isSameCode({ otp_code: known }: TestAccountSettings, given: string): boolean {
+  return timingSafeEqual(hash('sha256', known, 'buffer'), hash('sha256', given, 'buffer'));
+}
+
+async function otherAccounts(context: OperationContext, userId: string | undefined): Promise<AccountKey[]> {
+  return userId === undefined ? [] : [...(await findUser(context, userId)).linkedAccounts];
+}
+
+async function signUp(context: OperationContext, { type, subject }: AccountKey): Promise<string> {
+  const account =
+    type === 'email' ? ({ type, address: subject } as const) : ({ type: 'phone', number: subject } as const);
+  return (await createUser(context, { linked_accounts: [account] })).row.id;
+}
+
+/** Notes that the account was proven just now, and tells of the login. */
+async function verifyAccount(context: OperationContext, userId: string, { type, subject }: AccountKey) {
+  await context.em
+    .getKysely<Tables>()
+    .updateTable('linked_accounts')
+    .set((eb) => ({
+      verified_at_ms: context.nowMs,
+      first_verified_at_ms: eb.fn.coalesce('first_verified_at_ms', eb.val(context.nowMs)),
+      latest_verified_at_ms: context.nowMs,
+    }))
+    .where('app_id', '=', context.app.id)
+    .where('type', '=', type)
+    .where('subject', '=', lookupKey(subject))
+    .execute();
+  const stored = await findUser(context, userId);
+  const user = userView(stored);
+  const account = stored.linkedAccounts.find((candidate) => candidate.type === type);
+  if (account !== undefined) {
+    await recordEvent(context, 'user.authenticated', { user, account: linkedAccountView(account) });
+  }
+  return user;
+}
+
+async function openSession(context: OperationContext, userId: string) {
+  const sessionId = context.ids.uuid();
+  const refreshToken = `rt_${Buffer.from(context.entropy.bytes(32)).toString('base64url')}`;
+  await context.em
+    .getKysely<Tables>()
+    .insertInto('user_sessions')
+    .values({
+      id: sessionId,
+      app_id: context.app.id,
+      user_id: userId,
+      refresh_token_hash: hash('sha256', refreshToken),
+      created_at_ms: context.nowMs,
+    })
+    .execute();
+  const token = await issueAccessToken(context, { userId, sessionId });
+  return { token, service_access_token: token, refresh_token: refreshToken };
+}

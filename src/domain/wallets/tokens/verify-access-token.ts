@@ -1,0 +1,67 @@
+import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
+import type { AuthenticatedApp, OperationContext, Services } from '../../../services.ts';
+import type { Orm } from '../../../storage/open-database.ts';
+import { getUser } from '../../access/user-records/find-user.ts';
+import { getVerificationKey } from './signing-keys.ts';
+import { tokenIssuer, userIdOf } from './token-terms.ts';
+
+type VerifyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'prefix'>;
+
+/**
+ * The user that an access token of the app names; undefined when the token is malformed, expired, of another app or
+ * not an access token, or when the user is gone.
+ */
+export async function verifyAccessToken(context: VerifyContext, token: string): Promise<string | undefined> {
+  const kid = kidOf(token);
+  if (kid === undefined) return undefined;
+  const key = await getVerificationKey(context, { appId: context.app.id, kid });
+  if (key === undefined) return undefined;
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: ['ES256'],
+      typ: 'JWT',
+      issuer: tokenIssuer(context.prefix),
+      audience: context.app.id,
+      // An identity token is signed by the same key and names no session.
+      requiredClaims: ['sub', 'sid', 'exp'],
+      currentDate: new Date(context.nowMs),
+    });
+    const userId = userIdOf(payload.sub ?? '', context.prefix);
+    return (await getUser(context, userId)) === undefined ? undefined : userId;
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return undefined;
+    throw error;
+  }
+}
+
+/** Whether a token claims to be signed by the service, and so is judged by `verifyAccessToken` alone. */
+export function claimsToBeOurs(token: string, prefix: string): boolean {
+  try {
+    return decodeJwt(token).iss === tokenIssuer(prefix);
+  } catch {
+    return false;
+  }
+}
+
+/** `verifyAccessToken` for the credentials check, which runs before there is an operation. */
+export interface UserTokens {
+  verify(token: string, app: AuthenticatedApp, nowMs: number): Promise<{ userId: string } | undefined>;
+}
+
+/** User tokens over the stored signing keys. */
+export function createUserTokens(orm: Orm, { prefix }: Pick<Services, 'prefix'>): UserTokens {
+  return {
+    async verify(token, app, nowMs) {
+      const userId = await verifyAccessToken({ em: orm.em.fork(), app, nowMs, prefix }, token);
+      return userId === undefined ? undefined : { userId };
+    },
+  };
+}
+
+function kidOf(token: string): string | undefined {
+  try {
+    return decodeProtectedHeader(token).kid;
+  } catch {
+    return undefined;
+  }
+}

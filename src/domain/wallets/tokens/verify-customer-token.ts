@@ -1,0 +1,153 @@
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { decodeProtectedHeader, errors, type JWK, type JWTPayload, jwtVerify } from 'jose';
+import { ApiError } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import { isStrongEnough, type JwtAuthSettings, readAppSettings } from '../../access/apps/app-settings.ts';
+import type { AppSettings } from '../../access/apps/find-app.ts';
+
+type VerifyContext = Pick<OperationContext, 'jwks' | 'nowMs'>;
+
+type Algorithm = 'RS256' | 'ES256';
+
+const keyTypes: Readonly<Record<Algorithm, string>> = { RS256: 'RSA', ES256: 'EC' };
+
+/**
+ * The user's id in the app's own login, from a token that this login issued.
+ *
+ * The signature and `exp` are verified, and `aud` when the app lists audiences; `iss` is not. A token whose `kid` is
+ * not in the key set has the set fetched anew; a token without `kid` may be signed by any key of its algorithm.
+ *
+ * @throws ApiError missing_or_invalid_token
+ */
+export async function verifyCustomerToken(
+  context: VerifyContext,
+  settings: JwtAuthSettings,
+  token: string,
+): Promise<string> {
+  const { algorithm, kid } = readHeader(token);
+  const keys = await findKeys(context, settings, algorithm, kid);
+  if (keys.length === 0) throw invalidToken('no configured key fits its header');
+  const payload = await verifyUnderAny(context, { settings, token, algorithm, keys });
+  const userId = payload[settings.user_id_claim];
+  const text = typeof userId === 'number' ? String(userId) : userId;
+  if (typeof text !== 'string' || text === '') {
+    throw invalidToken(`the claim \`${settings.user_id_claim}\` is missing`);
+  }
+  return text;
+}
+
+/**
+ * Fetches the key set that settings name, so that a wrong address is noticed when it is configured.
+ *
+ * @throws ApiError failed_to_fetch_jwks_uri_document
+ */
+export async function checkJwtAuthReachable(
+  { jwks }: Pick<VerifyContext, 'jwks'>,
+  settings: AppSettings,
+): Promise<void> {
+  const url = readAppSettings(settings).jwt_auth?.jwks_url;
+  if (url !== undefined) await fetchKeySet({ jwks }, url, false);
+}
+
+async function verifyUnderAny(
+  { nowMs }: Pick<VerifyContext, 'nowMs'>,
+  {
+    settings,
+    token,
+    algorithm,
+    keys,
+  }: {
+    readonly settings: JwtAuthSettings;
+    readonly token: string;
+    readonly algorithm: Algorithm;
+    readonly keys: readonly KeyObject[];
+  },
+): Promise<JWTPayload> {
+  for (const key of keys) {
+    try {
+      const { payload } = await jwtVerify(token, key, {
+        algorithms: [algorithm],
+        requiredClaims: ['exp'],
+        currentDate: new Date(nowMs),
+        ...(settings.audiences.length === 0 ? {} : { audience: [...settings.audiences] }),
+      });
+      return payload;
+    } catch (error) {
+      if (!(error instanceof errors.JOSEError)) throw error;
+      if (!(error instanceof errors.JWSSignatureVerificationFailed))
+        throw invalidToken(reasonOf(error), error);
+    }
+  }
+  throw invalidToken('its signature does not verify');
+}
+
+async function findKeys(
+  context: VerifyContext,
+  { jwks_url: url, verification_key: pem }: JwtAuthSettings,
+  algorithm: Algorithm,
+  kid: string | undefined,
+): Promise<KeyObject[]> {
+  if (pem !== undefined) {
+    const key = createPublicKey(pem);
+    return key.asymmetricKeyType === keyTypes[algorithm].toLowerCase() ? [key] : [];
+  }
+  if (url === undefined) return [];
+  const fitting = (keys: readonly JWK[]) => keys.filter((key) => fits(key, algorithm, kid));
+  const known = fitting(await fetchKeySet(context, url, false));
+  const chosen = known.length > 0 ? known : fitting(await fetchKeySet(context, url, true));
+  return chosen.flatMap(importUsable);
+}
+
+function fits(key: JWK, algorithm: Algorithm, kid: string | undefined): boolean {
+  return (
+    key.kty === keyTypes[algorithm] &&
+    (key.alg === undefined || key.alg === algorithm) &&
+    (key.use === undefined || key.use === 'sig') &&
+    (kid === undefined || key.kid === kid)
+  );
+}
+
+// One broken or weak key in a set does not make the others useless.
+function importUsable(jwk: JWK): KeyObject[] {
+  try {
+    const key = createPublicKey({ key: jwk, format: 'jwk' });
+    return isStrongEnough(key) ? [key] : [];
+  } catch {
+    return [];
+  }
+}
+
+async function fetchKeySet(
+  { jwks }: Pick<VerifyContext, 'jwks'>,
+  url: string,
+  isKidUnknown: boolean,
+): Promise<readonly JWK[]> {
+  try {
+    return (await jwks.keys(url, isKidUnknown)) as readonly JWK[];
+  } catch (error) {
+    throw new ApiError('failed_to_fetch_jwks_uri_document', undefined, { cause: error });
+  }
+}
+
+function readHeader(token: string): { algorithm: Algorithm; kid: string | undefined } {
+  let header: { alg?: unknown; kid?: string };
+  try {
+    header = decodeProtectedHeader(token);
+  } catch (error) {
+    throw invalidToken('it is not a JWT', error);
+  }
+  if (header.alg !== 'RS256' && header.alg !== 'ES256') throw invalidToken('expected `alg` RS256 or ES256');
+  return { algorithm: header.alg, kid: header.kid };
+}
+
+function reasonOf(error: errors.JOSEError): string {
+  if (error instanceof errors.JWTExpired) return 'it has expired';
+  if (error instanceof errors.JWTClaimValidationFailed)
+    return `the claim \`${error.claim}\` is ${error.reason}`;
+  return 'it is malformed';
+}
+
+/** 401 for a user's token in a body, saying what is wrong with it. */
+export function invalidToken(reason: string, cause?: unknown): ApiError {
+  return new ApiError('missing_or_invalid_token', `The user JWT is not valid: ${reason}.`, { cause });
+}

@@ -1,0 +1,32 @@
+import { notFound } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import { readAppSettings } from '../../access/apps/app-settings.ts';
+import { findApp } from '../../access/apps/find-app.ts';
+import { claimsToBeOurs, verifyAccessToken } from '../tokens/verify-access-token.ts';
+import { invalidToken, verifyCustomerToken } from '../tokens/verify-customer-token.ts';
+import { getUserIdByAccount } from '../../access/user-records/find-user.ts';
+
+/**
+ * The user whom a token names: an access token of the service, or a token of the app's own login whose user id claim
+ * is the `custom_user_id` of a linked account.
+ *
+ * NOTE: called before anything else of the operation. It may wait for the network, so it reads outside the
+ * operation's transaction, which SQLite begins with its first statement and then keeps everybody waiting for.
+ *
+ * @throws ApiError missing_or_invalid_token, failed_to_fetch_jwks_uri_document, not_found for a user who is not there.
+ */
+export async function authenticateUser(operation: OperationContext, userJwt: string): Promise<string> {
+  const context = { ...operation, em: operation.em.fork() };
+  if (claimsToBeOurs(userJwt, context.prefix)) {
+    const userId = await verifyAccessToken(context, userJwt);
+    if (userId === undefined) throw invalidToken('it is not a live access token of this app');
+    return userId;
+  }
+  const { settings } = await findApp(context.em, context.app.id);
+  const { jwt_auth: jwtAuth } = readAppSettings(settings);
+  if (jwtAuth === undefined) throw invalidToken('the app has no JWT authentication configured');
+  const subject = await verifyCustomerToken(context, jwtAuth, userJwt);
+  const userId = await getUserIdByAccount(context, { type: 'custom_auth', subject });
+  if (userId === undefined) throw notFound('User');
+  return userId;
+}

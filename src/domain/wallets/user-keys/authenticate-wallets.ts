@@ -1,0 +1,75 @@
+import { invalidField, notFound } from '../../../errors.ts';
+import type {
+  AuthenticateWalletIntentsRequest,
+  AuthenticateWalletsRequest,
+  WalletAuthenticateIntentsResponse,
+  WalletAuthenticateWithJwtResponse,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import { walletView } from '../wallets/wallet-view.ts';
+import { authenticateUser } from './authenticate-user.ts';
+import { createUserKey } from './create-user-key.ts';
+import { handOverKey } from './hand-over-key.ts';
+import { listUserWallets } from './list-user-wallets.ts';
+
+/**
+ * Exchanges a user's token for a key that signs for the user for an hour, and lists the user's wallets.
+ *
+ * @throws ApiError missing_or_invalid_token, invalid_data, failed_to_fetch_jwks_uri_document, and not_found when
+ * there is no such user or the user has no wallet.
+ */
+export async function authenticateWallets(
+  context: OperationContext,
+  body: AuthenticateWalletsRequest,
+): Promise<WalletAuthenticateWithJwtResponse> {
+  const userId = await authenticateUser(context, body.user_jwt);
+  const wallets = await listUserWallets(context, userId);
+  // CHOICE: the status; that it is refused is known.
+  if (wallets.length === 0) throw notFound('Wallet');
+  const { privateKey, expiresAtMs } = await createUserKey(context, { userId });
+  const handedOver = await handOverKey(context, privateKey, recipientOf(body));
+  return { ...handedOver, expires_at: expiresAtMs, wallets: wallets.map(walletView) };
+}
+
+/**
+ * The same for a key that can authorize the named intents and nothing else. A user without wallets gets one too:
+ * policies and key quorums have owners as well.
+ *
+ * @throws ApiError missing_or_invalid_token, invalid_data also for an intent that is not there, failed_to_fetch_jwks_uri_document, not_found
+ */
+export async function authenticateWalletIntents(
+  context: OperationContext,
+  body: AuthenticateWalletIntentsRequest,
+): Promise<WalletAuthenticateIntentsResponse> {
+  const userId = await authenticateUser(context, body.user_jwt);
+  const wallets = await listUserWallets(context, userId);
+  const intentIds = body.bindings.map((binding) => binding.intentId);
+  await requireIntents(context, intentIds);
+  const { privateKey, expiresAtMs } = await createUserKey(context, { userId, intentIds });
+  const handedOver = await handOverKey(context, privateKey, recipientOf(body));
+  return {
+    ...handedOver,
+    bindings: body.bindings,
+    expires_at: expiresAtMs,
+    wallets: wallets.map(walletView),
+  };
+}
+
+async function requireIntents({ app, em }: OperationContext, ids: readonly string[]): Promise<void> {
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('intents')
+    .select('id')
+    .where('app_id', '=', app.id)
+    .where('id', 'in', ids.map(lookupKey))
+    .execute();
+  const known = new Set(rows.map((row) => row.id));
+  const missing = ids.findIndex((id) => !known.has(id));
+  if (missing !== -1) throw invalidField(`/bindings/${missing}/intentId`, 'no such intent in this app');
+}
+
+function recipientOf(body: object): string | undefined {
+  return 'recipient_public_key' in body ? (body.recipient_public_key as string) : undefined;
+}

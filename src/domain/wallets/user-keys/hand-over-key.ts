@@ -1,0 +1,43 @@
+import { HpkeError, sealHpke } from '../../../crypto/hpke.ts';
+import { p256PublicKeyPoint } from '../../../crypto/p256.ts';
+import { invalidField } from '../../../errors.ts';
+import type { EncryptedAuthorizationKey } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { readPublicKey } from '../../access/key-quorums/check-members.ts';
+
+/** A user key on its way to the caller: sealed to a key of the caller, or bare when none is given. */
+export type HandedOverKey =
+  | { readonly encrypted_authorization_key: EncryptedAuthorizationKey }
+  | { readonly authorization_key: string };
+
+/**
+ * Puts a private key (base64 PKCS #8) in the form in which it is answered.
+ *
+ * @throws ApiError invalid_data when the recipient's key cannot be read.
+ */
+export async function handOverKey(
+  context: Pick<OperationContext, 'entropy'>,
+  privateKey: string,
+  recipientPublicKey: string | undefined,
+): Promise<HandedOverKey> {
+  if (recipientPublicKey === undefined) return { authorization_key: privateKey };
+  const pointer = '/recipient_public_key';
+  const recipient = readPublicKey(recipientPublicKey, pointer);
+  try {
+    const { encapsulatedKey, ciphertext } = await sealHpke({
+      recipientPublicKeyBytes: p256PublicKeyPoint(recipient),
+      plaintext: new TextEncoder().encode(privateKey),
+      ephemeralSeed: context.entropy.bytes(32),
+    });
+    return {
+      encrypted_authorization_key: {
+        encryption_type: 'HPKE',
+        encapsulated_key: Buffer.from(encapsulatedKey).toString('base64'),
+        ciphertext: Buffer.from(ciphertext).toString('base64'),
+      },
+    };
+  } catch (error) {
+    if (error instanceof HpkeError) throw invalidField(pointer, error.message);
+    throw error;
+  }
+}

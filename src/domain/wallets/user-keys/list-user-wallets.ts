@@ -1,0 +1,52 @@
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { type WalletRow, walletColumns } from '../wallets/wallet-row.ts';
+
+/**
+ * The wallets that a user owns or signs for, alone or as a member of a key quorum, nested ones included. The newest
+ * first; archived ones are left out.
+ */
+export async function listUserWallets(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  userId: string,
+): Promise<WalletRow[]> {
+  const direct = await quorumsWithMember(context, [userId], 'user');
+  const nesting = await quorumsWithMember(context, direct, 'key_quorum');
+  const quorumIds = [...new Set([...direct, ...nesting])];
+  if (quorumIds.length === 0) return [];
+  return context.em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select(walletColumns)
+    .where('app_id', '=', context.app.id)
+    .where('archived_at_ms', 'is', null)
+    .where((eb) =>
+      eb.or([
+        eb('owner_id', 'in', quorumIds),
+        eb(
+          'id',
+          'in',
+          eb.selectFrom('wallet_signers').select('wallet_id').where('signer_id', 'in', quorumIds),
+        ),
+      ]),
+    )
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    .execute();
+}
+
+async function quorumsWithMember(
+  { em }: Pick<OperationContext, 'em'>,
+  members: readonly string[],
+  kind: 'user' | 'key_quorum',
+): Promise<string[]> {
+  if (members.length === 0) return [];
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('key_quorum_members')
+    .select('key_quorum_id')
+    .where('member', 'in', [...members])
+    .where('kind', '=', kind)
+    .execute();
+  return rows.map((row) => row.key_quorum_id);
+}

@@ -1,0 +1,108 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type {
+  UserBatchCreateInputUser,
+  UserBatchCreateResult,
+  WalletCreationInput,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { type PreparedUser, prepareUser, storeUser } from './create-user.ts';
+import { queueForAccounts } from './store-accounts.ts';
+import { wipeWallets } from './user-wallets.ts';
+
+const flags = [
+  'create_embedded_wallet',
+  'create_ethereum_wallet',
+  'create_n_embedded_wallets',
+  'create_n_ethereum_wallets',
+  'create_ethereum_smart_wallet',
+  'create_solana_wallet',
+] as const satisfies readonly (keyof UserBatchCreateInputUser)[];
+
+/**
+ * Makes up to 20 users, each on its own: what one of them cannot have does not keep the others from being made.
+ *
+ * Result: one entry for each input, in order.
+ *
+ * @throws ApiError invalid_data when flags of an entry exclude each other; then nobody is made.
+ */
+export async function batchCreateUsers(
+  context: OperationContext,
+  inputs: readonly UserBatchCreateInputUser[],
+): Promise<UserBatchCreateResult[]> {
+  const wallets = inputs.map((input, index) => walletsOf(input, `/users/${index}`));
+  // All keys at once, before the database is touched.
+  const prepared = await Promise.all(
+    inputs.map(({ linked_accounts, custom_metadata }, index) =>
+      outcomeOf(() => prepareUser(context, { linked_accounts, custom_metadata, wallets: wallets[index] })),
+    ),
+  );
+  const results: UserBatchCreateResult[] = [];
+  try {
+    await queueForAccounts(
+      context,
+      prepared.flatMap((outcome) => (outcome instanceof ApiError ? [] : outcome.accounts)),
+    );
+    for (const [index, outcome] of prepared.entries()) {
+      results.push({ index, ...(await storeOne(context, outcome)) });
+    }
+  } finally {
+    for (const outcome of prepared) if (!(outcome instanceof ApiError)) wipeWallets(outcome.wallets);
+  }
+  return results;
+}
+
+/** The value that `work` gives, or the refusal that it throws. */
+async function outcomeOf<T>(work: () => Promise<T>): Promise<T | ApiError> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ApiError && error.status < 500) return error;
+    throw error;
+  }
+}
+
+async function storeOne(context: OperationContext, prepared: PreparedUser | ApiError) {
+  const outcome =
+    prepared instanceof ApiError
+      ? prepared
+      : await outcomeOf(() =>
+          // A savepoint: a refusal undoes this user alone.
+          context.em.transactional((em) => storeUser({ ...context, em: em as SqlEntityManager }, prepared)),
+        );
+  if (!(outcome instanceof ApiError)) return { success: true as const, id: outcome.row.id };
+  const { error, code } = outcome.toBody();
+  return { success: false as const, error, ...(code === undefined ? {} : { code }) };
+}
+
+/**
+ * The wallets that an entry asks for, by `wallets` or by the older flags.
+ *
+ * CHOICE: flags that contradict each other are a mistake of the request, not the outcome of one user.
+ */
+function walletsOf(input: UserBatchCreateInputUser, pointer: string): WalletCreationInput[] {
+  if (input.wallets !== undefined) {
+    const flag = flags.find((name) => input[name] !== undefined);
+    if (flag !== undefined) throw invalidField(`${pointer}/${flag}`, 'not allowed together with `wallets`');
+    return input.wallets;
+  }
+  const isOldest =
+    input.create_embedded_wallet !== undefined || input.create_n_embedded_wallets !== undefined;
+  const isNewer = input.create_ethereum_wallet !== undefined || input.create_n_ethereum_wallets !== undefined;
+  if (isOldest && isNewer) {
+    const flag =
+      input.create_embedded_wallet === undefined ? 'create_n_embedded_wallets' : 'create_embedded_wallet';
+    throw invalidField(`${pointer}/${flag}`, 'not allowed together with its newer spelling');
+  }
+  const wantsOne = input.create_embedded_wallet ?? input.create_ethereum_wallet ?? false;
+  const count = input.create_n_embedded_wallets ?? input.create_n_ethereum_wallets ?? (wantsOne ? 1 : 0);
+  const wantsSmart = input.create_ethereum_smart_wallet ?? false;
+  if (wantsSmart && count === 0) {
+    throw invalidField(`${pointer}/create_ethereum_smart_wallet`, 'needs `create_ethereum_wallet`');
+  }
+  const ethereum = Array.from({ length: count }, (_, index) => ({
+    chain_type: 'ethereum' as const,
+    ...(wantsSmart && index === 0 ? { create_smart_wallet: true } : {}),
+  }));
+  return [...ethereum, ...(input.create_solana_wallet ? [{ chain_type: 'solana' as const }] : [])];
+}

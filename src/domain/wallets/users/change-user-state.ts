@@ -1,0 +1,57 @@
+import type { MfaMethod } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
+
+/** What a user does in the app's own pages, so that no operation of the contract changes it. */
+export interface UserState {
+  /** The second factors that the user has from now on; those that are there already keep their time. */
+  readonly mfaMethods?: readonly MfaMethod[] | undefined;
+  readonly hasAcceptedTerms?: boolean | undefined;
+  readonly isGuest?: boolean | undefined;
+  readonly isFrozen?: boolean | undefined;
+}
+
+/**
+ * Puts a user into a state; what is left out stays.
+ *
+ * @throws ApiError not_found
+ */
+export async function changeUserState(
+  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
+  userId: string,
+  state: UserState,
+): Promise<StoredUser> {
+  const { row, linkedAccounts } = await findUserForUpdate(context, userId);
+  const known: { type: MfaMethod; verified_at: number }[] = JSON.parse(row.mfa_methods);
+  const wanted = [...new Set(state.mfaMethods ?? known.map(({ type }) => type))];
+  const methods = wanted.map(
+    (type) =>
+      known.find((method) => method.type === type) ?? { type, verified_at: Math.floor(context.nowMs / 1000) },
+  );
+  const change = {
+    mfa_methods: JSON.stringify(methods),
+    has_accepted_terms: flag(state.hasAcceptedTerms, row.has_accepted_terms),
+    is_guest: flag(state.isGuest, row.is_guest),
+    frozen_at_ms:
+      state.isFrozen === undefined
+        ? row.frozen_at_ms
+        : state.isFrozen
+          ? (row.frozen_at_ms ?? context.nowMs)
+          : null,
+  };
+  await context.em.getKysely<Tables>().updateTable('users').set(change).where('id', '=', row.id).execute();
+  for (const method of wanted.filter((type) => !known.some((old) => old.type === type))) {
+    await recordEvent(context, 'mfa.enabled', { user_id: row.id, method });
+  }
+  for (const { type: method } of known.filter(({ type }) => !wanted.includes(type))) {
+    await recordEvent(context, 'mfa.disabled', { user_id: row.id, method });
+  }
+  return { row: { ...row, ...change }, linkedAccounts };
+}
+
+/** Booleans are stored as 0 and 1. */
+function flag(wanted: boolean | undefined, stored: number): number {
+  return wanted === undefined ? stored : Number(wanted);
+}

@@ -1,0 +1,28 @@
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { findUserForUpdate } from '../../access/user-records/find-user.ts';
+import { removeSearchTerms } from './store-accounts.ts';
+import { userView } from './user-view.ts';
+
+/**
+ * Removes a user, frees the accounts and ends everything by which the user could act: keys and sessions. The wallets
+ * stay; their owner is a key quorum that nobody can satisfy any more.
+ *
+ * @throws ApiError not_found
+ */
+export async function deleteUser(context: OperationContext, userId: string): Promise<void> {
+  const user = await findUserForUpdate(context, userId);
+  const { id, created_at_ms } = user.row;
+  const database = context.em.getKysely<Tables>();
+  await removeSearchTerms(
+    context,
+    user.linkedAccounts.map((account) => account.id),
+  );
+  await database.deleteFrom('linked_accounts').where('user_id', '=', id).execute();
+  await database.deleteFrom('user_keys').where('user_id', '=', id).execute();
+  await database.deleteFrom('user_sessions').where('user_id', '=', id).execute();
+  await database.deleteFrom('users').where('id', '=', id).execute();
+  await database.insertInto('deleted_users').values({ id, app_id: context.app.id, created_at_ms }).execute();
+  await recordEvent(context, 'user.deleted', { user: userView(user) });
+}

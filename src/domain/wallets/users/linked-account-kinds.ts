@@ -1,0 +1,169 @@
+import { parsePhoneNumberFromString } from 'libphonenumber-js';
+import { invalidField } from '../../../errors.ts';
+import type { LinkedAccountInput } from '../../../generated/schemas.ts';
+import { normalizeEthereumAddress, normalizeWalletAddress } from '../../base/addresses/normalize-wallet-address.ts';
+
+/** A linked account in the form in which it is stored: what makes it unique, what finds it, what the wire shows. */
+export interface LinkedAccountRecord {
+  readonly type: string;
+  /** Unique among the app's accounts of this type. */
+  readonly subject: string;
+  /** Lower-case public name by which look-ups find it; null where the kind has none. */
+  readonly username: string | null;
+  /** The members of the wire object apart from `type` and the verification times; undefined ones are left out. */
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+type InputOf<Type extends LinkedAccountInput['type']> = Extract<LinkedAccountInput, { type: Type }>;
+type Encoded = Omit<LinkedAccountRecord, 'type'>;
+type Encoders = {
+  readonly [Type in LinkedAccountInput['type']]: (input: InputOf<Type>, pointer: string) => Encoded;
+};
+
+// RFC 5321 §4.5.3.1.3: a path of 256 octets with its two brackets.
+const MAX_EMAIL_CHARACTERS = 254;
+
+// CHOICE: where the contract sets no bound. Twice the longest field that it bounds.
+const MAX_CHARACTERS = 4096;
+
+/** E-mail addresses are compared and kept in lower case. */
+export function normalizeEmail(address: string): string {
+  return address.toLowerCase();
+}
+
+/**
+ * Phone number in spaced international form (`+1 555 555 0100`); numbers without a country code are read as US ones.
+ * Undefined when no phone number can be read.
+ */
+export function normalizePhoneNumber(number: string): string | undefined {
+  const parsed = parsePhoneNumberFromString(number, 'US');
+  // CHOICE: possible numbers are enough, because test numbers (555) are assigned to nobody; an extension is no number
+  // that a message could be sent to.
+  return parsed?.isPossible() && parsed.ext === undefined ? parsed.formatInternational() : undefined;
+}
+
+/** Discord names of the newer form carry the discriminator `#0`. */
+export function normalizeDiscordUsername(username: string): string {
+  return username.includes('#') ? username : `${username}#0`;
+}
+
+function requirePhoneNumber(number: string, pointer: string): string {
+  const normal = normalizePhoneNumber(number);
+  if (normal === undefined) throw invalidField(`${pointer}/number`, 'expected a phone number');
+  return normal;
+}
+
+/** An account at a provider: known by its subject, found by its public name as well when it has one. */
+function oauth(details: {
+  readonly subject: string;
+  readonly username?: string | null | undefined;
+  readonly [name: string]: unknown;
+}): Encoded {
+  return { subject: details.subject, username: lower(details.username), details };
+}
+
+const lower = (name: string | null | undefined): string | null => name?.toLowerCase() ?? null;
+
+/** One entry a kind. What an importer leaves out is null on the wire where the response schema wants the member. */
+const encoders: Encoders = {
+  email: ({ address }, pointer) => {
+    if (address.length > MAX_EMAIL_CHARACTERS) throw tooLong(`${pointer}/address`, MAX_EMAIL_CHARACTERS);
+    const normal = normalizeEmail(address);
+    return { subject: normal, username: null, details: { address: normal } };
+  },
+  phone: ({ number }, pointer) => {
+    const normal = requirePhoneNumber(number, pointer);
+    // The published shape has the number under both names.
+    return { subject: normal, username: null, details: { phoneNumber: normal, number: normal } };
+  },
+  wallet: ({ address, chain_type }, pointer) => {
+    const normal = normalizeWalletAddress(chain_type, address);
+    if (normal === undefined) {
+      throw invalidField(`${pointer}/address`, `expected an address of \`${chain_type}\``);
+    }
+    const details = { address: normal, chain_type, wallet_client: 'unknown' };
+    return { subject: normal, username: null, details };
+  },
+  google_oauth: ({ subject, email, name }) => oauth({ subject, email, name }),
+  twitter_oauth: ({ subject, name, username, profile_picture_url = null }) =>
+    oauth({ subject, name, username, profile_picture_url }),
+  discord_oauth: ({ subject, username, email = null }) =>
+    oauth({ subject, username: normalizeDiscordUsername(username), email }),
+  github_oauth: ({ subject, username, name = null, email = null }) =>
+    oauth({ subject, username, name, email }),
+  spotify_oauth: ({ subject, email = null, name = null }) => oauth({ subject, email, name }),
+  instagram_oauth: ({ subject, username }) => oauth({ subject, username }),
+  tiktok_oauth: ({ subject, username, name }) => oauth({ subject, username, name }),
+  line_oauth: ({ subject, name = null, email = null, profile_picture_url = null }) =>
+    oauth({ subject, name, email, profile_picture_url }),
+  twitch_oauth: ({ subject, username = null }) => oauth({ subject, username }),
+  apple_oauth: ({ subject, email = null }) => oauth({ subject, email }),
+  linkedin_oauth: ({ subject, email = null, name, vanityName: vanity_name }) =>
+    oauth({ subject, email, name, vanity_name }),
+  farcaster: ({ type: _, ...account }, pointer) => {
+    const owner_address = normalizeEthereumAddress(account.owner_address);
+    if (owner_address === undefined) {
+      throw invalidField(`${pointer}/owner_address`, 'expected an address of `ethereum`');
+    }
+    return {
+      subject: String(account.fid),
+      username: lower(account.username),
+      // The picture goes by both names on the wire.
+      details: { ...account, owner_address, profile_picture: account.profile_picture_url },
+    };
+  },
+  telegram: ({ type: _, ...account }) => {
+    const {
+      telegram_user_id,
+      first_name = null,
+      last_name = null,
+      username = null,
+      photo_url = null,
+    } = account;
+    return {
+      subject: telegram_user_id,
+      username: lower(username),
+      details: { telegram_user_id, first_name, last_name, username, photo_url },
+    };
+  },
+  custom_auth: ({ custom_user_id }) => ({
+    subject: custom_user_id,
+    username: null,
+    details: { custom_user_id },
+  }),
+  passkey: ({ credential_id, credential_public_key }) => ({
+    subject: credential_id,
+    username: null,
+    // CHOICE: an imported passkey is enrolled in nothing and was created by nobody we saw.
+    details: { credential_id, public_key: credential_public_key, enrolled_in_mfa: false },
+  }),
+};
+
+/**
+ * Brings an account given by a caller into its stored form.
+ *
+ * @param pointer JSON pointer to the account in the request body; empty when it is the body.
+ * @throws ApiError invalid_data for a number or address that is none, and a text beyond all measure.
+ */
+export function encodeLinkedAccount(input: LinkedAccountInput, pointer: string): LinkedAccountRecord {
+  for (const [name, value] of Object.entries(input)) {
+    if (typeof value === 'string' && value.length > MAX_CHARACTERS) {
+      throw tooLong(`${pointer}/${name}`, MAX_CHARACTERS);
+    }
+  }
+  const encode = encoders[input.type] as (input: LinkedAccountInput, pointer: string) => Encoded;
+  return { type: input.type, ...encode(input, pointer) };
+}
+
+function tooLong(pointer: string, limit: number) {
+  return invalidField(pointer, `must have at most ${limit} characters`);
+}
+
+/** Kinds of which a user may have several; of every other kind one. */
+export const REPEATABLE_TYPES: ReadonlySet<string> = new Set([
+  'wallet',
+  'smart_wallet',
+  'passkey',
+  'cross_app',
+  'authorization_key',
+]);

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import type { LinkedAccount, WalletChainType } from '../../../generated/schemas.ts';
+import type { AccountWallet, StoredAccount } from '../../access/user-records/user-row.ts';
+
+/**
+ * The main network of each chain type, as CAIP-2. CHOICE: `pearl` is in no registry of namespaces, so its name stands
+ * for itself; `spark` has no linked account.
+ */
+const chainIds: Readonly<Record<Exclude<WalletChainType, 'spark'>, string>> = {
+  ethereum: 'eip155:1',
+  solana: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp',
+  cosmos: 'cosmos:cosmoshub-4',
+  stellar: 'stellar:pubnet',
+  sui: 'sui:mainnet',
+  aptos: 'aptos:1',
+  movement: 'movement:126',
+  tron: 'tron:0x2b6653dc',
+  'bitcoin-segwit': 'bip122:000000000019d6689c085ae165831e93',
+  'bitcoin-taproot': 'bip122:000000000019d6689c085ae165831e93',
+  pearl: 'pearl:mainnet',
+  near: 'near:mainnet',
+  ton: 'ton:-239',
+  starknet: 'starknet:SN_MAIN',
+  xrpl: 'xrpl:0',
+};
+
+/** Whether a wallet of this chain type is listed among its user's accounts: the contract has no shape for `spark`. */
+export function isLinkable(chainType: string): boolean {
+  return chainType in chainIds;
+}
+
+/** A linked account as the contract shows it. Times: Unix seconds. */
+export function linkedAccountView(account: StoredAccount): LinkedAccount {
+  const details = JSON.parse(account.details);
+  return {
+    type: account.type,
+    ...(account.wallet === null ? details : embeddedWallet(account, account.wallet, details.wallet_index)),
+    verified_at: toSeconds(account.verified_at_ms),
+    first_verified_at: toSeconds(account.first_verified_at_ms),
+    latest_verified_at: toSeconds(account.latest_verified_at_ms),
+  } as LinkedAccount;
+}
+
+function embeddedWallet(account: StoredAccount, wallet: AccountWallet, walletIndex: number) {
+  const chainType = wallet.chain_type as WalletChainType;
+  assert(chainType !== 'spark', 'a spark wallet is linked to nobody');
+  return {
+    id: account.wallet_id,
+    address: wallet.address,
+    // A Solana address is its public key.
+    ...(chainType === 'ethereum' ? {} : { public_key: wallet.public_key ?? wallet.address }),
+    chain_type: chainType,
+    chain_id: chainIds[chainType],
+    wallet_index: walletIndex,
+    wallet_client: 'service',
+    wallet_client_type: 'service',
+    connector_type: 'embedded',
+    recovery_method: 'service-v2',
+    imported: wallet.imported_at_ms !== null,
+    // CHOICE: the user lets the app sign when the wallet has signers beside the user.
+    delegated: wallet.additional_signers !== '[]',
+  };
+}
+
+function toSeconds(timeMs: number | null): number | null {
+  return timeMs === null ? null : Math.floor(timeMs / 1000);
+}

@@ -1,0 +1,168 @@
+import { invalidField } from '../../../errors.ts';
+import type { LinkedAccountBaseWallet, WalletCreationInput } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { lightAccountAddress } from '../../../signing/ethereum/light-account.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
+import { createWallet } from '../wallets/create-wallet.ts';
+import { generateWalletKey, type WalletKeyMaterial } from '../wallets/generate-wallet-key.ts';
+import type { WalletRow } from '../wallets/wallet-row.ts';
+import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
+import { isLinkable } from './linked-account-view.ts';
+import { relocateIssues } from '../../../relocate-issues.ts';
+import { findSmartAccountFactory } from '../../access/apps/smart-account-factory.ts';
+import { type NewAccount, storeAccounts } from './store-accounts.ts';
+import { userView } from './user-view.ts';
+
+// CHOICE: as many as a batch of wallets has. Deriving a key takes milliseconds.
+const MAX_WALLETS = 100;
+
+/** Wallets to be made for a user, their keys drawn already. */
+export interface PreparedWallets {
+  readonly inputs: readonly WalletCreationInput[];
+  readonly keys: readonly WalletKeyMaterial[];
+}
+
+/**
+ * Checks what a body asks for and draws the keys, all at once: deriving them is most of the work. Called before the
+ * database is touched, since on SQLite the first statement begins the transaction that everybody else waits for.
+ * Whoever calls this calls `wipeWallets` in the end.
+ *
+ * @throws ApiError invalid_data
+ */
+export async function prepareWallets(
+  context: OperationContext,
+  inputs: readonly WalletCreationInput[] = [],
+): Promise<PreparedWallets> {
+  if (inputs.length > MAX_WALLETS) throw invalidField('/wallets', `must have at most ${MAX_WALLETS} items`);
+  for (const [index, input] of inputs.entries()) {
+    if (input.create_smart_wallet === true && input.chain_type !== 'ethereum') {
+      throw invalidField(`/wallets/${index}/create_smart_wallet`, 'only a wallet of `ethereum` can have one');
+    }
+  }
+  const drawn = inputs.map((input) => generateWalletKey(input.chain_type, context.entropy));
+  return { inputs, keys: await Promise.all(drawn) };
+}
+
+/** Overwrites the keys that were drawn. */
+export function wipeWallets({ keys }: PreparedWallets): void {
+  for (const key of keys) key.secretBytes.fill(0);
+}
+
+/** A user with new wallets, and those of them of which an event tells. */
+export interface UserWithWallets {
+  readonly user: StoredUser;
+  readonly made: readonly LinkedAccountBaseWallet[];
+}
+
+/**
+ * Makes wallets that a user owns and links them to the user, each with the next index of its chain type.
+ *
+ * NOTE: a wallet of `spark` is made and owned, but is no linked account: the contract has no shape for it.
+ *
+ * @param user held by the transaction, or made in it.
+ * @throws ApiError invalid_data when a policy or signer is not there; resource_conflict when an external id is taken.
+ */
+export async function addWallets(
+  context: OperationContext,
+  user: StoredUser,
+  { inputs, keys }: PreparedWallets,
+): Promise<UserWithWallets> {
+  if (inputs.length === 0) return { user, made: [] };
+  const owner_id = await resolveOwner(context, { owner: { user_id: user.row.id } });
+  const accounts: NewAccount[] = [];
+  const takeIndex = countIndexes(user);
+  for (const [index, { create_smart_wallet, ...input }] of inputs.entries()) {
+    const key = Promise.resolve(keys[index] as WalletKeyMaterial);
+    const wallet = await createWallet(context, { ...input, owner_id }, key).catch((error: unknown) => {
+      throw relocateIssues(error, `/wallets/${index}`);
+    });
+    if (isLinkable(wallet.chain_type)) accounts.push(embeddedAccount(wallet, takeIndex(wallet.chain_type)));
+    if (create_smart_wallet === true) accounts.push(await smartAccount(context, wallet));
+  }
+  const stored = await storeAccounts(context, user.row, { linked: user.linkedAccounts, accounts });
+  return {
+    user: { row: user.row, linkedAccounts: [...user.linkedAccounts, ...stored] },
+    made: accounts.flatMap(announcement),
+  };
+}
+
+/**
+ * Makes wallets for a user who need not be there: all of them or none.
+ *
+ * @throws ApiError not_found; invalid_data; resource_conflict when an external id is taken.
+ */
+export async function pregenerateWallets(
+  context: OperationContext,
+  userId: string,
+  inputs: readonly WalletCreationInput[],
+): Promise<StoredUser> {
+  const wallets = await prepareWallets(context, inputs);
+  try {
+    const user = await findUserForUpdate(context, userId);
+    const withWallets = await addWallets(context, user, wallets);
+    await announceWallets(context, withWallets);
+    return withWallets.user;
+  } finally {
+    wipeWallets(wallets);
+  }
+}
+
+/** Records that wallets were made for a user. */
+export async function announceWallets(
+  context: OperationContext,
+  { user, made }: UserWithWallets,
+): Promise<void> {
+  for (const wallet of made) {
+    await recordEvent(context, 'user.wallet_created', { user: userView(user), wallet });
+  }
+}
+
+/** Gives the next free `wallet_index` of a chain type, from 0. */
+function countIndexes({ linkedAccounts }: StoredUser): (chainType: string) => number {
+  const next = new Map<string, number>();
+  for (const { wallet, details } of linkedAccounts) {
+    if (wallet === null) continue;
+    const after = JSON.parse(details).wallet_index + 1;
+    next.set(wallet.chain_type, Math.max(after, next.get(wallet.chain_type) ?? 0));
+  }
+  return (chainType) => {
+    const index = next.get(chainType) ?? 0;
+    next.set(chainType, index + 1);
+    return index;
+  };
+}
+
+function embeddedAccount(wallet: WalletRow, walletIndex: number): NewAccount {
+  return {
+    type: 'wallet',
+    subject: wallet.address,
+    username: null,
+    details: { wallet_index: walletIndex },
+    wallet,
+  };
+}
+
+/** The smart wallet that the embedded wallet owns, by the address that it will be deployed at. */
+async function smartAccount(context: OperationContext, wallet: WalletRow): Promise<NewAccount> {
+  const factory = await findSmartAccountFactory(context);
+  const address = lightAccountAddress(factory, wallet.address);
+  return {
+    type: 'smart_wallet',
+    subject: address,
+    username: null,
+    details: {
+      address,
+      smart_wallet_type: 'light_account',
+      smart_wallet_version: factory.version,
+    },
+  };
+}
+
+/** The event of the contract knows wallets of these two chain types alone. */
+function announcement({ type, subject, wallet }: NewAccount): LinkedAccountBaseWallet[] {
+  if (type === 'smart_wallet') return [{ type, address: subject, chain_type: 'ethereum' }];
+  const chain_type = wallet?.chain_type;
+  if (chain_type !== 'ethereum' && chain_type !== 'solana') return [];
+  return [{ type: 'wallet', address: subject, chain_type }];
+}

@@ -1,0 +1,86 @@
+import { type AdditionalSigner, requireOwner } from '../../access/owners/require-owner.ts';
+import { ApiError } from '../../../errors.ts';
+import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
+import type { PolicyAction } from '../../../policy/action.ts';
+import type { PolicyDecision } from '../../../policy/evaluate.ts';
+import type { OperationContext, UseRecord } from '../../../services.ts';
+import { openRunningTotals } from '../../access/aggregations/running-totals.ts';
+import { judgePolicies } from '../../access/policies/enforce-policies.ts';
+import { recordDenial, tellable, useRecordOf, type WalletUse } from './record-use.ts';
+import { applicablePolicies } from './applicable-policies.ts';
+import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
+
+/** A request for the use of a wallet's key. */
+export interface UseRequest extends WalletUse {
+  /** Reads the action from the bytes to be signed; not called for a stranger. */
+  readonly decode: () => PolicyAction | Promise<PolicyAction>;
+  /** Whether an additional signer may agree in the owner's place. */
+  readonly mayBeSigner: boolean;
+}
+
+/** A use that was allowed. */
+export interface AllowedUse {
+  /** Records it, and what it adds to running totals. To be called in the transaction that signs, once it has. */
+  record(): Promise<void>;
+}
+
+/**
+ * Asks whether this request may use a wallet's key: whose agreement it carries, then every policy that applies to
+ * who agreed.
+ *
+ * @throws ApiError the codes of `requireOwner`; what `decode` throws; policy_violation, which is recorded although
+ * the request's work is undone. With diagnostics on, its `data` holds the decision with its whole trace, and the id
+ * under which the trace is kept.
+ */
+export async function authorizeUse(
+  context: OperationContext,
+  wallet: FoundWallet,
+  { operation, request, decode, mayBeSigner }: UseRequest,
+): Promise<AllowedUse> {
+  const signers = mayBeSigner ? signersOf(wallet) : [];
+  const signedBy = await requireOwner(context, { ownerId: wallet.owner_id, signers });
+  const action = await decode();
+  const totals = await openRunningTotals(context, wallet.id, action);
+  const { policyIds, denial } = await judgePolicies(
+    context,
+    applicablePolicies(wallet, signedBy),
+    action,
+    totals,
+  );
+  const use = useRecordOf(context, {
+    walletId: wallet.id,
+    operation,
+    request,
+    method: action.method,
+    policyIds,
+  });
+  if (denial !== undefined) throw denialError(context, use, denial);
+  return {
+    async record() {
+      await totals.record();
+      context.afterCommit(async () => context.uses.add(use), { isNote: true });
+    },
+  };
+}
+
+function denialError(
+  { app, ids, nowMs, diagnostics }: OperationContext,
+  use: UseRecord,
+  decisions: readonly PolicyDecision[],
+): ApiError {
+  const traceId = ids.cuid2();
+  const told = tellable(decisions);
+  const data = { decision: told.at(-1), trace_id: traceId };
+  return new ApiError('policy_violation', undefined, {
+    ...(diagnostics ? { data } : {}),
+    afterwards: (em) => recordDenial({ app, em, ids, nowMs }, use, { traceId, decisions: told }),
+  });
+}
+
+/** The wallet's additional signers, as the one who judges signatures asks for them. */
+export function signersOf(wallet: WalletRow): AdditionalSigner[] {
+  const signers = JSON.parse(wallet.additional_signers) as WalletAdditionalSigner;
+  return signers.map(({ signer_id: signerId, override_policy_ids: overridePolicyIds }) =>
+    overridePolicyIds === undefined ? { signerId } : { signerId, overridePolicyIds },
+  );
+}

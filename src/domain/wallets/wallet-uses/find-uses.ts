@@ -1,0 +1,131 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Selectable } from 'kysely';
+import { notFound } from '../../../errors.ts';
+import type { PolicyDecision } from '../../../policy/evaluate.ts';
+import type { Tables } from '../../tables.ts';
+
+type UseRow = Selectable<Tables['wallet_uses']>;
+
+/** A use as it was recorded. */
+export interface RecordedUse {
+  readonly sequence: number;
+  readonly appId: string;
+  readonly walletId: string;
+  readonly operation: string;
+  readonly method: string;
+  readonly requestId: string;
+  readonly judgedAtMs: number;
+  readonly decision: 'allowed' | 'denied';
+  readonly policyIds: readonly string[];
+  /** Undefined when it was too large to be kept. */
+  readonly request: object | undefined;
+  /** Null of what was allowed. */
+  readonly traceId: string | null;
+  /** Undefined of what was allowed, and when it was too large to be kept. */
+  readonly trace: readonly PolicyDecision[] | undefined;
+}
+
+const columns = [
+  'sequence',
+  'app_id',
+  'wallet_id',
+  'operation',
+  'method',
+  'request_id',
+  'judged_at_ms',
+  'decision',
+  'policy_ids',
+  'request',
+  'trace_id',
+  'trace',
+] as const satisfies readonly (keyof UseRow)[];
+
+/** CHOICE: nothing is published; a month of requests tells what a policy would change. */
+const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
+/** Rows that are read or dropped at once. */
+export const USES_AT_ONCE = 1000;
+
+/**
+ * A denied use of whatever app, by the id of its trace or of its request, which ends with its first denial.
+ *
+ * @throws ApiError not_found
+ */
+export async function findDenial(
+  em: SqlEntityManager,
+  id: string,
+): Promise<RecordedUse & { readonly traceId: string }> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_uses')
+    .select(columns)
+    .where('trace_id', 'is not', null)
+    .where(({ eb, or }) => or([eb('trace_id', '=', id), eb('request_id', '=', id)]))
+    .executeTakeFirst();
+  if (row?.trace_id == null) throw notFound('Trace');
+  return { ...fromRow(row), traceId: row.trace_id };
+}
+
+/** The uses of a wallet from an instant on, oldest first; read a page at a time. */
+export async function* usesOfWallet(
+  em: SqlEntityManager,
+  walletId: string,
+  sinceMs: number,
+): AsyncGenerator<RecordedUse> {
+  for (let after = -1; ; ) {
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom('wallet_uses')
+      .select(columns)
+      .where('wallet_id', '=', walletId)
+      .where('sequence', '>', after)
+      .where('judged_at_ms', '>=', sinceMs)
+      .orderBy('sequence')
+      .limit(USES_AT_ONCE)
+      .execute();
+    for (const row of rows) yield fromRow(row);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < USES_AT_ONCE) return;
+    after = last.sequence;
+  }
+}
+
+/**
+ * Deletes the oldest uses, at most `USES_AT_ONCE`, that are past their time; returns how many.
+ *
+ * NOTE: they are found by their order, which costs no index on time: where a clock was set back, a use that is young
+ * again keeps those behind it until its own time has come.
+ */
+export async function dropExpiredUses(em: SqlEntityManager, nowMs: number): Promise<number> {
+  const database = em.getKysely<Tables>();
+  const oldest = await database
+    .selectFrom('wallet_uses')
+    .select(['sequence', 'judged_at_ms'])
+    .orderBy('sequence')
+    .limit(USES_AT_ONCE)
+    .execute();
+  const young = oldest.findIndex(({ judged_at_ms: atMs }) => atMs > nowMs - LIFETIME_MS);
+  const last = oldest.at(young === -1 ? oldest.length - 1 : young - 1);
+  if (young === 0 || last === undefined) return 0;
+  const { numDeletedRows } = await database
+    .deleteFrom('wallet_uses')
+    .where('sequence', '<=', last.sequence)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
+function fromRow(row: UseRow): RecordedUse {
+  return {
+    sequence: row.sequence,
+    appId: row.app_id,
+    walletId: row.wallet_id,
+    operation: row.operation,
+    method: row.method,
+    requestId: row.request_id,
+    judgedAtMs: row.judged_at_ms,
+    decision: row.decision as RecordedUse['decision'],
+    policyIds: JSON.parse(row.policy_ids) as string[],
+    request: row.request === null ? undefined : (JSON.parse(row.request) as object),
+    traceId: row.trace_id,
+    trace: row.trace === null ? undefined : (JSON.parse(row.trace) as PolicyDecision[]),
+  };
+}

@@ -1,0 +1,113 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { OperationContext, UseLog, UseRecord } from '../../../services.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+
+/** How long a record waits for others, ms of the machine's time. */
+const WAIT_MS = 100;
+/** From this much on, whoever adds a record waits until it is stored. */
+const MAX_WAITING = { records: 5000, characters: 8_000_000 };
+
+/**
+ * Stores the records of many requests in one transaction.
+ *
+ * CHOICE: a record of an allowed use is stored up to 100 ms after the answer. In the transaction of each request it
+ * made one that only reads into one that is synced to disk: `personal_sign` cost twice as much. A process that is
+ * killed loses the records of its last 100 ms; one that is stopped loses none, and denials are stored before they are
+ * answered.
+ */
+export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 'log'>): UseLog {
+  let waiting: UseRecord[] = [];
+  let waitingCharacters = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let last: Promise<void> = Promise.resolve();
+
+  const store = async (): Promise<void> => {
+    clearTimeout(timer);
+    timer = undefined;
+    const batch = waiting;
+    if (batch.length === 0) return;
+    waiting = [];
+    waitingCharacters = 0;
+    try {
+      await inUnit((em) => insertUses(em, batch));
+    } catch (error) {
+      // They are tried again with those that have come in the meantime.
+      waiting = [...batch, ...waiting];
+      waitingCharacters = waiting.reduce((sum, record) => sum + lengthOf(record), 0);
+      wait();
+      throw error;
+    }
+  };
+  const flush = (): Promise<void> => {
+    // One after the other, and whoever asks waits for what was taken before.
+    const next = last.then(store);
+    last = next.catch(() => undefined);
+    return next;
+  };
+  const wait = (): void => {
+    timer ??= setTimeout(() => {
+      flush().catch((err: unknown) =>
+        log.error({ err }, 'uses of wallets could not be recorded; tried again'),
+      );
+    }, WAIT_MS).unref();
+  };
+  return {
+    add(record) {
+      waiting.push(record);
+      waitingCharacters += lengthOf(record);
+      const isFull = waiting.length > MAX_WAITING.records || waitingCharacters > MAX_WAITING.characters;
+      if (isFull) return flush();
+      wait();
+      return undefined;
+    },
+    flush,
+  };
+}
+
+function lengthOf({ request }: UseRecord): number {
+  return request?.length ?? 0;
+}
+
+/** Rows of one statement, most first: few statements that are prepared once. */
+const SIZES = [64, 8, 1] as const;
+
+const members = [
+  ['app_id', 'appId'],
+  ['wallet_id', 'walletId'],
+  ['operation', 'operation'],
+  ['method', 'method'],
+  ['request_id', 'requestId'],
+  ['judged_at_ms', 'judgedAtMs'],
+  ['policy_ids', 'policyIds'],
+  ['request', 'request'],
+] as const;
+
+/** The values of all rows in a row, as they stand in the statement. */
+type FlatRows = Record<number, never>;
+
+const inserts = SIZES.map((size) => ({
+  size,
+  insert: prepareQuery<FlatRows>((database, flat) =>
+    database.insertInto('wallet_uses').values(Array.from({ length: size }, (_, row) => rowOf(flat, row))),
+  ),
+}));
+
+function rowOf(flat: FlatRows, row: number) {
+  const values = members.map(([column], index) => [column, flat[row * members.length + index]]);
+  return {
+    ...(Object.fromEntries(values) as Record<(typeof members)[number][0], never>),
+    decision: 'allowed',
+  };
+}
+
+async function insertUses(em: SqlEntityManager, records: readonly UseRecord[]): Promise<void> {
+  let at = 0;
+  for (const { size, insert } of inserts) {
+    for (; records.length - at >= size; at += size) {
+      const values = records
+        .slice(at, at + size)
+        .flatMap((record) => members.map(([, member]) => record[member]));
+      await insert(em, values as unknown as FlatRows);
+    }
+  }
+}

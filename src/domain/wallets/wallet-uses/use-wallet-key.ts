@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import type { OperationContext, SealedKey } from '../../../services.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import type { WalletRow } from '../wallets/wallet-row.ts';
+import { decodeWalletSecret, type WalletSecret } from '../wallets/wallet-secret.ts';
+
+const selectKey = prepareQuery<{ walletId: string }, SealedKey>((database, { walletId }) =>
+  database
+    .selectFrom('wallet_keys')
+    .select([
+      'sealed_secret as sealedSecret',
+      'wrapped_data_key as wrappedDataKey',
+      'master_key_id as masterKeyId',
+    ])
+    .where('wallet_id', '=', walletId),
+);
+
+/** Opens a wallet's secret for as long as `use` runs; it is wiped afterwards, so nothing of it may be kept. */
+export async function useWalletKey<T>(
+  context: Pick<OperationContext, 'em' | 'vault'>,
+  wallet: WalletRow,
+  use: (secret: WalletSecret) => T | Promise<T>,
+): Promise<T> {
+  const {
+    rows: [sealed],
+  } = await selectKey(context.em, { walletId: wallet.id });
+  // INVARIANT: every wallet but a custodial one has its key, stored in the transaction that made it.
+  assert(sealed !== undefined, `wallet ${wallet.id} has no key`);
+  return context.vault.withSecret(
+    sealed,
+    { walletId: wallet.id, appId: wallet.app_id, chainType: wallet.chain_type },
+    (bytes) => use(decodeWalletSecret(bytes)),
+  );
+}

@@ -1,0 +1,71 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { hpkeRecipientFromSeed } from '../../../crypto/hpke.ts';
+import { invalidField } from '../../../errors.ts';
+import type { InitWalletImportRequest, WalletInitImportResponse } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { normalizeWalletAddress } from '../../base/addresses/normalize-address.ts';
+
+const SEED_BYTES = 32;
+/** CHOICE: nothing is published; an hour is enough for a person to find the phrase. */
+const LIFETIME_MS = 60 * 60 * 1000;
+
+/**
+ * Begins the import of a key that exists elsewhere: makes the key that the caller seals it to. The address and chain
+ * type tell which import a submission belongs to; beginning again makes a new key and forgets the one before.
+ *
+ * @throws ApiError invalid_data for an address that does not fit the chain type.
+ */
+export async function beginImport(
+  context: OperationContext,
+  request: InitWalletImportRequest,
+): Promise<WalletInitImportResponse> {
+  const chainType = request.chain_type;
+  const address = normalizeWalletAddress(chainType, request.address);
+  if (address === undefined) throw invalidField('/address', `expected an address of \`${chainType}\``);
+  const seed = context.entropy.bytes(SEED_BYTES);
+  const id = context.ids.cuid2();
+  const { privateKeyBytes, publicKeyBytes } = await hpkeRecipientFromSeed(seed);
+  try {
+    const sealed = await context.vault.seal(privateKeyBytes, {
+      walletId: id,
+      appId: context.app.id,
+      chainType,
+    });
+    const begun = {
+      id,
+      sealed_secret: sealed.sealedSecret,
+      wrapped_data_key: sealed.wrappedDataKey,
+      master_key_id: sealed.masterKeyId,
+      expires_at_ms: context.nowMs + LIFETIME_MS,
+    };
+    await context.em
+      .getKysely<Tables>()
+      .insertInto('wallet_imports')
+      .values({
+        ...begun,
+        app_id: context.app.id,
+        chain_type: chainType,
+        address,
+      })
+      .onConflict((conflict) => conflict.columns(['app_id', 'chain_type', 'address']).doUpdateSet(begun))
+      .execute();
+    return {
+      encryption_type: 'HPKE',
+      encryption_public_key: Buffer.from(publicKeyBytes).toString('base64'),
+    };
+  } finally {
+    seed.fill(0);
+    privateKeyBytes.fill(0);
+  }
+}
+
+/** Forgets imports that nobody finished in time; returns how many. */
+export async function dropExpiredImports(em: SqlEntityManager, nowMs: number): Promise<number> {
+  const { numDeletedRows } = await em
+    .getKysely<Tables>()
+    .deleteFrom('wallet_imports')
+    .where('expires_at_ms', '<=', nowMs)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

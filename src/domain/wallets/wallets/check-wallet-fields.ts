@@ -1,0 +1,67 @@
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { AdditionalSignerInput, AssignWalletEntityRequest } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { requireKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
+import { type OwnerFields, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
+import { admitWallet } from '../../access/organizations/wallet-entity.ts';
+import { requirePolicies } from '../../access/policies/find-policy.ts';
+
+/** CHOICE: no number is published; each signer is a party to every request, and there are as many as a quorum has members. */
+const MAX_SIGNERS = 100;
+
+type CheckContext = Pick<OperationContext, 'app' | 'em'>;
+
+/** What a body says of a wallet beside its owner. */
+export interface WalletFields {
+  readonly policy_ids?: readonly string[] | undefined;
+  readonly additional_signers?: AdditionalSignerInput | undefined;
+}
+
+/**
+ * Checks that the policies and key quorums that a body names exist in the app, and that the policies are made for
+ * the wallet's chain type.
+ *
+ * @throws ApiError invalid_data
+ */
+export async function checkWalletFields(
+  context: CheckContext,
+  fields: WalletFields,
+  chainType: string,
+): Promise<void> {
+  await requirePolicies(context, fields.policy_ids ?? [], chainType, '/policy_ids');
+  const signers = fields.additional_signers ?? [];
+  if (signers.length > MAX_SIGNERS) {
+    throw invalidField('/additional_signers', `must have at most ${MAX_SIGNERS} items`);
+  }
+  for (const [index, { override_policy_ids: policyIds = [] }] of signers.entries()) {
+    await requirePolicies(context, policyIds, chainType, `/additional_signers/${index}/override_policy_ids`);
+  }
+  const quorums = signers.map((signer) => signer.signer_id);
+  await requireKeyQuorums(context, quorums, '/additional_signers');
+}
+
+/**
+ * The key quorum that a new wallet belongs to, and the user or organization that the body gives it to held until the
+ * transaction ends. Without a named owner, a wallet of an organization belongs to its default key quorum.
+ *
+ * Result: null when nobody owns the wallet. CHOICE: `owner: null` names nobody, whoever the wallet is for.
+ *
+ * @throws ApiError invalid_data, wallet_entity_limit_exceeded
+ */
+export async function resolveWalletOwner(
+  context: OperationContext,
+  body: OwnerFields & { readonly entity?: AssignWalletEntityRequest | undefined },
+): Promise<string | null> {
+  const defaultOwnerId = body.entity === undefined ? null : await admitEntity(context, body.entity);
+  const ownerId = await resolveOwner(context, body);
+  return ownerId === undefined ? defaultOwnerId : ownerId;
+}
+
+async function admitEntity(context: CheckContext, entity: AssignWalletEntityRequest): Promise<string | null> {
+  try {
+    return await admitWallet(context, entity);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'not_found') throw error;
+    throw invalidField('/entity/id', `no ${entity.type} \`${entity.id}\` in this app`);
+  }
+}

@@ -1,0 +1,63 @@
+import { setImmediate } from 'node:timers/promises';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { ApiError } from '../../../errors.ts';
+import type { WalletBatchCreateResult, WalletBatchItemInput } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { createWallet } from './create-wallet.ts';
+import { generateWalletKey, type WalletKeyMaterial } from './generate-wallet-key.ts';
+import { walletView } from './wallet-view.ts';
+
+/** Keys are derived and stored this many at a time; in between, other requests have their turn. */
+const AT_ONCE = 10;
+
+/**
+ * Makes up to 100 wallets, each on its own: what one of them cannot have does not keep the others from being made.
+ *
+ * Result: one entry for each input, in order.
+ */
+export async function createWalletsBatch(
+  context: OperationContext,
+  inputs: readonly WalletBatchItemInput[],
+): Promise<WalletBatchCreateResult[]> {
+  const keys = await generateKeys(context, inputs);
+  const results: WalletBatchCreateResult[] = [];
+  try {
+    for (const [index, input] of inputs.entries()) {
+      if (index % AT_ONCE === 0) await setImmediate();
+      results.push(await createOne(context, { index, input, key: keys[index] as WalletKeyMaterial }));
+    }
+  } finally {
+    for (const key of keys) key.secretBytes.fill(0);
+  }
+  return results;
+}
+
+/** Several at once: deriving them is most of the work and runs on several threads. */
+async function generateKeys(
+  { entropy }: Pick<OperationContext, 'entropy'>,
+  inputs: readonly WalletBatchItemInput[],
+): Promise<WalletKeyMaterial[]> {
+  const keys: WalletKeyMaterial[] = [];
+  for (let from = 0; from < inputs.length; from += AT_ONCE) {
+    const some = inputs.slice(from, from + AT_ONCE);
+    keys.push(...(await Promise.all(some.map((input) => generateWalletKey(input.chain_type, entropy)))));
+    await setImmediate();
+  }
+  return keys;
+}
+
+async function createOne(
+  context: OperationContext,
+  { index, input, key }: { index: number; input: WalletBatchItemInput; key: WalletKeyMaterial },
+): Promise<WalletBatchCreateResult> {
+  try {
+    // A savepoint: a failure undoes this wallet alone.
+    const row = await context.em.transactional((em) =>
+      createWallet({ ...context, em: em as SqlEntityManager }, input, Promise.resolve(key)),
+    );
+    return { index, success: true, wallet: walletView(row) };
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status >= 500) throw error;
+    return { index, success: false, error: error.message, code: error.code };
+  }
+}

@@ -1,0 +1,108 @@
+import type { Kysely } from 'kysely';
+import { notFound } from '../../../errors.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { type FoundWallet, type WalletRow, walletColumns } from './wallet-row.ts';
+
+type FindContext = Pick<OperationContext, 'app' | 'em'>;
+
+/** The digest is joined here: another query would cost every judged request more than the judgement does. */
+function selectFound(database: Kysely<Tables>) {
+  return database
+    .selectFrom('wallets')
+    .leftJoin('policies', 'policies.id', 'wallets.policy_id')
+    .select(walletColumns.map((column) => `wallets.${column}` as const))
+    .select('policies.rules_digest as policy_rules_digest');
+}
+
+const selectById = prepareQuery<{ appId: string; id: string }, FoundWallet>((database, { appId, id }) =>
+  selectFound(database).where('wallets.app_id', '=', appId).where('wallets.id', '=', id),
+);
+
+const selectByExternalId = prepareQuery<{ appId: string; externalId: string }, FoundWallet>(
+  (database, { appId, externalId }) =>
+    selectFound(database).where('wallets.app_id', '=', appId).where('wallets.external_id', '=', externalId),
+);
+
+/** Put before a wallet's `external_id` to name the wallet by it in a path. */
+const EXTERNAL_PREFIX = 'ext_wal_';
+
+/**
+ * The app's wallet of this id, or of `ext_wal_` and its external id.
+ *
+ * @throws ApiError not_found for an absent wallet, another app's, and an archived one unless asked for.
+ */
+export async function findWallet(
+  { app, em }: FindContext,
+  walletId: string,
+  { includeArchived = false }: { includeArchived?: boolean | undefined } = {},
+): Promise<FoundWallet> {
+  const {
+    rows: [row],
+  } = await (walletId.startsWith(EXTERNAL_PREFIX)
+    ? selectByExternalId(em, { appId: app.id, externalId: walletId.slice(EXTERNAL_PREFIX.length) })
+    : selectById(em, { appId: app.id, id: walletId }));
+  if (row === undefined || (row.archived_at_ms !== null && !includeArchived)) throw notFound('Wallet');
+  return row;
+}
+
+/**
+ * The app's newest wallet with this address.
+ *
+ * @throws ApiError not_found
+ */
+export async function findWalletByAddress(
+  { app, em }: FindContext,
+  address: string,
+  { includeArchived = false }: { includeArchived?: boolean | undefined } = {},
+): Promise<WalletRow> {
+  const query = em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select(walletColumns)
+    .where('app_id', '=', app.id)
+    .where('address', '=', address)
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1);
+  const row = await (includeArchived ? query : query.where('archived_at_ms', 'is', null)).executeTakeFirst();
+  if (row === undefined) throw notFound('Wallet');
+  return row;
+}
+
+/**
+ * A wallet that is about to be changed or used, held until the transaction ends.
+ *
+ * @throws ApiError not_found, as `findWallet`.
+ */
+export async function findWalletForUpdate(context: FindContext, walletId: string): Promise<FoundWallet> {
+  const { id } = await findWallet(context, walletId);
+  // SQLite has one writer at a time.
+  if (hasRowLocks(context)) {
+    await context.em
+      .getKysely<Tables>()
+      .selectFrom('wallets')
+      .select('id')
+      .where('id', '=', id)
+      .forUpdate()
+      .execute();
+  }
+  return findWallet(context, id);
+}
+
+/** The app's wallets among these ids, archived ones too. */
+export async function listWalletsOfIds(
+  { app, em }: FindContext,
+  ids: readonly string[],
+): Promise<WalletRow[]> {
+  if (ids.length === 0) return [];
+  return em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select(walletColumns)
+    .where('id', 'in', ids)
+    .where('app_id', '=', app.id)
+    .execute();
+}

@@ -1,0 +1,150 @@
+import { mnemonicToEntropy } from '../../../crypto/bip39.ts';
+import { bytesToUtf8 } from '../../../crypto/encoding.ts';
+import { HpkeError, type HpkeParameters, openHpke } from '../../../crypto/hpke.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { SubmitWalletImportRequest, WalletChainType } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import { privateKeyFromImport } from '../../../signing/private-key-forms.ts';
+import type { Tables } from '../../tables.ts';
+import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
+import {
+  type WalletKeyMaterial,
+  walletKeyFromEntropy,
+  walletKeyFromPrivateKey,
+} from './generate-wallet-key.ts';
+import { insertWallet } from './insert-wallet.ts';
+import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import type { WalletRow } from './wallet-row.ts';
+
+type SealedImport = SubmitWalletImportRequest['wallet'];
+
+const AT = '/wallet';
+
+/**
+ * Finishes an import: opens what the caller sealed and makes the wallet, when the key gives the declared address.
+ * A begun import is used up by the submission that succeeds.
+ *
+ * @throws ApiError invalid_data when no import was begun, the ciphertext does not open, the key is none or gives
+ * another address; resource_conflict when the app has a wallet at the address, or the external id is taken.
+ */
+export async function finishImport(
+  context: OperationContext,
+  request: SubmitWalletImportRequest,
+): Promise<WalletRow> {
+  const { wallet } = request;
+  const chainType = wallet.chain_type as WalletChainType;
+  const address = normalizeAddress(wallet.address);
+  const plaintext = await openImport(context, wallet, address);
+  const material = await readKey(chainType, wallet, plaintext);
+  try {
+    if (material.address !== address) {
+      throw invalidField(`${AT}/address`, `the key gives another address, \`${material.address}\``);
+    }
+    await refuseTwice(context, chainType, address);
+    await checkWalletFields(context, request, chainType);
+    return await insertWallet(
+      context,
+      {
+        chainType,
+        ownerId: await resolveWalletOwner(context, request),
+        displayName: request.display_name,
+        externalId: request.external_id,
+        policyIds: request.policy_ids,
+        additionalSigners: request.additional_signers,
+        entity: request.entity,
+        importedAtMs: context.nowMs,
+      },
+      material,
+    );
+  } finally {
+    material.secretBytes.fill(0);
+  }
+}
+
+async function openImport(
+  context: OperationContext,
+  wallet: SealedImport,
+  address: string,
+): Promise<Uint8Array> {
+  const begun = await context.em
+    .getKysely<Tables>()
+    .deleteFrom('wallet_imports')
+    .where('app_id', '=', context.app.id)
+    .where('chain_type', '=', wallet.chain_type)
+    .where('address', '=', address)
+    .returning(['id', 'sealed_secret', 'wrapped_data_key', 'master_key_id', 'expires_at_ms'])
+    .executeTakeFirst();
+  if (begun === undefined || begun.expires_at_ms <= context.nowMs) {
+    throw invalidField(AT, 'no import of this address was begun, or it has expired');
+  }
+  const sealed = {
+    sealedSecret: begun.sealed_secret,
+    wrappedDataKey: begun.wrapped_data_key,
+    masterKeyId: begun.master_key_id,
+  };
+  const binding = { walletId: begun.id, appId: context.app.id, chainType: wallet.chain_type };
+  try {
+    return await context.vault.withSecret(sealed, binding, (recipientPrivateKeyBytes) =>
+      openHpke(
+        {
+          recipientPrivateKeyBytes,
+          encapsulatedKey: base64(wallet.encapsulated_key),
+          ciphertext: base64(wallet.ciphertext),
+        },
+        hpkeParameters(wallet.hpke_config),
+      ),
+    );
+  } catch (error) {
+    if (error instanceof HpkeError) throw invalidField(`${AT}/ciphertext`, error.message);
+    throw error;
+  }
+}
+
+function hpkeParameters(config: SealedImport['hpke_config']): HpkeParameters {
+  return {
+    ...(config?.aead_algorithm === undefined ? {} : { aead: config.aead_algorithm }),
+    ...(config?.info === undefined ? {} : { info: base64(config.info) }),
+    ...(config?.aad === undefined ? {} : { aad: base64(config.aad) }),
+  };
+}
+
+function base64(text: string): Uint8Array {
+  return Buffer.from(text, 'base64');
+}
+
+/** Throws ApiError invalid_data; its message never repeats what was sealed. */
+async function readKey(
+  chainType: WalletChainType,
+  wallet: SealedImport,
+  plaintext: Uint8Array,
+): Promise<WalletKeyMaterial> {
+  try {
+    if (wallet.entropy_type === 'hd') {
+      const entropy = mnemonicToEntropy(bytesToUtf8(plaintext) ?? '');
+      return await walletKeyFromEntropy(chainType, entropy, wallet.index);
+    }
+    return await walletKeyFromPrivateKey(chainType, await privateKeyFromImport(chainType, plaintext));
+  } catch {
+    const what = wallet.entropy_type === 'hd' ? 'a BIP-39 phrase' : `a private key of ${chainType}`;
+    throw invalidField(`${AT}/ciphertext`, `what was sealed is not ${what}`);
+  } finally {
+    plaintext.fill(0);
+  }
+}
+
+async function refuseTwice(context: OperationContext, chainType: string, address: string): Promise<void> {
+  const held = await context.em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select('id')
+    .where('app_id', '=', context.app.id)
+    .where('address', '=', address)
+    .where('chain_type', '=', chainType)
+    .limit(1)
+    .executeTakeFirst();
+  if (held !== undefined) {
+    throw new ApiError('resource_conflict', 'the app has a wallet at this address already', {
+      headers: { 'x-should-retry': 'false' },
+    });
+  }
+}

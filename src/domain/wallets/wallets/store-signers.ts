@@ -1,0 +1,39 @@
+import type { AdditionalSignerInput } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+
+type StoreContext = Pick<OperationContext, 'em'>;
+
+/**
+ * Enters a wallet's additional signers for look-ups by key quorum and by policy.
+ *
+ * INVARIANT: the rows of a wallet in `wallet_signers` say what its `additional_signers` say.
+ */
+export async function storeSigners(
+  { em }: StoreContext,
+  walletId: string,
+  signers: AdditionalSignerInput,
+): Promise<void> {
+  if (signers.length === 0) return;
+  const rows = signers.map((signer, position) => ({
+    wallet_id: walletId,
+    position,
+    signer_id: signer.signer_id,
+    override_policy_id: signer.override_policy_ids?.[0] ?? null,
+  }));
+  await em.getKysely<Tables>().insertInto('wallet_signers').values(rows).execute();
+}
+
+/** Enters other signers in place of those that were there. */
+export async function replaceSigners(
+  context: StoreContext,
+  walletId: string,
+  signers: AdditionalSignerInput,
+): Promise<void> {
+  await context.em
+    .getKysely<Tables>()
+    .deleteFrom('wallet_signers')
+    .where('wallet_id', '=', walletId)
+    .execute();
+  await storeSigners(context, walletId, signers);
+}

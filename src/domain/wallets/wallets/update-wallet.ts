@@ -1,0 +1,99 @@
+import { requireOwner } from '../../access/owners/require-owner.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { UpdateWalletRequest } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../services.ts';
+import type { Tables } from '../../tables.ts';
+import { isUniqueViolation } from '../../../storage/is-unique-violation.ts';
+import { findApp } from '../../access/apps/find-app.ts';
+import { checkOwner, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
+import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { checkWalletFields } from './check-wallet-fields.ts';
+import { findWallet } from './find-wallet.ts';
+import { externalIdTaken } from './insert-wallet.ts';
+import { replaceSigners } from './store-signers.ts';
+import { type WalletRow, walletColumns } from './wallet-row.ts';
+
+/** The setting of an app that lets wallets made without an external id be given one later. */
+const LATE_EXTERNAL_ID = 'late_external_id';
+
+/**
+ * Changes what the body names; lists are replaced. The wallet's owner must have signed, when there is one: the
+ * owner of before the change, and no one else.
+ *
+ * @throws ApiError not_found; the codes of `requireOwner`; invalid_data; resource_conflict when the external id
+ * is taken or the owner was changed meanwhile.
+ */
+export async function updateWallet(
+  context: OperationContext,
+  walletId: string,
+  input: UpdateWalletRequest,
+): Promise<WalletRow> {
+  const wallet = await findWallet(context, walletId);
+  await requireOwner(context, { ownerId: wallet.owner_id });
+  if (input.external_id !== undefined) await checkLateExternalId(context, wallet);
+  await checkWalletFields(context, input, wallet.chain_type);
+  const ownerId = await resolveOwner(context, input);
+  // INVARIANT: the wallet's row is written first and so held: signers of a concurrent change are there to be replaced.
+  const row = await store(context, wallet, { input, ownerId });
+  if (input.additional_signers !== undefined) {
+    await replaceSigners(context, wallet.id, input.additional_signers);
+  }
+  await announceChange(context, { resource: 'wallet', id: wallet.id, change: 'changed' });
+  return row;
+}
+
+/**
+ * Checks what a change of a wallet would be refused for at once; it makes nothing.
+ *
+ * @throws ApiError invalid_data
+ */
+export async function checkWalletChange(
+  context: OperationContext,
+  wallet: WalletRow,
+  input: UpdateWalletRequest,
+): Promise<void> {
+  if (input.external_id !== undefined) await checkLateExternalId(context, wallet);
+  await checkWalletFields(context, input, wallet.chain_type);
+  await checkOwner(context, input);
+}
+
+// CHOICE: write-once at creation, as the specification has it, unless the app's settings allow it later.
+async function checkLateExternalId(context: OperationContext, wallet: WalletRow): Promise<void> {
+  if (wallet.external_id !== null) throw invalidField('/external_id', 'is set already and cannot be changed');
+  const { settings } = await findApp(context.em, context.app.id);
+  if (settings[LATE_EXTERNAL_ID] !== true) {
+    throw invalidField('/external_id', 'can only be set when the wallet is created');
+  }
+}
+
+async function store(
+  context: OperationContext,
+  wallet: WalletRow,
+  { input, ownerId }: { input: UpdateWalletRequest; ownerId: string | null | undefined },
+): Promise<WalletRow> {
+  const { display_name, external_id, policy_ids, additional_signers } = input;
+  const change = {
+    // A statement needs something to set even when nothing differs.
+    owner_id: ownerId === undefined ? wallet.owner_id : ownerId,
+    ...(display_name === undefined ? {} : { display_name }),
+    ...(external_id === undefined ? {} : { external_id }),
+    ...(policy_ids === undefined ? {} : { policy_id: policy_ids[0] ?? null }),
+    ...(additional_signers === undefined ? {} : { additional_signers: JSON.stringify(additional_signers) }),
+  };
+  const row = await context.em
+    .getKysely<Tables>()
+    .updateTable('wallets')
+    .set(change)
+    .where('id', '=', wallet.id)
+    // INVARIANT: the owner whose signatures were judged is still the owner when the change is made.
+    .where('owner_id', 'is not distinct from', wallet.owner_id)
+    .where('archived_at_ms', 'is', null)
+    .returning(walletColumns)
+    .executeTakeFirst()
+    .catch((error: unknown) => {
+      if (isUniqueViolation(error)) throw externalIdTaken(external_id);
+      throw error;
+    });
+  if (row === undefined) throw new ApiError('resource_conflict');
+  return row;
+}
