@@ -3,11 +3,12 @@ import { systemEntropy } from '../src/adapters/entropy.ts';
 import { makeIds } from '../src/adapters/ids.ts';
 import { createApp } from '../src/domain/access/apps/create-app.ts';
 import { getApp } from '../src/domain/access/apps/find-app.ts';
-import { encodeLinkedAccount } from '../src/domain/wallets/users/linked-account-kinds.ts';
 import { lookupKey } from '../src/domain/base/lookup-keys/lookup-key.ts';
+import type { Tables } from '../src/domain/tables.ts';
+import { entities } from '../src/domain/tables.ts';
+import { encodeLinkedAccount } from '../src/domain/wallets/users/linked-account-kinds.ts';
 import { searchTermsOf } from '../src/domain/wallets/users/search-terms.ts';
 import type { LinkedAccountInput } from '../src/generated/schemas.ts';
-import type { Tables } from '../src/domain/tables.ts';
 import { migrate } from '../src/storage/migrate.ts';
 import { type Database, openDatabase } from '../src/storage/open-database.ts';
 
@@ -134,6 +135,7 @@ async function main(): Promise<void> {
     return;
   }
   const database = await openDatabase(
+    entities,
     sqlite === undefined
       ? { kind: 'postgres', url: postgres!, poolSize: 2 }
       : { kind: 'sqlite', file: sqlite },

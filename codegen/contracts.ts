@@ -52,7 +52,7 @@ export const contracts: readonly Contract[] = [
     generated: 'src/generated',
     handlers: 'src/handlers',
     handlersByTag: true,
-    handlerType: 'src/services.ts',
+    handlerType: 'src/operation-context.ts',
     errors: 'src/errors.ts',
     info: {
       title: 'Custos',

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { Client, Pool } from 'pg';
+import { entities } from '../../src/domain/tables.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
 import { measureStorage, tellParent } from './storage-rounds.ts';
@@ -105,7 +106,7 @@ async function compareWithRaw(rows: number) {
   await seed(firstUrl, rows);
   await seed(secondUrl, rows);
   const pool = new Pool({ connectionString: firstUrl, max: POOL });
-  const database = await openDatabase({ kind: 'postgres', url: secondUrl, poolSize: POOL });
+  const database = await openDatabase(entities, { kind: 'postgres', url: secondUrl, poolSize: POOL });
   const subjects = { raw: { subject: rawOn(pool), rows }, ours: { subject: oursOn(database), rows } };
   const measured = await measureStorage({ ...common, subjects });
   await Promise.all([pool.end(), database.close()]);
@@ -115,8 +116,8 @@ async function compareWithRaw(rows: number) {
 async function compareSizes(grown: number) {
   await seed(firstUrl, 1000);
   await seed(secondUrl, grown);
-  const small = await openDatabase({ kind: 'postgres', url: firstUrl, poolSize: POOL });
-  const large = await openDatabase({ kind: 'postgres', url: secondUrl, poolSize: POOL });
+  const small = await openDatabase(entities, { kind: 'postgres', url: firstUrl, poolSize: POOL });
+  const large = await openDatabase(entities, { kind: 'postgres', url: secondUrl, poolSize: POOL });
   const subjects = {
     small: { subject: oursOn(small), rows: 1000 },
     large: { subject: oursOn(large), rows: grown },

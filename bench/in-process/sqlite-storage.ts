@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Database as Handle } from 'better-sqlite3';
+import { entities } from '../../src/domain/tables.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
 import { temporaryFolder } from '../servers/launch.ts';
@@ -76,7 +77,7 @@ const counts = { create: 1000, get: 5000, page: 500 };
 const common = { rounds: Number(values.rounds), counts, concurrency: 1, tell: tellParent };
 
 async function compareWithRaw(rows: number) {
-  const database = await openDatabase({ kind: 'sqlite', file: seededFile(rows) });
+  const database = await openDatabase(entities, { kind: 'sqlite', file: seededFile(rows) });
   const handle = openSandboxFile(seededFile(rows));
   const subjects = { raw: { subject: rawOn(handle), rows }, ours: { subject: oursOn(database), rows } };
   const measured = await measureStorage({ ...common, subjects });
@@ -86,8 +87,8 @@ async function compareWithRaw(rows: number) {
 }
 
 async function compareSizes(grown: number) {
-  const small = await openDatabase({ kind: 'sqlite', file: seededFile(1000) });
-  const large = await openDatabase({ kind: 'sqlite', file: seededFile(grown) });
+  const small = await openDatabase(entities, { kind: 'sqlite', file: seededFile(1000) });
+  const large = await openDatabase(entities, { kind: 'sqlite', file: seededFile(grown) });
   const subjects = {
     small: { subject: oursOn(small), rows: 1000 },
     large: { subject: oursOn(large), rows: grown },

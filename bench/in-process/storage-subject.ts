@@ -5,7 +5,7 @@ import { insertWallet } from '../../src/domain/wallets/wallets/insert-wallet.ts'
 import { listWallets } from '../../src/domain/wallets/wallets/list-wallets.ts';
 import { walletColumns } from '../../src/domain/wallets/wallets/wallet-row.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext } from '../../src/services.ts';
+import type { OperationContext } from '../../src/operation-context.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
 import { insertStatement, walletKeyColumns } from '../servers/stored-work.ts';

@@ -1,12 +1,17 @@
 import { parseArgs } from 'node:util';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
+import {
+  findUser,
+  findUserByAccount,
+  findUserByUsername,
+} from '../../src/domain/access/user-records/find-user.ts';
+import { entities } from '../../src/domain/tables.ts';
 import { createUser } from '../../src/domain/wallets/users/create-user.ts';
-import { findUser, findUserByAccount, findUserByUsername } from '../../src/domain/access/user-records/find-user.ts';
 import { listUsers } from '../../src/domain/wallets/users/list-users.ts';
 import { searchUsers } from '../../src/domain/wallets/users/search-users.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext } from '../../src/services.ts';
+import type { OperationContext } from '../../src/operation-context.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { seededUserId, seedUsers } from '../seed-users.ts';
 import { measureOnce, type StorageMeasured, tellParent } from './storage-rounds.ts';
@@ -79,6 +84,7 @@ const operations: Readonly<Record<string, { count: number; write?: true; work: W
 
 async function openSeeded(place: string, count: number): Promise<Database> {
   const database = await openDatabase(
+    entities,
     isPostgres ? { kind: 'postgres', url: place, poolSize: at } : { kind: 'sqlite', file: place },
   );
   await seedUsers(database, {

@@ -11,11 +11,12 @@ import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
 import { anyAddress, createWebhookSender } from '../../src/adapters/webhook-http.ts';
 import { startBesideRequests } from '../../src/compose/jobs.ts';
-import { recordEvent } from '../../src/domain/base/events/record-event.ts';
-import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import { createWebhookEndpoint } from '../../src/domain/access/webhooks/change-webhook-endpoint.ts';
+import { recordEvent } from '../../src/domain/base/events/record-event.ts';
+import { entities } from '../../src/domain/tables.ts';
+import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext, Services } from '../../src/services.ts';
+import type { OperationContext, Services } from '../../src/operation-context.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
 import { temporaryFolder } from '../servers/launch.ts';
@@ -113,6 +114,7 @@ const { values } = parseArgs({
   },
 });
 const database = await openDatabase(
+  entities,
   values.url === undefined
     ? { kind: 'sqlite', file: join(temporaryFolder(), 'webhooks.sqlite') }
     : { kind: 'postgres', url: values.url, poolSize: 10 },

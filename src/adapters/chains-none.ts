@@ -1,4 +1,5 @@
-import type { Chains, Prices } from '../services.ts';
+import type { Chains } from '../ports/chains.ts';
+import type { Prices } from '../ports/prices.ts';
 
 /** A server that was told of no chain: what needs one answers that it is not supported. */
 export const noChains: Chains = { find: () => undefined };

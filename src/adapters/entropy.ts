@@ -1,5 +1,5 @@
 import { createCipheriv, createHash, randomBytes } from 'node:crypto';
-import type { Entropy } from '../services.ts';
+import type { Entropy } from '../ports/entropy.ts';
 
 /** The operating system's randomness. */
 export const systemEntropy: Entropy = {

@@ -1,4 +1,5 @@
-import type { Entropy, Ids } from '../services.ts';
+import type { Entropy } from '../ports/entropy.ts';
+import type { Ids } from '../ports/ids.ts';
 
 const letters = 'abcdefghijklmnopqrstuvwxyz';
 const alphanumerics = '0123456789abcdefghijklmnopqrstuvwxyz';

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { Clock, JwksSource } from '../services.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { JwksSource } from '../ports/jwks.ts';
 
 const FRESH_MS = 60 * 60_000;
 const COOLDOWN_MS = 30_000;

@@ -1,5 +1,5 @@
 import pino from 'pino';
-import type { Log } from '../services.ts';
+import type { Log } from '../ports/log.ts';
 
 interface LogOptions {
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent';

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Entropy } from '../services.ts';
+import type { Entropy } from '../ports/entropy.ts';
 import { StartError } from '../start-error.ts';
 
 /** What a sandbox keeps beside its database, so that a restart finds everything as it was. */

@@ -1,4 +1,5 @@
-import type { Entropy, KeyVault, SealBinding, SealedKey } from '../services.ts';
+import type { Entropy } from '../ports/entropy.ts';
+import type { KeyVault, SealBinding, SealedKey } from '../ports/key-vault.ts';
 import { openAesGcm, sealAesGcm } from './aes-gcm.ts';
 import { VaultError } from './vault-error.ts';
 

@@ -1,7 +1,7 @@
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
-import type { WebhookOutcome, WebhookRequest, WebhookSender } from '../services-webhooks.ts';
+import type { WebhookOutcome, WebhookRequest, WebhookSender } from '../ports/webhooks.ts';
 import { systemClock } from './clock.ts';
 import { isPublicAddress } from './public-address.ts';
 

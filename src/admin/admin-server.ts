@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Log } from '../services.ts';
 import type { Mount } from '../http/app.ts';
 import type { Metrics } from '../http/metrics.ts';
+import type { Log } from '../ports/log.ts';
 
 export interface AdminServerOptions {
   readonly host: string;

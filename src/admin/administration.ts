@@ -4,19 +4,20 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { databaseOf, recallSandbox, rememberSandbox } from '../adapters/sandbox-folder.ts';
+import { productionVault } from '../compose/production-vault.ts';
+import { sandboxVault } from '../compose/sandbox-vault.ts';
 import { type DatabaseConfig, readKeysConfig } from '../config.ts';
 import { checkAppSettings } from '../domain/access/apps/app-settings.ts';
 import { type AppContext, createApp } from '../domain/access/apps/create-app.ts';
 import { type App, type AppSettings, findApp, listApps } from '../domain/access/apps/find-app.ts';
 import { rotateAppSecret, updateApp } from '../domain/access/apps/update-app.ts';
+import { entities } from '../domain/tables.ts';
 import { rotateSigningKey } from '../domain/wallets/tokens/signing-keys.ts';
 import { checkJwtAuthReachable } from '../domain/wallets/tokens/verify-customer-token.ts';
-import type { KeyVault } from '../services.ts';
+import type { KeyVault } from '../ports/key-vault.ts';
 import { StartError } from '../start-error.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
-import { productionVault } from '../compose/production-vault.ts';
-import { sandboxVault } from '../compose/sandbox-vault.ts';
 
 /** An app as the command line shows it. */
 export interface AdministeredApp {
@@ -111,6 +112,7 @@ export async function withDatabase<T>(
     throw new StartError(`no sandbox has kept its data in \`${config.folder}\``);
   }
   const database = await openDatabase(
+    entities,
     config.kind === 'folder'
       ? { kind: 'sqlite', file: databaseOf(config.folder) }
       : { kind: 'postgres', url: config.url, poolSize: 1 },

@@ -1,13 +1,13 @@
 import { requestValidators } from '../generated/request-validators.js';
 import type { Mount } from '../http/app.ts';
 import { createBodyCheck } from '../http/body-check.ts';
+import { requireLocalCaller } from '../http/local-caller.ts';
 import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
 import { refuseNul } from '../http/refuse-nul.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import type { UnitSource } from '../http/unit-of-work.ts';
+import type { Services } from '../operation-context.ts';
 import type { PolicyDesk } from '../sandbox/control-plane.ts';
-import type { Services } from '../services.ts';
-import { requireLocalCaller } from '../http/local-caller.ts';
 
 /** Questions about policies on a database, asked by the operator. */
 export function policyDesk({

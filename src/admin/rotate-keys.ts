@@ -1,10 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { systemEntropy } from '../adapters/entropy.ts';
-import type { ServeConfig } from '../config.ts';
-import { rotateSealedKeys } from '../domain/base/sealed-keys/rotate-sealed-keys.ts';
-import { openDatabase } from '../storage/open-database.ts';
 import { productionVault } from '../compose/production-vault.ts';
 import { requireMasterKey } from '../compose/require-master-key.ts';
+import type { ServeConfig } from '../config.ts';
+import { rotateSealedKeys } from '../domain/base/sealed-keys/rotate-sealed-keys.ts';
+import { entities } from '../domain/tables.ts';
+import { openDatabase } from '../storage/open-database.ts';
 
 /** Moves every sealed key under the current master key; returns how many were moved. Throws StartError. */
 export async function rotateKeys(
@@ -12,7 +13,7 @@ export async function rotateKeys(
   onProgress: (moved: number) => void,
 ): Promise<number> {
   const vault = productionVault(config.masterKeys, systemEntropy);
-  const database = await openDatabase({ kind: 'postgres', url: config.databaseUrl, poolSize: 1 });
+  const database = await openDatabase(entities, { kind: 'postgres', url: config.databaseUrl, poolSize: 1 });
   try {
     const advice = 'name the key they were sealed under in CUSTOS_PREVIOUS_MASTER_KEYS';
     await requireMasterKey(database, vault, advice);

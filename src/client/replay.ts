@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { systemClock } from '../adapters/clock.ts';
+import { requireMigrated, withDatabase } from '../admin/administration.ts';
 import type { DatabaseConfig } from '../config.ts';
 import type { Replay, ReplayInput } from '../domain/requests/policy-desk/replay-policy.ts';
 import { StartError } from '../start-error.ts';
-import { requireMigrated, withDatabase } from '../admin/administration.ts';
 
 export type { Replay };
 

@@ -1,11 +1,12 @@
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
-import { openSimulatedChains, type SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { chainsOf } from '../adapters/sandbox-folder.ts';
 import type { SandboxConfig } from '../config.ts';
 import { assetsOf } from '../domain/access/chains/known-assets.ts';
 import { knownChains } from '../domain/access/chains/known-chains.ts';
-import type { Chains, Services } from '../services.ts';
-import type { Exchange } from '../services-exchange.ts';
+import type { Services } from '../operation-context.ts';
+import type { Chains } from '../ports/chains.ts';
+import type { Exchange } from '../ports/exchange.ts';
+import { openSimulatedChains, type SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 
 interface SandboxChains {
   readonly chains: Chains;

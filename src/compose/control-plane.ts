@@ -1,23 +1,23 @@
+import { policyDesk } from '../admin/policy-desk.ts';
 import type { SandboxConfig } from '../config.ts';
 import type { AppDirectory } from '../domain/access/apps/app-directory.ts';
 import type { Mount } from '../http/app.ts';
 import { createBrand } from '../http/brand.ts';
-import type { Exchange } from '../http/http-exchange.ts';
+import type { HttpExchange } from '../http/http-exchange.ts';
+import { requireLocalCaller } from '../http/local-caller.ts';
 import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import type { JobRunner } from '../jobs/runner.ts';
+import type { Services } from '../operation-context.ts';
 import type { ControlContext, MovableChains, MovableClock } from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
 import { operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
 import { responseValidators } from '../sandbox/generated/response-validators.js';
-import type { Services } from '../services.ts';
 import type { Database } from '../storage/open-database.ts';
 import { eventContract } from './event-contract.ts';
 import type { EventLog } from './event-log.ts';
-import { requireLocalCaller } from '../http/local-caller.ts';
-import { policyDesk } from '../admin/policy-desk.ts';
 
 interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' | 'newRequestId'> {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix'>;
@@ -81,7 +81,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
 }
 
 /** Aborted when the connection closes before the answer is written. */
-function goneSignal({ response }: Exchange): AbortSignal {
+function goneSignal({ response }: HttpExchange): AbortSignal {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   return gone.signal;

@@ -1,5 +1,5 @@
 import { drawEventLogName, rememberSandbox, type SandboxMemory } from '../adapters/sandbox-folder.ts';
-import type { Entropy } from '../services.ts';
+import type { Entropy } from '../ports/entropy.ts';
 
 /** The name of a sandbox's log of events, by which readers notice that the log began anew. */
 export interface EventLog {

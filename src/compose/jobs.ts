@@ -9,7 +9,7 @@ import { followTransactions } from '../jobs/follow-transactions.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type JobRunner, startJobs } from '../jobs/runner.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
-import type { Services } from '../services.ts';
+import type { Services } from '../operation-context.ts';
 
 /** What the server does beside answering requests, the same in every composition. */
 export interface BesideRequests {

@@ -81,7 +81,9 @@ async function metricsOf(adminPort: number | undefined, countInFlight: () => num
   return metrics;
 }
 
-async function startAdmin(options: Parameters<typeof import('../admin/admin-server.ts').startAdminServer>[0]) {
+async function startAdmin(
+  options: Parameters<typeof import('../admin/admin-server.ts').startAdminServer>[0],
+) {
   const { startAdminServer } = await import('../admin/admin-server.ts');
   return startAdminServer(options);
 }

@@ -8,7 +8,7 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import type { SandboxConfig } from '../config.ts';
 import type { RateLimitOptions } from '../http/rate-limit.ts';
-import type { Log } from '../services.ts';
+import type { Log } from '../ports/log.ts';
 import type { Listening } from './listen.ts';
 
 /** What a server on this machine tells about itself once it answers. */

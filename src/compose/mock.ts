@@ -6,12 +6,12 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { ApiError } from '../errors.ts';
 import { responseValidators } from '../generated/response-validators.js';
-import type { Exchange } from '../http/http-exchange.ts';
+import type { HttpExchange } from '../http/http-exchange.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { answerFromExamples, readExamples } from '../mock/answer-from-examples.ts';
 import { packageRoot } from '../package-root.ts';
-import type { Log } from '../services.ts';
+import type { Log } from '../ports/log.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 
@@ -52,7 +52,7 @@ export async function startMock(
 }
 
 /** CHOICE: credentials must be there, as the contract asks, and may be any. */
-function requireCredentials(exchange: Exchange): void {
+function requireCredentials(exchange: HttpExchange): void {
   const appId = headerText(exchange, 'service-app-id') ?? '';
   exchange.app = { id: appId, name: '' };
   if (exchange.route?.operation.security === 'none') return;
@@ -62,7 +62,7 @@ function requireCredentials(exchange: Exchange): void {
   if (appId === '') throw new ApiError('missing_or_invalid_service_app_id');
 }
 
-function headerText(exchange: Exchange, name: string): string | undefined {
+function headerText(exchange: HttpExchange, name: string): string | undefined {
   const value = exchange.headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
 }

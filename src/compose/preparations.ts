@@ -1,8 +1,8 @@
-import { prepareProposed } from '../domain/requests/intents/prepare-proposed.ts';
-import { prepareRpc } from '../domain/requests/wallet-rpc/prepare-rpc.ts';
 import { prepareQuote } from '../domain/money/wallet-actions/quote-transfer.ts';
 import { prepareTransfer } from '../domain/money/wallet-actions/transfer-from-wallet.ts';
-import type { OperationContext, OperationInput } from '../services.ts';
+import { prepareProposed } from '../domain/requests/intents/prepare-proposed.ts';
+import { prepareRpc } from '../domain/requests/wallet-rpc/prepare-rpc.ts';
+import type { OperationContext, OperationInput } from '../operation-context.ts';
 
 /** What operations ask of chains before their transactions begin, the same in every composition. */
 export const preparations = {

@@ -8,10 +8,12 @@ import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import { nameServerLookup } from '../adapters/name-servers.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
+import { adminDesk, policyDesk } from '../admin/policy-desk.ts';
 import type { ServeConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
 import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
+import { entities } from '../domain/tables.ts';
 import { createUserTokens } from '../domain/wallets/tokens/verify-access-token.ts';
 import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { registry } from '../generated/registry.ts';
@@ -22,14 +24,14 @@ import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
-import type { Log, Services } from '../services.ts';
+import type { Services } from '../operation-context.ts';
+import type { Log } from '../ports/log.ts';
 import { StartError } from '../start-error.ts';
 import { pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { postgresPool } from '../storage/postgres-dialect.ts';
 import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
-import { adminDesk, policyDesk } from '../admin/policy-desk.ts';
 import { preparations } from './preparations.ts';
 import { productionVault } from './production-vault.ts';
 import { requireMasterKey } from './require-master-key.ts';
@@ -48,7 +50,7 @@ export async function startProduction(
   const ids = makeIds(entropy);
   const jwks = createHttpJwks(clock);
   const onConnectionError = (err: Error): void => log.warn({ err }, 'a connection to the database broke');
-  const database = await openDatabase({
+  const database = await openDatabase(entities, {
     kind: 'postgres',
     url: config.databaseUrl,
     poolSize: config.databasePoolSize,

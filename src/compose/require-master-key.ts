@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { VaultError } from '../adapters/vault-error.ts';
 import { checkMasterKey } from '../domain/wallets/wallets/check-master-key.ts';
-import type { KeyVault } from '../services.ts';
+import type { KeyVault } from '../ports/key-vault.ts';
 import { StartError } from '../start-error.ts';
 import type { Database } from '../storage/open-database.ts';
 

@@ -1,11 +1,8 @@
 import { acmeApp } from '../../mocks/apps.ts';
-import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
-import { simulatedCustodians } from '../simulated/custodians.ts';
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
-import { fixedPrices } from '../simulated/prices.ts';
 import {
   databaseOf,
   drawEventLogName,
@@ -15,10 +12,12 @@ import {
   type SandboxMemory,
 } from '../adapters/sandbox-folder.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
+import { adminDesk, policyDesk } from '../admin/policy-desk.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
 import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
+import { entities } from '../domain/tables.ts';
 import { createUserTokens } from '../domain/wallets/tokens/verify-access-token.ts';
 import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { registry } from '../generated/registry.ts';
@@ -28,7 +27,11 @@ import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
-import type { Log, Services } from '../services.ts';
+import type { Services } from '../operation-context.ts';
+import type { Log } from '../ports/log.ts';
+import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
+import { simulatedCustodians } from '../simulated/custodians.ts';
+import { fixedPrices } from '../simulated/prices.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { resetDatabase } from '../storage/reset-database.ts';
 import { sandboxChains } from './chains.ts';
@@ -37,7 +40,6 @@ import { openEventLog } from './event-log.ts';
 import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
-import { adminDesk, policyDesk } from '../admin/policy-desk.ts';
 import { preparations } from './preparations.ts';
 import { requireMasterKey } from './require-master-key.ts';
 import { sandboxVault } from './sandbox-vault.ts';
@@ -68,7 +70,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
 
   const { ports, clock, chains, restart, newRequestId } = makeServices(config, memory, log);
   const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
-  const database = await openDatabase({ kind: 'sqlite', file });
+  const database = await openDatabase(entities, { kind: 'sqlite', file });
   const apps = createAppDirectory(database.orm, clock);
   const units = unitsOf(database);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };

@@ -5,7 +5,7 @@ import { acmeSolanaWallet, acmeWallet, aliceWallet, treasuryWallet } from '../..
 import { ApiError } from '../errors.ts';
 import type { OperationId, Operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
-import type { Handler, OperationContext } from '../services.ts';
+import type { Handler, OperationContext } from '../operation-context.ts';
 
 /** Operations that make something from a body alone. */
 type Creation = 'createUser' | 'createKeyQuorum' | 'createPolicy' | 'createWallet';

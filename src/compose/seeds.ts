@@ -8,7 +8,7 @@ import { createApp } from '../domain/access/apps/create-app.ts';
 import { type AppSettings, getApp } from '../domain/access/apps/find-app.ts';
 import { rotateAppSecret, updateApp } from '../domain/access/apps/update-app.ts';
 import { dropEvents } from '../domain/base/events/list-events.ts';
-import type { OperationContext, Services } from '../services.ts';
+import type { OperationContext, Services } from '../operation-context.ts';
 import type { Database } from '../storage/open-database.ts';
 import { plantSeedData } from './seed-data.ts';
 

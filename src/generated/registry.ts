@@ -168,7 +168,7 @@ import { updateWebhookEndpoint } from '../handlers/webhooks/updateWebhookEndpoin
 import { verifyOauthDevice } from '../handlers/oauth/verifyOauthDevice.ts';
 import { walletRpc } from '../handlers/wallets/walletRpc.ts';
 import { withdrawEthereumEarn } from '../handlers/earn/withdrawEthereumEarn.ts';
-import type { Handler } from '../services.ts';
+import type { Handler } from '../operation-context.ts';
 import type { OperationId } from './operations.ts';
 
 export const registry: { readonly [Id in OperationId]: Handler<Id> } = {

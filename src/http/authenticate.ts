@@ -1,8 +1,9 @@
 import { createHash, hash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { ApiError } from '../errors.ts';
-import type { AuthenticatedApp, Clock } from '../services.ts';
-import type { Exchange } from './http-exchange.ts';
+import type { AuthenticatedApp } from '../operation-context.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { HttpExchange } from './http-exchange.ts';
 
 /** An app as the credentials check needs it. */
 export interface AppRecord {
@@ -35,7 +36,7 @@ export interface AuthenticateOptions {
 }
 
 /** Sets `app` (and `userId`) of an exchange, or throws what `security` asks for. */
-export type Authenticate = (exchange: Exchange) => Promise<void> | void;
+export type Authenticate = (exchange: HttpExchange) => Promise<void> | void;
 
 // Another process may have rotated a secret: nothing cached is believed for longer.
 const CACHE_MS = 30_000;
@@ -63,7 +64,7 @@ export function createAuthenticate({ apps, userTokens, clock }: AuthenticateOpti
   // digest gives nothing away by its timing: nobody can steer a digest towards an unknown one byte by byte.
   const accepted = new LRUCache<string, CachedApp>({ max: MAX_CACHED });
 
-  const authenticateApp = (exchange: Exchange, header: string): Promise<void> | void => {
+  const authenticateApp = (exchange: HttpExchange, header: string): Promise<void> | void => {
     const digest = hash('sha256', header, 'base64');
     const cached = accepted.get(digest);
     if (cached !== undefined && cached.generation === apps.generation() && clock.now() < cached.untilMs) {
@@ -73,7 +74,7 @@ export function createAuthenticate({ apps, userTokens, clock }: AuthenticateOpti
     return lookUp(exchange, header, digest);
   };
 
-  const lookUp = async (exchange: Exchange, header: string, digest: string): Promise<void> => {
+  const lookUp = async (exchange: HttpExchange, header: string, digest: string): Promise<void> => {
     const credentials = parseBasic(header);
     if (credentials === undefined) throw new ApiError('missing_or_invalid_token');
     const generation = apps.generation();
@@ -86,7 +87,7 @@ export function createAuthenticate({ apps, userTokens, clock }: AuthenticateOpti
     exchange.app = requireSameApp(exchange, app);
   };
 
-  const authenticateUser = async (exchange: Exchange, token: string): Promise<void> => {
+  const authenticateUser = async (exchange: HttpExchange, token: string): Promise<void> => {
     const appId = requireAppId(exchange);
     const record = await apps.find(appId);
     if (record === undefined) throw new ApiError('missing_or_invalid_token');
@@ -97,7 +98,7 @@ export function createAuthenticate({ apps, userTokens, clock }: AuthenticateOpti
     exchange.userId = user.userId;
   };
 
-  const nameApp = async (exchange: Exchange): Promise<void> => {
+  const nameApp = async (exchange: HttpExchange): Promise<void> => {
     const appId = exchange.headers[APP_ID_HEADER];
     const record = typeof appId === 'string' ? await apps.find(appId) : undefined;
     exchange.app = record === undefined ? nobody : { id: record.id, name: record.name };
@@ -113,12 +114,12 @@ export function createAuthenticate({ apps, userTokens, clock }: AuthenticateOpti
   };
 }
 
-function requireSameApp(exchange: Exchange, app: AuthenticatedApp): AuthenticatedApp {
+function requireSameApp(exchange: HttpExchange, app: AuthenticatedApp): AuthenticatedApp {
   if (requireAppId(exchange) !== app.id) throw new ApiError('invalid_app_credentials');
   return app;
 }
 
-function requireAppId(exchange: Exchange): string {
+function requireAppId(exchange: HttpExchange): string {
   const appId = exchange.headers[APP_ID_HEADER];
   if (typeof appId !== 'string' || appId === '') throw new ApiError('missing_or_invalid_service_app_id');
   return appId;

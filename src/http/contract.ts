@@ -6,7 +6,7 @@ import {
 } from 'openapi-backend';
 import { ApiError } from '../errors.ts';
 import type { Brand } from './brand.ts';
-import { type Answer, type Exchange, operationOf, type RunOperation } from './http-exchange.ts';
+import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import type { Operation, RequestValidators } from './operation.ts';
 import { parseBody } from './parse-body.ts';
 import { parseQuery } from './query.ts';
@@ -16,12 +16,12 @@ import { bodyFault, parametersFault } from './validation-issues.ts';
 /** The contract at run time: openapi-backend as router and validator of record. */
 export interface Contract {
   /** Finds the operation before the credentials are judged, since it says which are asked for. */
-  readonly match: (exchange: Pick<Exchange, 'method' | 'path'>) => Exchange['route'];
+  readonly match: (exchange: Pick<HttpExchange, 'method' | 'path'>) => HttpExchange['route'];
   /**
    * Matches, parses and validates the request, then runs its operation.
    * Throws `not_found`, `method_not_allowed`, `unsupported_media_type`, `invalid_data`.
    */
-  readonly handle: (exchange: Exchange) => Promise<Answer>;
+  readonly handle: (exchange: HttpExchange) => Promise<Answer>;
 }
 
 export interface ContractOptions {
@@ -29,7 +29,7 @@ export interface ContractOptions {
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly run: RunOperation;
   /** Throws what is refused of a request that keeps the contract. */
-  readonly checkInput?: ((exchange: Exchange) => void) | undefined;
+  readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
   /** Puts parameters and bodies of a client of another brand into the contract's words. */
   readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
 }
@@ -56,7 +56,7 @@ export async function createContract(options: ContractOptions): Promise<Contract
   api.router.getOperations = () => known;
   api.router.getOperation = (id) => byId.get(id);
   api.router.matchOperation = ((request: unknown) => {
-    const exchange = request as Exchange;
+    const exchange = request as HttpExchange;
     const operation = byId.get(exchange.route?.operation.id);
     if (operation !== undefined) return operation;
     // openapi-backend reads the first three characters.
@@ -66,7 +66,7 @@ export async function createContract(options: ContractOptions): Promise<Contract
   // Path and query stand in the exchange already.
   api.router.parseRequest = ((request: Request) => request) as unknown as typeof api.router.parseRequest;
   api.validator.validateRequest = ((request: unknown) => {
-    const exchange = request as Exchange;
+    const exchange = request as HttpExchange;
     const refusal = validate(exchange, validators, options.brand);
     return refusal === undefined ? { valid: true } : { valid: false, errors: [refusal] };
   }) as unknown as typeof api.validator.validateRequest;
@@ -75,7 +75,7 @@ export async function createContract(options: ContractOptions): Promise<Contract
     notFound: () => {
       throw new ApiError('not_found');
     },
-    methodNotAllowed: (_context: Context, exchange: Exchange) => {
+    methodNotAllowed: (_context: Context, exchange: HttpExchange) => {
       const allow = routes.allowedMethods(exchange.path).join(', ');
       throw new ApiError('method_not_allowed', undefined, { headers: { allow } });
     },
@@ -85,18 +85,18 @@ export async function createContract(options: ContractOptions): Promise<Contract
     unauthorizedHandler: () => {
       throw new ApiError('missing_or_invalid_token');
     },
-    notImplemented: (_context: Context, exchange: Exchange) => {
+    notImplemented: (_context: Context, exchange: HttpExchange) => {
       throw new ApiError('not_implemented', `The operation ${operationOf(exchange).id} is not built yet.`);
     },
   });
-  const runChecked = (_context: Context, exchange: Exchange): Promise<Answer> => {
+  const runChecked = (_context: Context, exchange: HttpExchange): Promise<Answer> => {
     options.checkInput?.(exchange);
     return run(exchange);
   };
   for (const { id } of operations) api.register(id, runChecked);
   api.registerSecurityHandler(
     CREDENTIALS,
-    (_context: Context, exchange: Exchange) => exchange.app !== undefined,
+    (_context: Context, exchange: HttpExchange) => exchange.app !== undefined,
   );
 
   return {
@@ -107,7 +107,7 @@ export async function createContract(options: ContractOptions): Promise<Contract
 
 /** Parses and judges path, query, headers and body; writes what it parsed into the exchange. */
 function validate(
-  exchange: Exchange,
+  exchange: HttpExchange,
   validators: ContractOptions['validators'],
   brand: ContractOptions['brand'],
 ): ApiError | undefined {

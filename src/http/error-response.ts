@@ -1,5 +1,5 @@
 import { ApiError } from '../errors.ts';
-import type { Log } from '../services.ts';
+import type { Log } from '../ports/log.ts';
 import type { Answer } from './http-exchange.ts';
 
 // Published clients repeat a 409 unless told not to, and none of ours goes away by repeating.

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { AuthenticatedApp, RequestProof } from '../services.ts';
+import type { AuthenticatedApp, RequestProof } from '../operation-context.ts';
 import type { Operation } from './operation.ts';
 
 /** The operation that a path and method name, and the decoded path parameters. */
@@ -9,7 +9,7 @@ export interface Route {
 }
 
 /** One request and what the pipeline has learnt of it so far. Each step reads what the steps before it wrote. */
-export interface Exchange {
+export interface HttpExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** Sent as `x-request-id`, logged, and named by every 500. */
@@ -44,10 +44,10 @@ export interface Answer {
 }
 
 /** The last step of the pipeline: one validated request to one answer. */
-export type RunOperation = (exchange: Exchange) => Promise<Answer>;
+export type RunOperation = (exchange: HttpExchange) => Promise<Answer>;
 
 /** The operation of an exchange that has been matched. */
-export function operationOf(exchange: Exchange): Operation {
+export function operationOf(exchange: HttpExchange): Operation {
   if (exchange.route === undefined) throw new Error(`request ${exchange.id} was not matched to an operation`);
   return exchange.route.operation;
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { canonicalJson, NotCanonicalizableError } from '../crypto/canonical-json.ts';
 import { ApiError } from '../errors.ts';
-import { type Exchange, operationOf } from './http-exchange.ts';
+import { type HttpExchange, operationOf } from './http-exchange.ts';
 
 /** One use of an idempotency key. */
 export interface KeyUse {
@@ -40,7 +40,7 @@ export interface Idempotency {
 }
 
 /** The use that a request makes of an idempotency key; undefined when it sends none or its operation takes none. */
-export function keyUseOf(exchange: Exchange): KeyUse | undefined {
+export function keyUseOf(exchange: HttpExchange): KeyUse | undefined {
   const operation = operationOf(exchange);
   const key = operation.idempotent ? exchange.headers['service-idempotency-key'] : undefined;
   if (typeof key !== 'string') return undefined;

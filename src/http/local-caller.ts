@@ -1,6 +1,6 @@
 import { BlockList } from 'node:net';
 import { ApiError } from '../errors.ts';
-import type { Exchange } from './http-exchange.ts';
+import type { HttpExchange } from './http-exchange.ts';
 import type { PipelineOptions } from './pipeline.ts';
 
 const nobody = { id: '', name: '' };
@@ -25,7 +25,7 @@ export function requireLocalCaller({
     host,
     ...publicUrls.map((url) => new URL(url).hostname),
   ]);
-  return (exchange: Exchange) => {
+  return (exchange: HttpExchange) => {
     const { host: named = '', origin } = exchange.headers;
     const isOwnHost = URL.canParse(`http://${named}`) && ownHosts.has(new URL(`http://${named}`).hostname);
     const isForeignPage = origin !== undefined && origin.replace(/^https?:\/\//, '') !== named;

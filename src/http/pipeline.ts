@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock, Log } from '../services.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Log } from '../ports/log.ts';
 import type { Authenticate } from './authenticate.ts';
 import type { Brand } from './brand.ts';
 import { createContract } from './contract.ts';
 import { answerError } from './error-response.ts';
-import type { Answer, Exchange, RunOperation } from './http-exchange.ts';
+import type { Answer, HttpExchange, RunOperation } from './http-exchange.ts';
 import type { Operation, RequestValidators } from './operation.ts';
 import type { CountRequest } from './rate-limit.ts';
 import { readProof } from './request-proof.ts';
@@ -23,7 +24,7 @@ export interface PipelineOptions {
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly run: RunOperation;
   /** Throws what is refused of a request that keeps the contract. */
-  readonly checkInput?: ((exchange: Exchange) => void) | undefined;
+  readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
   readonly transport: TransportRules;
   readonly authenticate: Authenticate;
   readonly countRequest?: CountRequest | undefined;
@@ -60,7 +61,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     },
   });
 
-  const answer = async (exchange: Exchange): Promise<Answer> => {
+  const answer = async (exchange: HttpExchange): Promise<Answer> => {
     const { request } = exchange;
     guard.scheme(request);
     const raw = readBody(request);
@@ -117,7 +118,11 @@ interface Beginning {
 }
 
 // Every property is there from the start, so that all exchanges have one shape and the engine keeps them fast.
-function beginExchange(request: IncomingMessage, response: ServerResponse, beginning: Beginning): Exchange {
+function beginExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  beginning: Beginning,
+): HttpExchange {
   const target = request.url ?? '/';
   const mark = target.indexOf('?');
   return {
@@ -143,7 +148,7 @@ function beginExchange(request: IncomingMessage, response: ServerResponse, begin
 const nothing = Buffer.alloc(0);
 
 /** Writes the answer and returns its status. */
-function send(exchange: Exchange, answer: Answer, brand: Brand | undefined): number {
+function send(exchange: HttpExchange, answer: Answer, brand: Brand | undefined): number {
   const { response } = exchange;
   const text = brand === undefined ? textOf(answer) : brandedTextOf(answer, brand);
   const headers: Record<string, string | number> = { 'x-request-id': exchange.id };

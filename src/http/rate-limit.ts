@@ -5,7 +5,7 @@ import {
   RateLimiterRes,
 } from 'rate-limiter-flexible';
 import { ApiError } from '../errors.ts';
-import type { Exchange } from './http-exchange.ts';
+import type { HttpExchange } from './http-exchange.ts';
 
 /** How many requests an app may make. */
 export interface RateLimit {
@@ -21,7 +21,7 @@ export interface OperationLimit extends RateLimit {
   /** The operation whose allowance this one draws on; its own when left out. */
   readonly sharedWith?: string;
   /** How much of the allowance a request takes; 1 when left out. */
-  readonly costOf?: (exchange: Exchange) => number;
+  readonly costOf?: (exchange: HttpExchange) => number;
 }
 
 /** Limits per app. An operation named in `operations` has a further limit of its own. */
@@ -62,7 +62,7 @@ export function rateLimitOfApp(
 const MAX_BATCH = 20;
 
 /** Read before the body is judged: what is no batch is one request, and no batch is larger than the contract allows. */
-function usersInBatch({ rawBody }: Exchange): number {
+function usersInBatch({ rawBody }: HttpExchange): number {
   try {
     const { users } = JSON.parse(rawBody.toString('utf8')) as { users?: unknown };
     return Array.isArray(users) ? Math.min(Math.max(users.length, 1), MAX_BATCH) : 1;
@@ -72,7 +72,7 @@ function usersInBatch({ rawBody }: Exchange): number {
 }
 
 /** Counts the request and returns the headers that tell what is left. Throws `too_many_requests`. */
-export type CountRequest = (exchange: Exchange) => Promise<Record<string, string>>;
+export type CountRequest = (exchange: HttpExchange) => Promise<Record<string, string>>;
 
 interface Limiter {
   readonly name: string;

@@ -1,5 +1,5 @@
 import { ApiError } from '../errors.ts';
-import type { Exchange } from './http-exchange.ts';
+import type { HttpExchange } from './http-exchange.ts';
 import type { Issue, RequestPart } from './validation-issues.ts';
 
 const NUL = '\0';
@@ -13,7 +13,7 @@ const MESSAGE = 'must not contain U+0000';
  * and one rule for every field is known before the request is sent. Names of properties are free: they are stored as
  * JSON, which escapes them.
  */
-export function refuseNul(exchange: Exchange): void {
+export function refuseNul(exchange: HttpExchange): void {
   const issues: Issue[] = [];
   // Neither header nor JSON can hold the character itself, so that almost every request is done with two searches.
   if (exchange.target.includes('%00')) {

@@ -1,4 +1,4 @@
-import type { Entropy } from '../services.ts';
+import type { Entropy } from '../ports/entropy.ts';
 
 const ID_BYTES = 16;
 const IDS_PER_DRAW = 256;

@@ -1,11 +1,11 @@
 import { candidateUrls, canonicalPayloads } from '../authorization/canonical-payload.ts';
-import { readRequestExpiry } from './request-expiry.ts';
 import { parseSignatureHeader, TooManySignaturesError } from '../authorization/request-signatures.ts';
 import { NotCanonicalizableError } from '../crypto/canonical-json.ts';
 import { ApiError } from '../errors.ts';
-import type { ProposedRequest, RequestProof } from '../services.ts';
+import type { ProposedRequest, RequestProof } from '../operation-context.ts';
 import type { Brand } from './brand.ts';
-import type { Exchange } from './http-exchange.ts';
+import type { HttpExchange } from './http-exchange.ts';
+import { readRequestExpiry } from './request-expiry.ts';
 
 /** The service headers that a client signs, when it sends them. */
 const signedHeaders = ['service-app-id', 'service-idempotency-key', 'service-request-expiry'];
@@ -20,7 +20,11 @@ export interface ProofOptions {
  * What the request proves about who sent it; nothing is judged but its expiry, and that always.
  * Throws `request_expired`, and `invalid_data` for a header that holds too many signatures.
  */
-export function readProof(exchange: Exchange, scheme: 'https' | 'http', options: ProofOptions): RequestProof {
+export function readProof(
+  exchange: HttpExchange,
+  scheme: 'https' | 'http',
+  options: ProofOptions,
+): RequestProof {
   const expiryMs = readRequestExpiry(headerText(exchange, 'service-request-expiry'), exchange.nowMs);
   let payloads: readonly Uint8Array[] | undefined;
   return {
@@ -40,7 +44,12 @@ export function readProof(exchange: Exchange, scheme: 'https' | 'http', options:
  * CHOICE: under the host that the request itself was sent to when that is a public one, so that a client which knows
  * the server by two names finds its own; else under the first public one.
  */
-function ownUrl(exchange: Exchange, scheme: 'https' | 'http', options: ProofOptions, path: string): string {
+function ownUrl(
+  exchange: HttpExchange,
+  scheme: 'https' | 'http',
+  options: ProofOptions,
+  path: string,
+): string {
   const publicBaseUrls = options.publicBaseUrls();
   const [ofRequest, ...others] = urlsOf(exchange, scheme, publicBaseUrls, path);
   const known = candidateUrls({ publicBaseUrls, origin: undefined, target: path });
@@ -51,7 +60,7 @@ function ownUrl(exchange: Exchange, scheme: 'https' | 'http', options: ProofOpti
 
 /** As the direct request would be signed, under every URL of this server, with and without the expiry. */
 function proposedPayloads(
-  exchange: Exchange,
+  exchange: HttpExchange,
   scheme: 'https' | 'http',
   options: ProofOptions,
   { method, path, url, body, expiryMs }: ProposedRequest,
@@ -67,7 +76,7 @@ function proposedPayloads(
   );
 }
 
-function payloadsOf(exchange: Exchange, scheme: 'https' | 'http', options: ProofOptions): Uint8Array[] {
+function payloadsOf(exchange: HttpExchange, scheme: 'https' | 'http', options: ProofOptions): Uint8Array[] {
   return signable(() =>
     canonicalPayloads({
       method: exchange.method,
@@ -87,7 +96,7 @@ function signable<T>(write: () => T): T {
   }
 }
 
-function readSignatures(exchange: Exchange): readonly string[] {
+function readSignatures(exchange: HttpExchange): readonly string[] {
   try {
     return parseSignatureHeader(headerText(exchange, 'service-authorization-signature'));
   } catch (error) {
@@ -97,7 +106,7 @@ function readSignatures(exchange: Exchange): readonly string[] {
 }
 
 function urlsOf(
-  exchange: Exchange,
+  exchange: HttpExchange,
   scheme: 'https' | 'http',
   publicBaseUrls: readonly string[],
   target: string,
@@ -118,7 +127,7 @@ function bodyAsSent(raw: Buffer): unknown {
   }
 }
 
-function headersAsSent(exchange: Exchange, brand: Brand | undefined): Record<string, string> {
+function headersAsSent(exchange: HttpExchange, brand: Brand | undefined): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const name of signedHeaders) {
     const value = headerText(exchange, name);
@@ -127,7 +136,7 @@ function headersAsSent(exchange: Exchange, brand: Brand | undefined): Record<str
   return headers;
 }
 
-function headerText(exchange: Exchange, name: string): string | undefined {
+function headerText(exchange: HttpExchange, name: string): string | undefined {
   const value = exchange.headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
 }

@@ -1,7 +1,7 @@
 import { ApiError } from '../errors.ts';
 import type { ValidateFunction } from '../generated/validate-function.ts';
-import type { Log } from '../services.ts';
-import { type Exchange, operationOf } from './http-exchange.ts';
+import type { Log } from '../ports/log.ts';
+import { type HttpExchange, operationOf } from './http-exchange.ts';
 import { describeFault } from './validation-issues.ts';
 
 /** `always` tells the caller what is wrong; `sampled` checks one answer in a hundred and tells only the log. */
@@ -15,7 +15,7 @@ export interface ResponseCheckOptions {
 }
 
 /** Compares an answer with the contract. Throws `internal_error` for one that breaks it. */
-export type CheckResponse = (exchange: Exchange, status: number, body: unknown) => void;
+export type CheckResponse = (exchange: HttpExchange, status: number, body: unknown) => void;
 
 const SAMPLE_EVERY = 100;
 

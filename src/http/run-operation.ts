@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts';
-import type { OperationContext, Plan, Services } from '../services.ts';
-import { type Answer, type Exchange, operationOf, type RunOperation } from './http-exchange.ts';
+import type { OperationContext, Plan, Services } from '../operation-context.ts';
+import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { type Idempotency, isKeptRefusal, type KeptAnswer, type KeyUse, keyUseOf } from './idempotency.ts';
 import type { CheckResponse } from './response-check.ts';
 import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
@@ -53,7 +53,7 @@ export function createRunOperation(options: RunOptions): RunOperation {
 }
 
 /** Its error is the handler's to throw: a repetition has its answer already, and a stranger is told of nothing. */
-async function prepare(exchange: Exchange, options: RunOptions): Promise<Plan | undefined> {
+async function prepare(exchange: HttpExchange, options: RunOptions): Promise<Plan | undefined> {
   const preparations = (options.preparations ?? {}) as Record<string, AnyPreparation | undefined>;
   const preparation = preparations[operationOf(exchange).id];
   if (preparation === undefined) return undefined;
@@ -67,12 +67,12 @@ async function prepare(exchange: Exchange, options: RunOptions): Promise<Plan | 
   }
 }
 
-function inputOf(exchange: Exchange): Input {
+function inputOf(exchange: HttpExchange): Input {
   return { path: exchange.route!.params, query: exchange.query, body: exchange.body };
 }
 
 async function runOnce(
-  exchange: Exchange,
+  exchange: HttpExchange,
   use: KeyUse | undefined,
   plan: Plan | undefined,
   options: RunOptions,
@@ -99,7 +99,7 @@ async function runOnce(
 
 async function runIn(
   unit: UnitOfWork,
-  exchange: Exchange,
+  exchange: HttpExchange,
   { use, plan, options }: { use?: KeyUse; plan: Plan | undefined; options: RunOptions },
 ): Promise<Answer> {
   const { id, successStatus: status } = operationOf(exchange);
@@ -127,7 +127,7 @@ async function runIn(
 /** What the handler left for after the commit; its refusal takes the place of the answer that was kept. */
 async function goOut(
   work: () => Promise<void>,
-  exchange: Exchange,
+  exchange: HttpExchange,
   use: KeyUse | undefined,
   options: RunOptions,
 ): Promise<void> {
@@ -144,7 +144,7 @@ async function goOut(
 
 function contextOf(
   unit: UnitOfWork,
-  exchange: Exchange,
+  exchange: HttpExchange,
   {
     plan,
     afterCommit = [],

@@ -6,7 +6,7 @@ import {
 } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import type { Log } from '../services.ts';
+import type { Log } from '../ports/log.ts';
 
 export interface ServerOptions {
   readonly handler: RequestListener;

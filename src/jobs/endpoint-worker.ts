@@ -9,7 +9,11 @@ import { type DueDelivery, type Lane, readDueDeliveries } from '../domain/access
 import type { EndpointRow } from '../domain/access/webhooks/find-webhook-endpoint.ts';
 import type { FinishedAttempt } from '../domain/access/webhooks/record-attempts.ts';
 import { ATTEMPT_TIMEOUT_MS, MAX_ATTEMPTS } from '../domain/access/webhooks/retry-schedule.ts';
-import { openWebhookSecret, readWebhookSecrets, type SecretRow } from '../domain/access/webhooks/webhook-secrets.ts';
+import {
+  openWebhookSecret,
+  readWebhookSecrets,
+  type SecretRow,
+} from '../domain/access/webhooks/webhook-secrets.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import type { JobContext } from './job-context.ts';
 

@@ -3,7 +3,7 @@ import {
   claimDueExchanges,
   type DueExchange,
 } from '../domain/money/wallet-actions/follow-exchanges.ts';
-import type { ExchangeStatus } from '../services-exchange.ts';
+import type { ExchangeStatus } from '../ports/exchange.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Services } from '../services.ts';
+import type { Services } from '../operation-context.ts';
 
 /** What jobs work with. */
 export interface JobContext {

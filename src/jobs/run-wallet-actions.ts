@@ -1,5 +1,5 @@
-import { settleIntentOfAction } from '../domain/requests/intents/settle-intent.ts';
 import { finishWalletActions } from '../domain/money/wallet-actions/finish-wallet-actions.ts';
+import { settleIntentOfAction } from '../domain/requests/intents/settle-intent.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

@@ -1,4 +1,4 @@
-import type { Log } from '../services.ts';
+import type { Log } from '../ports/log.ts';
 
 /** Work that is done beside the requests. */
 export interface Job {

@@ -1,8 +1,8 @@
 import { dropStaleRecords } from '../domain/access/aggregations/running-totals.ts';
+import { dropOldDeliveries } from '../domain/access/webhooks/webhook-deliveries.ts';
 import { dropExpiredAnswers } from '../domain/base/idempotency/answer-once.ts';
 import { dropExpiredUses, USES_AT_ONCE } from '../domain/wallets/wallet-uses/find-uses.ts';
 import { dropExpiredImports } from '../domain/wallets/wallets/begin-import.ts';
-import { dropOldDeliveries } from '../domain/access/webhooks/webhook-deliveries.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

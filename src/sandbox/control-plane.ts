@@ -1,6 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { DeskContext } from '../domain/requests/policy-desk/policy-desk.ts';
-import type { Clock, Entropy, Ids, JwksSource } from '../services.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Entropy } from '../ports/entropy.ts';
+import type { Ids } from '../ports/ids.ts';
+import type { JwksSource } from '../ports/jwks.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
 

@@ -1,5 +1,5 @@
 import { hkdfSync } from 'node:crypto';
-import type { Custodian, Custodians } from '../services.ts';
+import type { Custodian, Custodians } from '../ports/custodians.ts';
 import { type ChainType, deriveWallet } from '../signing/chains.ts';
 
 const KEY_BYTES = 32;

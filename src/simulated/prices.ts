@@ -1,4 +1,4 @@
-import type { Prices } from '../services.ts';
+import type { Prices } from '../ports/prices.ts';
 
 // CHOICE: round numbers in the order of magnitude of 2026, so that a tester can compute with them in the head.
 const usd: Readonly<Record<string, string>> = {

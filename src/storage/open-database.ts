@@ -1,6 +1,5 @@
 import type { MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
-import { entities } from '../domain/tables.ts';
 
 export type DatabaseOptions =
   | { kind: 'sqlite' /** Path of the file, or `:memory:`. */; file: string }
@@ -30,21 +29,26 @@ export interface Database {
  *
  * @throws StorageVersionError when a SQLite file holds a schema that cannot be brought up to date.
  */
-export function openDatabase(options: DatabaseOptions): Promise<Database> {
-  return options.kind === 'sqlite' ? openSqlite(options.file) : openPostgres(options);
+export function openDatabase(entities: Entities, options: DatabaseOptions): Promise<Database> {
+  const shared = { ...settings, entities: [...entities] };
+  return options.kind === 'sqlite' ? openSqlite(options.file, shared) : openPostgres(options, shared);
 }
 
 /** Where PostgreSQL remembers which migrations it has had. */
 export const MIGRATIONS_TABLE = 'schema_migrations';
 
-const shared = {
-  entities: [...entities],
+/** The tables of a database: the entities that the domain hands in. */
+export type Entities = readonly NonNullable<Options['entities']>[number][];
+
+type Shared = Pick<Options, 'entities'> & typeof settings;
+
+const settings = {
   ensureDatabase: false,
   allowGlobalContext: false,
   debug: false,
 } satisfies Partial<Options>;
 
-async function openSqlite(file: string): Promise<Database> {
+async function openSqlite(file: string, shared: Shared): Promise<Database> {
   const [{ default: Sqlite }, { MikroORM }, { sqliteDialect }, { prepareSandboxSchema }] = await Promise.all([
     import('better-sqlite3'),
     import('@mikro-orm/sqlite'),
@@ -67,7 +71,10 @@ async function openSqlite(file: string): Promise<Database> {
   }
 }
 
-async function openPostgres(options: DatabaseOptions & { kind: 'postgres' }): Promise<Database> {
+async function openPostgres(
+  options: DatabaseOptions & { kind: 'postgres' },
+  shared: Shared,
+): Promise<Database> {
   const [{ MikroORM }, { postgresDialect, postgresPool }] = await Promise.all([
     import('@mikro-orm/postgresql'),
     import('./postgres-dialect.ts'),

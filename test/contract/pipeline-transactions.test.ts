@@ -5,7 +5,7 @@ import { ApiError } from '../../src/errors.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext, Services } from '../../src/services.ts';
+import type { OperationContext, Services } from '../../src/operation-context.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { appHeaders, compile, keptLog, startToyServer, type ToyServer } from '../unit/http/toy-server.ts';
 

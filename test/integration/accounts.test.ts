@@ -3,7 +3,7 @@ import { getAccountBalance } from '../../src/domain/wallets/accounts/account-bal
 import { createAccount, updateAccount } from '../../src/domain/wallets/accounts/change-accounts.ts';
 import { findAccount, listAccounts } from '../../src/domain/wallets/accounts/find-account.ts';
 import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
-import type { Chains, EvmChain } from '../../src/services.ts';
+import type { Chains, EvmChain } from '../../src/ports/chains.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { contextOf, inTransaction, startMs } from './contexts.ts';

@@ -6,7 +6,7 @@ import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
-import type { OperationContext, Services } from '../../src/services.ts';
+import type { OperationContext, Services } from '../../src/operation-context.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 import { noWebhooks } from '../support/no-webhooks.ts';
 import { unsignedProof } from '../support/unsigned-proof.ts';

@@ -1,7 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { encodeFunctionData, keccak256, parseAbi, toBytes, toHex } from 'viem';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createAggregation, deleteAggregation } from '../../src/domain/access/aggregations/change-aggregation.ts';
+import {
+  createAggregation,
+  deleteAggregation,
+} from '../../src/domain/access/aggregations/change-aggregation.ts';
 import { findAggregation } from '../../src/domain/access/aggregations/find-aggregation.ts';
 import { openRunningTotals } from '../../src/domain/access/aggregations/running-totals.ts';
 import {

@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Tables } from '../../src/domain/tables.ts';
+import { entities } from '../../src/domain/tables.ts';
 import { isUniqueViolation } from '../../src/storage/is-unique-violation.ts';
 import { migrate, pendingMigrations } from '../../src/storage/migrate.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
@@ -130,8 +131,8 @@ describe('migrations', () => {
 
   test('bring an empty database to the schema of the entities, one process at a time', async () => {
     const url = await freshPostgres();
-    const one = await openDatabase({ kind: 'postgres', url, poolSize: 1 });
-    const two = await openDatabase({ kind: 'postgres', url, poolSize: 1 });
+    const one = await openDatabase(entities, { kind: 'postgres', url, poolSize: 1 });
+    const two = await openDatabase(entities, { kind: 'postgres', url, poolSize: 1 });
     await one.orm.em.fork().execute('drop schema public cascade');
     await one.orm.em.fork().execute('create schema public');
     expect(await pendingMigrations(one.orm)).toEqual(names);
@@ -146,7 +147,7 @@ describe('migrations', () => {
 
   test('that fail leave nothing behind', async () => {
     const url = await freshPostgres();
-    await using database = closing(await openDatabase({ kind: 'postgres', url, poolSize: 1 }));
+    await using database = closing(await openDatabase(entities, { kind: 'postgres', url, poolSize: 1 }));
     await database.orm.em.fork().execute('drop schema public cascade; create schema public');
     // In the way of the migration, which makes its tables in alphabetical order.
     await database.orm.em.fork().execute('create table wallets (id text)');
@@ -164,9 +165,9 @@ test('connections that PostgreSQL drops are replaced, also out of a transaction'
   const heard: string[] = [];
   const onConnectionError = (error: Error) => heard.push(error.message);
   await using database = closing(
-    await openDatabase({ kind: 'postgres', url, poolSize: 2, onConnectionError }),
+    await openDatabase(entities, { kind: 'postgres', url, poolSize: 2, onConnectionError }),
   );
-  await using operator = closing(await openDatabase({ kind: 'postgres', url, poolSize: 1 }));
+  await using operator = closing(await openDatabase(entities, { kind: 'postgres', url, poolSize: 1 }));
   for (let round = 0; round < 4; round += 1) {
     const cut = database.orm.em.fork().transactional(async (em) => {
       const [row] = await em.execute<{ pid: number }[]>('select pg_backend_pid() as pid');

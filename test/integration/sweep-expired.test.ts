@@ -2,11 +2,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createAggregation } from '../../src/domain/access/aggregations/change-aggregation.ts';
 import { openRunningTotals } from '../../src/domain/access/aggregations/running-totals.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
+import type { Tables } from '../../src/domain/tables.ts';
 import { beginImport } from '../../src/domain/wallets/wallets/begin-import.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import { sweepExpired } from '../../src/jobs/sweep-expired.ts';
 import type { PolicyAction } from '../../src/policy/action.ts';
-import type { Tables } from '../../src/domain/tables.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { inTransaction, services, startMs } from './contexts.ts';

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listAllowlistEntries } from '../../src/domain/wallets/allowlist/allowlist.ts';
 import { listOrganizations } from '../../src/domain/access/organizations/find-organization.ts';
 import { admitWallet } from '../../src/domain/access/organizations/wallet-entity.ts';
 import {
@@ -8,11 +7,12 @@ import {
   findUserByUsername,
   requireUsers,
 } from '../../src/domain/access/user-records/find-user.ts';
+import { listAllowlistEntries } from '../../src/domain/wallets/allowlist/allowlist.ts';
 import { listUsers } from '../../src/domain/wallets/users/list-users.ts';
 import { searchUsers } from '../../src/domain/wallets/users/search-users.ts';
 import { removeSearchTerms } from '../../src/domain/wallets/users/store-accounts.ts';
 import type { Organization, User } from '../../src/generated/schemas.ts';
-import type { OperationContext } from '../../src/services.ts';
+import type { OperationContext } from '../../src/operation-context.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { explain, recordQueries } from '../support/recorded-queries.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../mocks/authorization-keys.ts';
+import type { Tables } from '../../src/domain/tables.ts';
 import { createUserKey } from '../../src/domain/wallets/user-keys/create-user-key.ts';
 import type { User } from '../../src/generated/schemas.ts';
-import type { Tables } from '../../src/domain/tables.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
 

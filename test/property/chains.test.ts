@@ -1,19 +1,16 @@
 import { Keypair, PublicKey, SystemProgram, Transaction, TransactionInstruction } from '@solana/web3.js';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import {
-  openSimulatedChains,
-  type SimulatedChains,
-} from '../../src/simulated/chains/simulated-chains.ts';
 import { type AdjustableClock, adjustableClock } from '../../src/adapters/clock.ts';
 import { bytesTo0xHex, hexToBytes } from '../../src/crypto/encoding.ts';
-import type { EvmChain, SolanaChain } from '../../src/services.ts';
+import type { EvmChain, SolanaChain } from '../../src/ports/chains.ts';
 import { ethereumAddress } from '../../src/signing/ethereum/address.ts';
 import { signAuthorization } from '../../src/signing/ethereum/authorization.ts';
 import { BATCH_EXECUTOR_ADDRESS, encodeBatch } from '../../src/signing/ethereum/batch-executor.ts';
 import { signEthereumTransaction } from '../../src/signing/ethereum/sign-transaction.ts';
 import { encodeTokenCall } from '../../src/signing/ethereum/token-calls.ts';
 import { associatedTokenAddress, TOKEN_PROGRAM } from '../../src/signing/solana/associated-token.ts';
+import { openSimulatedChains, type SimulatedChains } from '../../src/simulated/chains/simulated-chains.ts';
 
 const evmId = 'eip155:8453';
 const solanaId = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';

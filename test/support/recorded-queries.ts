@@ -1,5 +1,5 @@
 import { CompiledQuery, type KyselyPlugin } from 'kysely';
-import type { OperationContext } from '../../src/services.ts';
+import type { OperationContext } from '../../src/operation-context.ts';
 import type { DatabaseKind } from './databases.ts';
 
 type EntityManager = OperationContext['em'];

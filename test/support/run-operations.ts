@@ -10,16 +10,18 @@ import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts'
 import { preparations } from '../../src/compose/preparations.ts';
 import { createApp } from '../../src/domain/access/apps/create-app.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
+import { entities } from '../../src/domain/tables.ts';
 import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';
 import { ApiError } from '../../src/errors.ts';
 import { type OperationId, type Operations, operations } from '../../src/generated/operations.ts';
 import { registry } from '../../src/generated/registry.ts';
 import { responseValidators } from '../../src/generated/response-validators.js';
-import type { Exchange } from '../../src/http/http-exchange.ts';
+import type { HttpExchange } from '../../src/http/http-exchange.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
-import type { Chains, OperationContext, ProposedRequest, Services } from '../../src/services.ts';
+import type { OperationContext, ProposedRequest, Services } from '../../src/operation-context.ts';
+import type { Chains } from '../../src/ports/chains.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
@@ -136,7 +138,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
     async anotherProcess() {
       const { url } = database;
       if (url === undefined) throw new Error('SQLite in memory has one process');
-      const other = await openDatabase({ kind: 'postgres', url, poolSize: 8 });
+      const other = await openDatabase(entities, { kind: 'postgres', url, poolSize: 8 });
       const itsDatabase = { ...other, url, [Symbol.asyncDispose]: () => other.close() };
       return serve({
         database: itsDatabase,
@@ -162,7 +164,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
           payloadsOf: ({ method, url, body: proposed }: ProposedRequest) =>
             canonicalPayloads({ method, urls: [url], body: proposed, headers: { 'service-app-id': app.id } }),
         },
-      } as unknown as Exchange;
+      } as unknown as HttpExchange;
       try {
         const { status, text } = await runOperation(exchange);
         return { status, body: text === undefined ? undefined : JSON.parse(text) } as RunAnswer<typeof id>;

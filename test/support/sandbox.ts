@@ -1,7 +1,7 @@
 import { Agent } from 'undici';
 import { startSandbox as composeSandbox, type Sandbox } from '../../src/compose/sandbox.ts';
 import type { SandboxConfig } from '../../src/config.ts';
-import type { Log } from '../../src/services.ts';
+import type { Log } from '../../src/ports/log.ts';
 
 export type TestSandbox = Sandbox &
   AsyncDisposable & {

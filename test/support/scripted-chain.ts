@@ -6,7 +6,7 @@ import type {
   EvmCall,
   EvmChain,
   Simulation,
-} from '../../src/services.ts';
+} from '../../src/ports/chains.ts';
 
 /** What a transaction on the chain says, read by viem. */
 export interface SeenTransaction {

@@ -1,4 +1,4 @@
-import type { RequestProof } from '../../src/services.ts';
+import type { RequestProof } from '../../src/operation-context.ts';
 
 /** What a request proves that carries no signature, sent to `https://127.0.0.1`. */
 export const unsignedProof: RequestProof = {

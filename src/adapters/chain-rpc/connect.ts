@@ -1,4 +1,5 @@
-import type { AnyChain, Chains, EvmChain, Log, SolanaChain } from '../../services.ts';
+import type { AnyChain, Chains, EvmChain, SolanaChain } from '../../ports/chains.ts';
+import type { Log } from '../../ports/log.ts';
 import { loadOnce } from '../../signing/load-once.ts';
 import { forwarded } from '../forwarded.ts';
 

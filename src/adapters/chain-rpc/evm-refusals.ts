@@ -1,5 +1,5 @@
 import * as AbiParameters from 'ox/AbiParameters';
-import type { BroadcastRefusal } from '../../services.ts';
+import type { BroadcastRefusal } from '../../ports/chains.ts';
 import type { NodeError } from './endpoint.ts';
 
 // Nodes have no codes for these: they are told by the words that geth coined and the others took over.

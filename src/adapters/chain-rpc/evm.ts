@@ -1,6 +1,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex } from '../../crypto/encoding.ts';
-import type { ChainStatus, EvmAuthorization, EvmCall, EvmChain, Log, Simulation } from '../../services.ts';
+import type { ChainStatus, EvmAuthorization, EvmCall, EvmChain, Simulation } from '../../ports/chains.ts';
+import type { Log } from '../../ports/log.ts';
 import { decodeEthereumTransaction } from '../../signing/ethereum/decode-transaction.ts';
 import { recoverEthereumSender } from '../../signing/ethereum/recover-sender.ts';
 import { encodeTokenCall } from '../../signing/ethereum/token-calls.ts';

@@ -7,7 +7,7 @@ import {
   type IPolicy,
   retry,
 } from 'cockatiel';
-import type { Log } from '../../services.ts';
+import type { Log } from '../../ports/log.ts';
 import { ChainUnavailableError } from '../chain-unavailable-error.ts';
 import { callNode, nameOfNode } from './endpoint.ts';
 

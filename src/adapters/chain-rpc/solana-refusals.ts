@@ -1,5 +1,5 @@
 import { bytesToBase58 } from '../../crypto/encoding.ts';
-import type { BroadcastRefusal } from '../../services.ts';
+import type { BroadcastRefusal } from '../../ports/chains.ts';
 import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
 import type { NodeError } from './endpoint.ts';
 

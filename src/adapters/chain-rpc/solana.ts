@@ -1,5 +1,6 @@
 import { bytesToBase58, bytesToBase64 } from '../../crypto/encoding.ts';
-import type { ChainStatus, Log, Simulation, SolanaChain } from '../../services.ts';
+import type { ChainStatus, Simulation, SolanaChain } from '../../ports/chains.ts';
+import type { Log } from '../../ports/log.ts';
 import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
 import { integer, list, record, text, unexpected } from './answers.ts';
 import { NodeError } from './endpoint.ts';

@@ -1,6 +1,6 @@
 import { findApp } from '../../domain/access/apps/find-app.ts';
 import { listSigningKeys } from '../../domain/wallets/tokens/signing-keys.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const getAppJwks: Handler<'getAppJwks'> = async ({ path }, context) => {
   const app = await findApp(context.em, path.app_id);

@@ -1,7 +1,7 @@
 import { readAppSettings } from '../../domain/access/apps/app-settings.ts';
 import { findApp } from '../../domain/access/apps/find-app.ts';
 import { notFound } from '../../errors.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const getAppTestCredentials: Handler<'getAppTestCredentials'> = async ({ path }, context) => {
   if (path.app_id !== context.app.id) throw notFound('App');

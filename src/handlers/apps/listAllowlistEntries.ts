@@ -1,6 +1,6 @@
-import { listAllowlistEntries as list } from '../../domain/wallets/allowlist/allowlist.ts';
 import { requireOwnApp } from '../../domain/access/apps/require-own-app.ts';
-import type { Handler } from '../../services.ts';
+import { listAllowlistEntries as list } from '../../domain/wallets/allowlist/allowlist.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const listAllowlistEntries: Handler<'listAllowlistEntries'> = async ({ path }, context) => {
   requireOwnApp(context, path.app_id);

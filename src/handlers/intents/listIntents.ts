@@ -1,6 +1,6 @@
 import { readIntentViews } from '../../domain/requests/intents/intent-view.ts';
 import { listIntents as list } from '../../domain/requests/intents/list-intents.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const listIntents: Handler<'listIntents'> = async ({ query }, context) => {
   const filter = {

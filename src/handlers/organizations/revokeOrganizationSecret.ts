@@ -1,5 +1,5 @@
 import { revokeOrganizationSecret as revoke } from '../../domain/access/organizations/organization-secrets.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const revokeOrganizationSecret: Handler<'revokeOrganizationSecret'> = async (
   { path, body },

@@ -1,5 +1,5 @@
 import { bindOrganizationSecret } from '../../domain/access/organizations/organization-secrets.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const updateOrganizationSecretSigningKey: Handler<'updateOrganizationSecretSigningKey'> = async (
   { path, body },

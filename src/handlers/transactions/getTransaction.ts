@@ -1,6 +1,6 @@
 import { findTransaction } from '../../domain/money/transactions/find-transaction.ts';
 import { transactionView } from '../../domain/money/transactions/transaction-view.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const getTransaction: Handler<'getTransaction'> = async ({ path }, context) =>
   transactionView(await findTransaction(context, path.transaction_id));

@@ -1,5 +1,5 @@
 import { authenticateWallets } from '../../domain/wallets/user-keys/authenticate-wallets.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const authenticateUserSigner: Handler<'authenticateUserSigner'> = async ({ body }, context) =>
   authenticateWallets(context, body);

@@ -1,7 +1,7 @@
 import { findUserByAccount } from '../../domain/access/user-records/find-user.ts';
 import { normalizePhoneNumber } from '../../domain/wallets/users/linked-account-kinds.ts';
 import { userView } from '../../domain/wallets/users/user-view.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const getUserByPhoneNumber: Handler<'getUserByPhoneNumber'> = async ({ body }, context) => {
   // A text that is no number is nobody's.

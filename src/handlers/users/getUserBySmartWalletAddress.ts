@@ -1,7 +1,7 @@
 import { findUserByAccount } from '../../domain/access/user-records/find-user.ts';
-import { userView } from '../../domain/wallets/users/user-view.ts';
 import { normalizeAddress } from '../../domain/base/addresses/normalize-address.ts';
-import type { Handler } from '../../services.ts';
+import { userView } from '../../domain/wallets/users/user-view.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const getUserBySmartWalletAddress: Handler<'getUserBySmartWalletAddress'> = async (
   { body },

@@ -1,6 +1,6 @@
 import { listUsers as list } from '../../domain/wallets/users/list-users.ts';
 import { userView } from '../../domain/wallets/users/user-view.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const listUsers: Handler<'listUsers'> = async ({ query }, context) => {
   const { users, nextCursor } = await list(context, query);

@@ -1,6 +1,6 @@
 import { mergeCustomMetadata } from '../../domain/wallets/users/custom-metadata.ts';
 import { userView } from '../../domain/wallets/users/user-view.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const updateUserCustomMetadata: Handler<'updateUserCustomMetadata'> = async (
   { path, body },

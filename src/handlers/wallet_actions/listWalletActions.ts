@@ -1,6 +1,6 @@
 import { listWalletActions as list } from '../../domain/money/wallet-actions/find-wallet-action.ts';
 import { walletActionView } from '../../domain/money/wallet-actions/wallet-action-view.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const listWalletActions: Handler<'listWalletActions'> = async ({ path, query }, context) => {
   const { actions, nextCursor } = await list(context, path.wallet_id, query);

@@ -1,7 +1,7 @@
-import { findWalletByAddress } from '../../domain/wallets/wallets/find-wallet.ts';
 import { normalizeAddress } from '../../domain/base/addresses/normalize-address.ts';
+import { findWalletByAddress } from '../../domain/wallets/wallets/find-wallet.ts';
 import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const getWalletByAddress: Handler<'getWalletByAddress'> = async ({ body }, context) => {
   const address = normalizeAddress(body.address);

@@ -1,5 +1,5 @@
 import { beginImport } from '../../domain/wallets/wallets/begin-import.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const initWalletImport: Handler<'initWalletImport'> = ({ body }, context) =>
   beginImport(context, body);

@@ -1,6 +1,6 @@
 import { listWallets as list } from '../../domain/wallets/wallets/list-wallets.ts';
 import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const listWallets: Handler<'listWallets'> = async ({ query }, context) => {
   const filter = {

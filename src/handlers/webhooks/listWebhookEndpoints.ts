@@ -1,6 +1,6 @@
 import { listWebhookEndpoints as list } from '../../domain/access/webhooks/find-webhook-endpoint.ts';
 import { webhookEndpointView } from '../../domain/access/webhooks/webhook-endpoint-view.ts';
-import type { Handler } from '../../services.ts';
+import type { Handler } from '../../operation-context.ts';
 
 export const listWebhookEndpoints: Handler<'listWebhookEndpoints'> = async ({ query }, context) => {
   const { endpoints, nextCursor } = await list(context, query);

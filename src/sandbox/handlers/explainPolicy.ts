@@ -1,4 +1,7 @@
-import { type ExplainInput, explainPolicy as explain } from '../../domain/requests/policy-desk/explain-policy.ts';
+import {
+  type ExplainInput,
+  explainPolicy as explain,
+} from '../../domain/requests/policy-desk/explain-policy.ts';
 import type { DeskHandler } from '../control-plane.ts';
 import type { PolicyExplanation } from '../generated/schemas.ts';
 

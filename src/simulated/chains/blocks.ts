@@ -1,4 +1,4 @@
-import type { Clock } from '../../services.ts';
+import type { Clock } from '../../ports/clock.ts';
 import type { ChainTerms } from './chain-terms.ts';
 import type { Block, Execution, Pool, PoolEntry } from './pool.ts';
 import type { ChainStore } from './store.ts';

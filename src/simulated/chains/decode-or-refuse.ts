@@ -1,6 +1,6 @@
-import type { BroadcastOutcome, BroadcastRefusal } from '../../services.ts';
-import { SigningInputError } from '../../signing/signing-errors.ts';
 import { ChainUnavailableError } from '../../adapters/chain-unavailable-error.ts';
+import type { BroadcastOutcome, BroadcastRefusal } from '../../ports/chains.ts';
+import { SigningInputError } from '../../signing/signing-errors.ts';
 import type { Sentinel } from './sentinels.ts';
 
 export type Refusal = BroadcastOutcome & { readonly isAccepted: false };

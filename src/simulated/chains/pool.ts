@@ -1,4 +1,4 @@
-import type { ChainStatus } from '../../services.ts';
+import type { ChainStatus } from '../../ports/chains.ts';
 import type { Movement } from './ledger.ts';
 import type { ChainStore } from './store.ts';
 

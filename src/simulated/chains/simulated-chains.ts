@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { forwarded } from '../../adapters/forwarded.ts';
 import type {
   AnyChain,
   Bundler,
@@ -7,9 +8,8 @@ import type {
   PlainChain,
   SolanaChain,
   TronChain,
-} from '../../services.ts';
-import type { Exchange } from '../../services-exchange.ts';
-import { forwarded } from '../../adapters/forwarded.ts';
+} from '../../ports/chains.ts';
+import type { Exchange } from '../../ports/exchange.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import { NATIVE } from './ledger.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';

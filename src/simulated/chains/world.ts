@@ -1,5 +1,6 @@
-import type { AnyChain, Clock } from '../../services.ts';
-import type { ChainTransfer, TransferQuery } from '../../services-transfers.ts';
+import type { ChainTransfer, TransferQuery } from '../../ports/chain-transfers.ts';
+import type { AnyChain } from '../../ports/chains.ts';
+import type { Clock } from '../../ports/clock.ts';
 import { type Ledger, type Movement, NATIVE } from './ledger.ts';
 import { type Block, recordTransfer } from './pool.ts';
 import type { ChainStore } from './store.ts';

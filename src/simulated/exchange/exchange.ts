@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Clock, Ids, Prices } from '../../services.ts';
+import type { Clock } from '../../ports/clock.ts';
 import type {
   Exchange,
   ExchangeAsset,
@@ -7,7 +7,9 @@ import type {
   ExchangeQuote,
   ExchangeRefusal,
   ExchangeStatus,
-} from '../../services-exchange.ts';
+} from '../../ports/exchange.ts';
+import type { Ids } from '../../ports/ids.ts';
+import type { Prices } from '../../ports/prices.ts';
 import { RevertError } from '../chains/ledger.ts';
 import type { ChainStore } from '../chains/store.ts';
 import { undone } from '../chains/undone.ts';

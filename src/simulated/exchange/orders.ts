@@ -1,4 +1,4 @@
-import type { ExchangeStatus } from '../../services-exchange.ts';
+import type { ExchangeStatus } from '../../ports/exchange.ts';
 import type { ChainStore } from '../chains/store.ts';
 
 /** What was quoted, and what came of it. Accounts of the ledger are in its spelling, recipients as asked. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { IntentResponse, Wallet, WalletRpcRequest } from '../../../src/generated/schemas.ts';
-import type { AnyChain, BroadcastOutcome } from '../../../src/services.ts';
+import type { AnyChain, BroadcastOutcome } from '../../../src/ports/chains.ts';
 import { call } from '../../support/call.ts';
 import { fund } from '../../support/fund.ts';
 import { authorize, intentEvents, readIntent } from '../../support/intents.ts';

@@ -1,12 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
-import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
 import { createKeyQuorum } from '../../../src/domain/access/key-quorums/create-key-quorum.ts';
 import { lockKeyQuorum } from '../../../src/domain/access/key-quorums/lock-key-quorum.ts';
+import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
 import { createWallet } from '../../../src/domain/wallets/wallets/create-wallet.ts';
 import { updateWallet } from '../../../src/domain/wallets/wallets/update-wallet.ts';
-import type { OperationContext } from '../../../src/services.ts';
-import type { Tables } from '../../../src/domain/tables.ts';
+import type { OperationContext } from '../../../src/operation-context.ts';
 import { contextOf, inTransaction } from '../../integration/contexts.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 

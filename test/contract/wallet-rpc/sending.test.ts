@@ -24,7 +24,7 @@ import type {
   Wallet,
   WalletRpcRequest,
 } from '../../../src/generated/schemas.ts';
-import type { AnyChain } from '../../../src/services.ts';
+import type { AnyChain } from '../../../src/ports/chains.ts';
 import { type CallOptions, call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';

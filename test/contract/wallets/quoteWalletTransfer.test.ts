@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
-import type { TransferQuoteResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
+import type { TransferQuoteResponse, Wallet } from '../../../src/generated/schemas.ts';
 import { type CallOptions, call, refusal } from '../../support/call.ts';
 import { authorize } from '../../support/intents.ts';
 import { asOtherApp } from '../../support/other-app.ts';

@@ -1,5 +1,5 @@
-import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
+import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import { type CallOptions, call, refusal } from '../../support/call.ts';
 import { chain, fund } from '../../support/fund.ts';
 import type { TestSandbox } from '../../support/sandbox.ts';

@@ -1,12 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { announceChange } from '../../../src/domain/base/resource-changes/announce-change.ts';
 import { expireIntents } from '../../../src/domain/requests/intents/expire-intents.ts';
 import { listIntents } from '../../../src/domain/requests/intents/list-intents.ts';
 import { settleLeftIntents } from '../../../src/domain/requests/intents/settle-intent.ts';
-import { announceChange } from '../../../src/domain/base/resource-changes/announce-change.ts';
-import type { OperationContext } from '../../../src/services.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
+import type { OperationContext } from '../../../src/operation-context.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { contextOf } from '../contexts.ts';
 import { planOf } from '../plans.ts';

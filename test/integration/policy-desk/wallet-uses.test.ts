@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { replayPolicy } from '../../../src/domain/requests/policy-desk/replay-policy.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
 import { createUseLog } from '../../../src/domain/wallets/wallet-uses/use-log.ts';
 import { requestValidators } from '../../../src/generated/request-validators.js';
 import type { CreateWalletRequest } from '../../../src/generated/schemas.ts';
 import { createBodyCheck } from '../../../src/http/body-check.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { sweepExpired } from '../../../src/jobs/sweep-expired.ts';
-import type { UseRecord } from '../../../src/services.ts';
-import type { Tables } from '../../../src/domain/tables.ts';
+import type { UseRecord } from '../../../src/ports/use-log.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { services, startMs } from '../contexts.ts';

@@ -2,15 +2,12 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { parseUnits } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import {
-  openSimulatedChains,
-  type SimulatedChains,
-} from '../../../src/simulated/chains/simulated-chains.ts';
-import { fixedPrices } from '../../../src/simulated/prices.ts';
 import { getAppGasSpend } from '../../../src/domain/money/gas-spend/app-gas-spend.ts';
-import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
-import type { AnyChain } from '../../../src/services.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
+import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
+import type { AnyChain } from '../../../src/ports/chains.ts';
+import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../../src/simulated/prices.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { finish, follow, runJobs } from './run-jobs.ts';

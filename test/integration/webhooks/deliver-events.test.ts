@@ -2,7 +2,6 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { adjustableClock } from '../../../src/adapters/clock.ts';
-import { hasAnnouncedDelivery, recordEvent } from '../../../src/domain/base/events/record-event.ts';
 import {
   createWebhookEndpoint,
   deleteWebhookEndpoint,
@@ -11,13 +10,15 @@ import {
 import { LEASE_MS } from '../../../src/domain/access/webhooks/claim-endpoints.ts';
 import { replayWebhookDelivery } from '../../../src/domain/access/webhooks/webhook-deliveries.ts';
 import { rotateWebhookSecret } from '../../../src/domain/access/webhooks/webhook-secrets.ts';
+import { hasAnnouncedDelivery, recordEvent } from '../../../src/domain/base/events/record-event.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { deliverEvents } from '../../../src/jobs/deliver-events.ts';
 import { startJobs } from '../../../src/jobs/runner.ts';
 import { sweepExpired } from '../../../src/jobs/sweep-expired.ts';
-import type { KeyVault, OperationContext, Services } from '../../../src/services.ts';
-import type { WebhookOutcome, WebhookRequest } from '../../../src/services-webhooks.ts';
-import type { Tables } from '../../../src/domain/tables.ts';
+import type { OperationContext, Services } from '../../../src/operation-context.ts';
+import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import type { WebhookOutcome, WebhookRequest } from '../../../src/ports/webhooks.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { contextOf, inTransaction, services, startMs } from '../contexts.ts';

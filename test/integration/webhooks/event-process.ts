@@ -5,15 +5,16 @@ import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
 import { anyAddress, createWebhookSender } from '../../../src/adapters/webhook-http.ts';
 import { startBesideRequests } from '../../../src/compose/jobs.ts';
+import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/change-webhook-endpoint.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
+import { entities } from '../../../src/domain/tables.ts';
 import { createUser } from '../../../src/domain/wallets/users/create-user.ts';
 import { deleteUser } from '../../../src/domain/wallets/users/delete-user.ts';
 import { linkAccount } from '../../../src/domain/wallets/users/link-account.ts';
 import { unlinkAccount } from '../../../src/domain/wallets/users/unlink-account.ts';
-import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/change-webhook-endpoint.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import type { JobRunner } from '../../../src/jobs/runner.ts';
-import type { OperationContext } from '../../../src/services.ts';
-import type { Tables } from '../../../src/domain/tables.ts';
+import type { OperationContext } from '../../../src/operation-context.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
 import { contextOf, services as others } from '../contexts.ts';
 
@@ -51,7 +52,7 @@ const services = {
   }),
   webhooks: createWebhookSender({ guard: anyAddress }),
 };
-const database = await openDatabase({ kind: 'postgres', url: values.url!, poolSize: 8 });
+const database = await openDatabase(entities, { kind: 'postgres', url: values.url!, poolSize: 8 });
 let openUnit = unitsOf(database);
 let jobs: JobRunner | undefined;
 

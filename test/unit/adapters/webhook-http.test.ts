@@ -18,7 +18,7 @@ import {
   publicHttpsOnly,
   type WebhookGuard,
 } from '../../../src/adapters/webhook-http.ts';
-import type { WebhookSender } from '../../../src/services-webhooks.ts';
+import type { WebhookSender } from '../../../src/ports/webhooks.ts';
 
 /** A server on an address of this machine that counts what reaches it. */
 async function serve(listener: RequestListener, host = '127.0.0.1', tls?: { key: string; cert: string }) {

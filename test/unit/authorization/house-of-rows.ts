@@ -13,7 +13,7 @@ import type { AppSettings } from '../../../src/domain/access/apps/find-app.ts';
 import { createUser } from '../../../src/domain/wallets/users/create-user.ts';
 import { createUseLog } from '../../../src/domain/wallets/wallet-uses/use-log.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
-import type { OperationContext, Services } from '../../../src/services.ts';
+import type { OperationContext, Services } from '../../../src/operation-context.ts';
 import { afterCommitOf } from '../../support/after-commit.ts';
 import { type DatabaseKind, openTestDatabase } from '../../support/databases.ts';
 import { noWebhooks } from '../../support/no-webhooks.ts';

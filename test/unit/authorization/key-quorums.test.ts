@@ -4,8 +4,8 @@ import { deleteKeyQuorum } from '../../../src/domain/access/key-quorums/delete-k
 import { findKeyQuorum } from '../../../src/domain/access/key-quorums/find-key-quorum.ts';
 import { type OwnerFields, resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
 import { updateKeyQuorum } from '../../../src/domain/access/key-quorums/update-key-quorum.ts';
-import type { CreateKeyQuorumRequest, UpdateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
+import type { CreateKeyQuorumRequest, UpdateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { acme, openHouse, signer } from './house-of-rows.ts';
 

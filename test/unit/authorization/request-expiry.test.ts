@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { readRequestExpiry } from '../../../src/http/request-expiry.ts';
 import { ApiError } from '../../../src/errors.ts';
+import { readRequestExpiry } from '../../../src/http/request-expiry.ts';
 
 const nowMs = 1_763_719_200_000;
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Eligible, requireOwner } from '../../../src/domain/access/owners/require-owner.ts';
 import { createKeyQuorum } from '../../../src/domain/access/key-quorums/create-key-quorum.ts';
 import { resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
+import { type Eligible, requireOwner } from '../../../src/domain/access/owners/require-owner.ts';
 import { createUserKey } from '../../../src/domain/wallets/user-keys/create-user-key.ts';
 import type { CreateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
 import { databaseKinds } from '../../support/databases.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createAuthenticate } from '../../../src/http/authenticate.ts';
-import type { Exchange } from '../../../src/http/http-exchange.ts';
+import type { HttpExchange } from '../../../src/http/http-exchange.ts';
 import type { Operation } from '../../../src/http/operation.ts';
 import { noonMs, sha256, stoppedClock, toyApp, toyDirectory } from './toy-server.ts';
 
@@ -27,7 +27,7 @@ function setUp() {
       route: { operation: { security } },
       app: undefined,
       userId: undefined,
-    } as unknown as Exchange;
+    } as unknown as HttpExchange;
     try {
       await authenticate(exchange);
       return { app: exchange.app, userId: exchange.userId };
@@ -168,7 +168,10 @@ describe('an operation that takes user tokens', () => {
   test('refuses every token while nobody verifies them', async () => {
     const authenticate = createAuthenticate({ apps: toyDirectory(), clock: stoppedClock() });
     const headers = { authorization: 'Bearer alices-token', 'service-app-id': toyApp.id };
-    const exchange = { headers, route: { operation: { security: 'app-or-user' } } } as unknown as Exchange;
+    const exchange = {
+      headers,
+      route: { operation: { security: 'app-or-user' } },
+    } as unknown as HttpExchange;
     await expect(authenticate(exchange)).rejects.toMatchObject({ code: 'missing_or_invalid_token' });
   });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createContract } from '../../../src/http/contract.ts';
-import type { Exchange, RunOperation } from '../../../src/http/http-exchange.ts';
+import type { HttpExchange, RunOperation } from '../../../src/http/http-exchange.ts';
 import { appHeaders, echo, toyApp, toyOperations, toyValidators } from './toy-server.ts';
 
 // Each test stands for one seam of openapi-backend 5.21 that is replaced or must be filled: were it to fall back to
@@ -24,7 +24,7 @@ async function answerTo(
     rawBody: Buffer.from(body ?? ''),
     route: contract.match({ method, path }),
     app: isKnown ? app : undefined,
-  } as unknown as Exchange;
+  } as unknown as HttpExchange;
   return contract.handle(exchange);
 }
 

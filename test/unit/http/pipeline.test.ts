@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../src/errors.ts';
-import type { Exchange } from '../../../src/http/http-exchange.ts';
+import type { HttpExchange } from '../../../src/http/http-exchange.ts';
 import { MAX_BODY_BYTES } from '../../../src/http/transport-guards.ts';
 import { appHeaders, echo, noonMs, startToyServer, type ToyServer, toyApp } from './toy-server.ts';
 
@@ -220,11 +220,11 @@ test('every answered request is observed under the name of its operation', async
 });
 
 describe('the proof', () => {
-  const decode = (exchange: Exchange) =>
+  const decode = (exchange: HttpExchange) =>
     exchange.proof!.canonicalPayloads().map((bytes) => new TextDecoder().decode(bytes));
 
   test('holds the signatures, the expiry and every text an honest client may have signed', async () => {
-    const run = async (exchange: Exchange) => ({
+    const run = async (exchange: HttpExchange) => ({
       status: 200,
       body: { ...exchange.proof, payloads: decode(exchange) },
     });
@@ -249,7 +249,7 @@ describe('the proof', () => {
   });
 
   test('of a request without a body has its three spellings', async () => {
-    const run = async (exchange: Exchange) => ({ status: 200, body: decode(exchange) });
+    const run = async (exchange: HttpExchange) => ({ status: 200, body: decode(exchange) });
     await using server = await startToyServer({ run });
     const { body } = await server.fetch('DELETE', '/v1/toys/bear', { headers: json, body: '{}' });
     const rest = `"headers":{"service-app-id":"${toyApp.id}"},"method":"DELETE","url":"${server.url}/v1/toys/bear","version":1}`;
@@ -257,7 +257,7 @@ describe('the proof', () => {
   });
 
   test('of a body that has no canonical form is refused, not failed', async () => {
-    const run = async (exchange: Exchange) => ({ status: 200, body: decode(exchange) });
+    const run = async (exchange: HttpExchange) => ({ status: 200, body: decode(exchange) });
     await using server = await startToyServer({ run });
     const { status, body } = await server.fetch('POST', '/v1/toys', {
       headers: json,
@@ -311,7 +311,7 @@ describe('plain HTTP', () => {
   );
 
   test('behind a proxy is known to have been HTTPS in what was signed', async () => {
-    const run = async (exchange: Exchange) => ({
+    const run = async (exchange: HttpExchange) => ({
       status: 200,
       body: JSON.parse(new TextDecoder().decode(exchange.proof!.canonicalPayloads()[0])).url,
     });

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import type { Exchange } from '../../../src/http/http-exchange.ts';
+import type { HttpExchange } from '../../../src/http/http-exchange.ts';
 import { createRateLimit, rateLimitOfApp } from '../../../src/http/rate-limit.ts';
 
 const many = rateLimitOfApp({ perSecond: 10_000, burst: 10_000 }, 240);
 
-function request(id: string, body: unknown): Exchange {
+function request(id: string, body: unknown): HttpExchange {
   const rawBody = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
-  return { app: { id: 'acme' }, route: { operation: { id } }, rawBody } as unknown as Exchange;
+  return { app: { id: 'acme' }, route: { operation: { id } }, rawBody } as unknown as HttpExchange;
 }
 
 const one = request('createUser', {});
@@ -14,7 +14,7 @@ const batchOf = (count: number) => request('batchCreateUsers', { users: Array(co
 
 test('an app makes 240 users a minute, alone or in batches', async () => {
   const count = createRateLimit(many);
-  const left = async (exchange: Exchange) => (await count(exchange))['x-ratelimit-remaining'];
+  const left = async (exchange: HttpExchange) => (await count(exchange))['x-ratelimit-remaining'];
   expect(await left(one)).toBe('239');
   expect(await left(batchOf(20))).toBe('219');
   expect(await left(batchOf(3))).toBe('216');

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import type { Exchange } from '../../../src/http/http-exchange.ts';
+import type { HttpExchange } from '../../../src/http/http-exchange.ts';
 import { createResponseCheck, type ResponseCheckMode } from '../../../src/http/response-check.ts';
 import { compile, keptLog, toyOperations } from './toy-server.ts';
 
 const exchange = {
   id: 'request-1',
   route: { operation: toyOperations[0], params: {} },
-} as unknown as Exchange;
+} as unknown as HttpExchange;
 const validators = { listToys: { 200: compile({ properties: { toys: { items: { type: 'string' } } } }) } };
 const wrong = { toys: ['bear', 7] };
 const place = { operation: 'listToys', status: 200, pointer: '/toys/1', message: 'must be a string' };

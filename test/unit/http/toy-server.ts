@@ -4,11 +4,12 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ValidateFunction } from '../../../src/generated/validate-function.ts';
 import type { AppDirectory, AppRecord } from '../../../src/http/authenticate.ts';
 import { createAuthenticate } from '../../../src/http/authenticate.ts';
-import type { Exchange, RunOperation } from '../../../src/http/http-exchange.ts';
+import type { HttpExchange, RunOperation } from '../../../src/http/http-exchange.ts';
 import type { Operation, RequestValidators } from '../../../src/http/operation.ts';
 import { createPipeline, type PipelineOptions } from '../../../src/http/pipeline.ts';
 import { startServer } from '../../../src/http/server.ts';
-import type { Clock, Log } from '../../../src/services.ts';
+import type { Clock } from '../../../src/ports/clock.ts';
+import type { Log } from '../../../src/ports/log.ts';
 
 /** A shop of toys in five operations: small enough to be judged by eye, with one of everything the pipeline knows. */
 export const toyOperations: readonly Operation[] = [
@@ -150,7 +151,7 @@ export interface ToyServer extends AsyncDisposable {
 }
 
 /** The answer of every toy operation unless a test says otherwise: what it was asked. */
-export const echo: RunOperation = async ({ route, query, body, app, userId }: Exchange) => ({
+export const echo: RunOperation = async ({ route, query, body, app, userId }: HttpExchange) => ({
   status: 200,
   body: { operation: route?.operation.id, path: { ...route?.params }, query, body, app, userId },
 });

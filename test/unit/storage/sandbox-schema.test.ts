@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openDatabase } from '../../../src/storage/open-database.ts';
 import { renderSandboxSchema } from '../../../codegen/render-schema.ts';
+import { entities } from '../../../src/domain/tables.ts';
+import { openDatabase } from '../../../src/storage/open-database.ts';
 
 test('the sandbox schema is what the entities say: `node codegen/write-schema.ts` renews it', async () => {
   const written = readFileSync(
@@ -25,7 +26,7 @@ describe('a file', () => {
 
   /** Opens and closes the file, as a start of the program does. */
   async function visit() {
-    const database = await openDatabase({ kind: 'sqlite', file });
+    const database = await openDatabase(entities, { kind: 'sqlite', file });
     try {
       const difference = await database.orm.schema.getUpdateSchemaSQL({ wrap: false });
       return difference.trim();
@@ -48,7 +49,7 @@ describe('a file', () => {
   });
 
   test('is written ahead and synced at every commit', async () => {
-    const database = await openDatabase({ kind: 'sqlite', file });
+    const database = await openDatabase(entities, { kind: 'sqlite', file });
     const pragma = (name: string) => database.orm.em.fork().execute(`pragma ${name}`);
     expect(await pragma('journal_mode')).toEqual([{ journal_mode: 'wal' }]);
     expect(await pragma('synchronous')).toEqual([{ synchronous: 2 }]);

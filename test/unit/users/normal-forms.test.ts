@@ -2,11 +2,11 @@ import { base58 } from '@scure/base';
 import { PublicKey } from '@solana/web3.js';
 import { getAddress } from 'viem';
 import { describe, expect, test } from 'vitest';
+import { normalizeWalletAddress } from '../../../src/domain/base/addresses/normalize-wallet-address.ts';
 import {
   normalizeDiscordUsername,
   normalizePhoneNumber,
 } from '../../../src/domain/wallets/users/linked-account-kinds.ts';
-import { normalizeWalletAddress } from '../../../src/domain/base/addresses/normalize-wallet-address.ts';
 import { searchTermsOf, toSearchTerm } from '../../../src/domain/wallets/users/search-terms.ts';
 
 describe('phone numbers', () => {

@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
-import { requireOwner } from '../owners/require-owner.ts';
 import { ApiError } from '../../../errors.ts';
 import type { CreateAggregationRequest } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { type AggregationDefinition, compileAggregation } from '../../../policy/aggregation.ts';
 import { PolicyFormatError } from '../../../policy/policy-format-error.ts';
-import type { OperationContext } from '../../../services.ts';
 import type { Tables } from '../../tables.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
+import { requireOwner } from '../owners/require-owner.ts';
 import { findAggregation, type StoredAggregation } from './find-aggregation.ts';
 
 const MAX_AGGREGATIONS = 10;

@@ -1,6 +1,6 @@
 import { notFound } from '../../../errors.ts';
 import type { Aggregation, CreateAggregationRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 
 /** What an aggregation measures: the request that made it, without name and owner. */

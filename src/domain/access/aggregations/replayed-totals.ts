@@ -1,5 +1,5 @@
+import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
-import type { OperationContext } from '../../../services.ts';
 import {
   aggregationsFor,
   type CountedAggregation,

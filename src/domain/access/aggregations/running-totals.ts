@@ -3,6 +3,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type Kysely, sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { invalidField } from '../../../errors.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction, PolicyFacts } from '../../../policy/action.ts';
 import {
   type AggregationDefinition,
@@ -10,9 +11,8 @@ import {
   type Contribution,
   compileAggregation,
 } from '../../../policy/aggregation.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
 import { prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 
 const MS_PER_SECOND = 1000;

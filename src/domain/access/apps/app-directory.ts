@@ -1,4 +1,4 @@
-import type { Clock } from '../../../services.ts';
+import type { Clock } from '../../../ports/clock.ts';
 import type { Orm } from '../../../storage/open-database.ts';
 import { secretsInForce } from './app-secret.ts';
 import { getApp } from './find-app.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Entropy } from '../../../services.ts';
+import type { Entropy } from '../../../ports/entropy.ts';
 
 /** A secret of an app as stored: never the text, only its digest. */
 export interface AppSecretHash {

@@ -1,8 +1,9 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { invalidField } from '../../../errors.ts';
-import type { Entropy, Ids } from '../../../services.ts';
-import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
+import type { Entropy } from '../../../ports/entropy.ts';
+import type { Ids } from '../../../ports/ids.ts';
 import type { AppSettings } from './find-app.ts';
+import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
 
 /** How tokens of the app's own login are verified: by the keys at one address, or by one key. */
 export interface JwtAuthSettings {

@@ -1,5 +1,5 @@
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { drawAppSecret, hashAppSecret } from './app-secret.ts';
 import type { App, AppSettings } from './find-app.ts';

@@ -1,5 +1,5 @@
 import { notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 
 /**
  * Checks that a path names the app of the credentials.

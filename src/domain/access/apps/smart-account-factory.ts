@@ -1,8 +1,8 @@
 import { invalidField } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { type LightAccountFactory, lightAccountV2 } from '../../../signing/ethereum/light-account.ts';
-import { findApp } from './find-app.ts';
 import { normalizeEthereumAddress } from '../../base/addresses/normalize-wallet-address.ts';
+import { findApp } from './find-app.ts';
 
 /** Name of the app setting that puts another factory in the place of the published one. */
 export const SMART_ACCOUNT_FACTORY_SETTING = 'smart_account_factory';

@@ -1,5 +1,6 @@
 import { ApiError } from '../../../errors.ts';
-import type { AnyChain, OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { AnyChain } from '../../../ports/chains.ts';
 import { requireKnownChain } from './ask-chains.ts';
 import { assetAtAddress, type KnownAsset } from './known-assets.ts';
 import type { KnownChain } from './known-chains.ts';

@@ -1,10 +1,10 @@
-import { requireOwner } from '../owners/require-owner.ts';
 import { invalidField } from '../../../errors.ts';
 import type { CreateConditionSetRequest, UpdateConditionSetRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { announceChange } from '../../base/resource-changes/announce-change.ts';
 import type { Tables } from '../../tables.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
-import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { requireOwner } from '../owners/require-owner.ts';
 import { findConditionSetForUpdate, type StoredConditionSet } from './find-condition-set.ts';
 
 /**

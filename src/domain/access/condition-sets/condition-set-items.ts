@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
-import { requireOwner } from '../owners/require-owner.ts';
 import { invalidField, invalidQuery, notFound } from '../../../errors.ts';
 import type { ConditionSetItem, ConditionSetItemsRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import type { Tables } from '../../tables.ts';
+import { requireOwner } from '../owners/require-owner.ts';
 import {
   type ConditionSetContext,
   findConditionSet,

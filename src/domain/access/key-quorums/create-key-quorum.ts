@@ -1,5 +1,5 @@
 import type { CreateKeyQuorumRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { checkMembers, readPublicKeys } from './check-members.ts';
 import type { StoredKeyQuorum } from './find-key-quorum.ts';

@@ -1,8 +1,8 @@
-import { requireOwner } from '../owners/require-owner.ts';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import type { Tables } from '../../tables.ts';
+import { requireOwner } from '../owners/require-owner.ts';
 import { findKeyQuorum } from './find-key-quorum.ts';
 import { listKeyQuorumReferences } from './key-quorum-references.ts';
 import { lockKeyQuorum } from './lock-key-quorum.ts';

@@ -1,5 +1,5 @@
 import { ApiError, notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 
 export type KeyQuorumContext = Pick<OperationContext, 'app' | 'em'>;

@@ -1,5 +1,5 @@
 import { invalidField } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { requireUsers } from '../user-records/find-user.ts';
 import { readPublicKey } from './check-members.ts';

@@ -1,9 +1,9 @@
-import { requireOwner } from '../owners/require-owner.ts';
 import { invalidField } from '../../../errors.ts';
 import type { UpdateKeyQuorumRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import type { Tables } from '../../tables.ts';
+import { requireOwner } from '../owners/require-owner.ts';
 import { checkMembers, readPublicKeys } from './check-members.ts';
 import { findKeyQuorum, type KeyQuorumContext, type StoredKeyQuorum } from './find-key-quorum.ts';
 import { lockKeyQuorum } from './lock-key-quorum.ts';

@@ -1,6 +1,6 @@
 import { invalidField } from '../../../errors.ts';
 import type { CreateOrganizationRequest, UpdateOrganizationRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { requireKeyQuorums } from '../key-quorums/find-key-quorum.ts';
 import { findOrganizationForUpdate, type OrganizationRow } from './find-organization.ts';

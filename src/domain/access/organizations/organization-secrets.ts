@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Selectable } from 'kysely';
 import { notFound } from '../../../errors.ts';
 import type { CreateOrganizationSecretResponse, OrganizationSecretView } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { readPublicKey } from '../key-quorums/check-members.ts';
 import { findOrganization, type OrganizationContext } from './find-organization.ts';

@@ -1,5 +1,5 @@
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { holdUser } from '../user-records/find-user.ts';
 import { findOrganizationForUpdate } from './find-organization.ts';

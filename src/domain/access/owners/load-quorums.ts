@@ -1,7 +1,7 @@
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
-import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
 import type { Quorum, QuorumUser } from '../../../authorization/quorum.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
 
 // CHOICE: as many of a user's keys as are tried, the newest first: a key is made for each login and lives an hour.
 const MAX_LIVE_KEYS = 100;

@@ -1,11 +1,11 @@
 import { strict as assert } from 'node:assert';
 import { LRUCache } from 'lru-cache';
-import { ApiError, type ErrorCode } from '../../../errors.ts';
-import type { Agreement, OperationContext } from '../../../services.ts';
-import { type LoadedQuorum, loadQuorums } from './load-quorums.ts';
 import { countAgreement, countQuorum, fewestSignatures, quorumKeys } from '../../../authorization/quorum.ts';
 import { type VerifiedSignatures, verifySignatures } from '../../../authorization/request-signatures.ts';
 import { diagnoseSignatures, expiredKeys, type Party } from '../../../authorization/signature-doctor.ts';
+import { ApiError, type ErrorCode } from '../../../errors.ts';
+import type { Agreement, OperationContext } from '../../../operation-context.ts';
+import { type LoadedQuorum, loadQuorums } from './load-quorums.ts';
 
 /** An additional signer of a wallet. */
 export interface AdditionalSigner {

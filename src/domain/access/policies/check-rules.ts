@@ -1,10 +1,10 @@
 import { ApiError } from '../../../errors.ts';
 import type { PolicyRuleRequest, PolicyRuleResponse } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { type CompiledRule, compileRule } from '../../../policy/compile.ts';
 import { referencedAggregation } from '../../../policy/conditions/reference.ts';
 import { PolicyFormatError } from '../../../policy/policy-format-error.ts';
 import type { ConditionInput } from '../../../policy/source.ts';
-import type { OperationContext } from '../../../services.ts';
 import type { Tables } from '../../tables.ts';
 
 /** CHOICE: no number is published; a policy is read and judged as a whole, so it stays small. */

@@ -1,6 +1,10 @@
 import { hash } from 'node:crypto';
-import type { CreatePolicyRequest, PolicyRuleRequest, PolicyRuleResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type {
+  CreatePolicyRequest,
+  PolicyRuleRequest,
+  PolicyRuleResponse,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { checkRules } from './check-rules.ts';

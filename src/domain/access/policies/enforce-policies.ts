@@ -1,14 +1,19 @@
 import type { Kysely } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { invalidField, StaleReadError } from '../../../errors.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction, PolicyFacts, SetCandidate } from '../../../policy/action.ts';
 import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../policy/compile.ts';
-import { allowsAction, collectLookups, evaluatePolicy, type PolicyDecision } from '../../../policy/evaluate.ts';
+import {
+  allowsAction,
+  collectLookups,
+  evaluatePolicy,
+  type PolicyDecision,
+} from '../../../policy/evaluate.ts';
 import { setCandidateKey } from '../../../policy/operators.ts';
 import { isTooMuchToJudge, MAX_JUDGEMENTS } from '../../../policy/work.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
 import { prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
 import type { RunningTotals } from '../aggregations/running-totals.ts';
 
 type EnforceContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;

@@ -1,6 +1,6 @@
 import { ApiError, notFound } from '../../../errors.ts';
 import type { PolicyRuleResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 

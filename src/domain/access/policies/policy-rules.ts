@@ -1,7 +1,7 @@
-import { requireOwner } from '../owners/require-owner.ts';
 import { notFound } from '../../../errors.ts';
 import type { PolicyRuleRequest, PolicyRuleResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { requireOwner } from '../owners/require-owner.ts';
 import { checkRoom, checkRules } from './check-rules.ts';
 import { withId } from './create-policy.ts';
 import { findPolicy, findPolicyForUpdate, type StoredPolicy } from './find-policy.ts';

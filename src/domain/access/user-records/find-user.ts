@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { invalidField, notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
-import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import {
   linkedAccountColumns,
   type StoredAccount,

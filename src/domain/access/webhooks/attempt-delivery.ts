@@ -1,5 +1,5 @@
 import { signWebhook } from '../../../crypto/webhook-signature.ts';
-import type { Services } from '../../../services.ts';
+import type { Services } from '../../../operation-context.ts';
 import type { DueDelivery } from './due-deliveries.ts';
 import type { FinishedAttempt } from './record-attempts.ts';
 import { ATTEMPT_TIMEOUT_MS } from './retry-schedule.ts';

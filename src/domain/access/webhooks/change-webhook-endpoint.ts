@@ -1,10 +1,13 @@
 import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
-import type { CreateWebhookEndpointRequest, UpdateWebhookEndpointRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type {
+  CreateWebhookEndpointRequest,
+  UpdateWebhookEndpointRequest,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { newestSequence } from '../../base/events/list-events.ts';
 import { announceDelivery } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import { checkEventTypes, checkUrl, EVERY_TYPE } from './check-webhook-endpoint.ts';
 import { type EndpointRow, findWebhookEndpointForUpdate } from './find-webhook-endpoint.ts';

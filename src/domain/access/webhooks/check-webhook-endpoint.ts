@@ -1,5 +1,5 @@
 import { invalidField } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 
 /** Every type of event. */
 export const EVERY_TYPE = '*';

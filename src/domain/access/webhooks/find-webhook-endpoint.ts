@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import { olderThan } from '../user-records/find-user.ts';

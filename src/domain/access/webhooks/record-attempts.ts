@@ -1,8 +1,8 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import type { WebhookAttempt } from '../../../generated/schemas.ts';
-import type { Tables } from '../../tables.ts';
 import { prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
 import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import { type DueDelivery, holdBack } from './due-deliveries.ts';
 import { FAILING_DAY_MS, MAX_FAILING_DAYS, retryDelayMs } from './retry-schedule.ts';

@@ -3,10 +3,11 @@ import type { Selectable } from 'kysely';
 import { formatWebhookSecret } from '../../../crypto/webhook-signature.ts';
 import { ApiError } from '../../../errors.ts';
 import type { RotateWebhookSecretRequest } from '../../../generated/schemas.ts';
-import type { KeyVault, OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { KeyVault } from '../../../ports/key-vault.ts';
 import { announceDelivery } from '../../base/events/record-event.ts';
 import { webhookSecretBinding } from '../../base/sealed-keys/rotate-sealed-keys.ts';
+import type { Tables } from '../../tables.ts';
 import { type EndpointRow, findWebhookEndpointForUpdate } from './find-webhook-endpoint.ts';
 
 /** A row of `webhook_secrets`, columns as they are stored. */

@@ -1,7 +1,10 @@
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
 import type { ActionUnit, PolicyAction } from '../../../policy/action.ts';
 import { type BatchCall, decodeCanonicalBatch } from '../../../signing/ethereum/batch-executor.ts';
-import { decodeBatchOfCalls, decodeUserOperationCalls } from '../../../signing/ethereum/user-operation-calls.ts';
+import {
+  decodeBatchOfCalls,
+  decodeUserOperationCalls,
+} from '../../../signing/ethereum/user-operation-calls.ts';
 
 const MAX_DEPTH = 8;
 

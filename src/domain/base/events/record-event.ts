@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Selectable } from 'kysely';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { loadOnce } from '../../../signing/load-once.ts';
-import type { Tables } from '../../tables.ts';
 import { prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
 
 /**
  * Units of work that left something to deliver, so that whoever commits them knows. Kept beside the units because it

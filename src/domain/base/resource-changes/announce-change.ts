@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
 /** What a resource with an owner can go through. */

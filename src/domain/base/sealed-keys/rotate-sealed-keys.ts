@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { KeyVault, SealBinding, SealedKey } from '../../../services.ts';
+import type { KeyVault, SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import type { Tables } from '../../tables.ts';
 
 /** A vault that can move a data key under the current master key. */

@@ -1,6 +1,6 @@
 import { invalidQuery } from '../../../errors.ts';
 import type { GasSpendResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { decimalText } from '../../wallets/balances/decimal.ts';
 import { costInUsd, type GasPaid } from './gas-cost.ts';

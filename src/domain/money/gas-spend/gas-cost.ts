@@ -1,7 +1,7 @@
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { add, type Decimal, fromRaw, ZERO } from '../../wallets/balances/decimal.ts';
 import { pricesOf, worthOf } from '../../wallets/balances/worth.ts';
-import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 
 /** What a network took for one transaction. */
 export interface GasPaid {

@@ -1,5 +1,6 @@
 import { ApiError, invalidField } from '../../../errors.ts';
-import type { AnyChain, BroadcastRefusal, Services } from '../../../services.ts';
+import type { Services } from '../../../operation-context.ts';
+import type { AnyChain, BroadcastRefusal } from '../../../ports/chains.ts';
 
 type ChainKind = AnyChain['kind'];
 

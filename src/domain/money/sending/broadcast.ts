@@ -1,4 +1,5 @@
-import type { AnyChain, OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { AnyChain } from '../../../ports/chains.ts';
 import { advanceTransaction, type Finding } from '../transactions/advance-transaction.ts';
 import { carrierOf, failed, findStale } from '../transactions/follow-transaction.ts';
 import type { TransactionRow } from '../transactions/transaction-row.ts';

@@ -1,6 +1,6 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
 import {
   type EthereumTransaction,
@@ -9,10 +9,10 @@ import {
 } from '../../../signing/ethereum/sign-transaction.ts';
 import { parseQuantity } from '../../../signing/fields.ts';
 import { transactionUnits } from '../../base/actions/decode-action.ts';
+import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { type EthereumPlan, givenNonce } from './plan-ethereum.ts';
 import { reserveNonce } from './reserve-nonce.ts';
-import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 
 /**
  * Fixes the bytes of a planned transaction, its nonce reserved until the transaction ends.

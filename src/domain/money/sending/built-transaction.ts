@@ -1,5 +1,5 @@
 import type { PolicyAction } from '../../../policy/action.ts';
-import type { AnyChain } from '../../../services.ts';
+import type { AnyChain } from '../../../ports/chains.ts';
 
 /** A transaction whose bytes are fixed but for the signature, made inside the transaction that signs it. */
 export interface BuiltTransaction {

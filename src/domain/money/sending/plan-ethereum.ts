@@ -1,6 +1,7 @@
 import { invalidField } from '../../../errors.ts';
 import type { UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
-import type { EvmCall, EvmChain, OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { EvmCall, EvmChain } from '../../../ports/chains.ts';
 import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
 import { wordHex } from '../../../signing/ethereum/transaction.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity, parseSafeInteger } from '../../../signing/fields.ts';

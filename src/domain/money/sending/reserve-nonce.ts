@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import type { Tables } from '../../tables.ts';
 import { releasedStatuses } from '../transactions/transaction-state.ts';
 
 type NonceContext = Pick<OperationContext, 'em' | 'nowMs'>;

@@ -1,9 +1,9 @@
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
-import { plainTransferOf } from '../transactions/plain-transfer.ts';
-import { findSent, recordTransaction } from '../transactions/record-transaction.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { plainTransferOf } from '../transactions/plain-transfer.ts';
+import { findSent, recordTransaction } from '../transactions/record-transaction.ts';
 import { broadcastTransaction } from './broadcast.ts';
 import type { BuiltTransaction, SignedBytes } from './built-transaction.ts';
 

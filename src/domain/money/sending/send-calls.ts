@@ -2,8 +2,9 @@ import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EthereumSendCallsCall } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { ActionUnit } from '../../../policy/action.ts';
-import type { EvmChain, OperationContext } from '../../../services.ts';
+import type { EvmChain } from '../../../ports/chains.ts';
 import { signAuthorization } from '../../../signing/ethereum/authorization.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
@@ -17,11 +18,11 @@ import {
 } from '../../../signing/ethereum/sign-transaction.ts';
 import { SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../../signing/fields.ts';
+import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import { askChain, requireChain } from './ask-chain.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { type EthereumPlan, planEthereum } from './plan-ethereum.ts';
 import { reserveNonce } from './reserve-nonce.ts';
-import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 
 /** Calls to be run one after the other by the wallet's own account, all or none. */
 export interface CallsDraft {

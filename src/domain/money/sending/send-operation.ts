@@ -1,8 +1,9 @@
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EthereumSendCallsCall, UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { ActionUnit } from '../../../policy/action.ts';
-import type { Bundler, EvmCall, EvmChain, OperationContext } from '../../../services.ts';
+import type { Bundler, EvmCall, EvmChain } from '../../../ports/chains.ts';
 import { signAuthorization } from '../../../signing/ethereum/authorization.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
@@ -18,12 +19,12 @@ import {
   encodeSponsoredOperation,
   signSponsoredOperation,
 } from '../../../signing/ethereum/sponsored-operation.ts';
+import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import { askChain, requireChain } from './ask-chain.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
 import { findNonce } from './reserve-nonce.ts';
 import { readCall } from './send-calls.ts';
-import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 
 /** What is to be done without gas of the wallet's own. */
 export interface OperationDraft {

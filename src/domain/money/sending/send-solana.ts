@@ -1,6 +1,7 @@
 import { base58ToBytes, bytesToBase58, bytesToBase64 } from '../../../crypto/encoding.ts';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext, SolanaChain } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { SolanaChain } from '../../../ports/chains.ts';
 import { InvalidSolanaTransactionError } from '../../../signing/signing-errors.ts';
 import { parseSolanaWire, signSolanaTransaction } from '../../../signing/solana/sign-transaction.ts';
 import { decodeSolanaTransaction, type SolanaTransaction } from '../../../signing/solana/wire.ts';

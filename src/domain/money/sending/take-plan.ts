@@ -1,4 +1,4 @@
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 
 /**
  * What the operation's preparation found, or what `ask` finds now where there was none.

@@ -7,15 +7,15 @@ import type {
   SparkLightningReceiveRequest,
   WalletRpcRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { SparkDepositQuote } from '../../../services-spark.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { SparkDepositQuote } from '../../../ports/spark-operators.ts';
 import { isLayer1Address } from '../../../signing/layer-1-address.ts';
 import { readTokenIdentifier } from '../../../signing/spark.ts';
+import { decodeRpcAction } from '../../base/actions/decode-action.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
+import type { FoundWallet, WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { askChain } from '../sending/ask-chain.ts';
 import { takePlan } from '../sending/take-plan.ts';
-import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
-import { decodeRpcAction } from '../../base/actions/decode-action.ts';
-import type { FoundWallet, WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { makeInvoice } from './make-invoice.ts';
 import { requireSpark, type SparkAccount } from './require-spark.ts';
 import { isoTime, satoshi } from './spark-view.ts';

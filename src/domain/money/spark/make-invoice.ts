@@ -1,6 +1,6 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { SparkLightningReceiveRequest, WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { isIdentityKey } from '../../../signing/spark.ts';
 import { askChain } from '../sending/ask-chain.ts';
 import type { SparkAccount } from './require-spark.ts';

@@ -4,11 +4,11 @@ import type {
   SparkPayLightningInvoiceRpcResponse,
   WalletRpcRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { SparkInvoice } from '../../../services-spark.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { SparkInvoice } from '../../../ports/spark-operators.ts';
 import { sparkAddress } from '../../../signing/spark.ts';
-import { askChain } from '../sending/ask-chain.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { askChain } from '../sending/ask-chain.ts';
 import { requireSpark, type SparkAccount } from './require-spark.ts';
 import { requireHolding, type SparkBuilt, type SparkPlan, transferView } from './send-spark.ts';
 import { isoTime, satoshi } from './spark-view.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext, PlainChain } from '../../../services.ts';
-import type { SparkOperators } from '../../../services-spark.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { PlainChain } from '../../../ports/chains.ts';
+import type { SparkOperators } from '../../../ports/spark-operators.ts';
 import { type SparkNetworkName, sparkAddress, sparkDepositAddress } from '../../../signing/spark.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 

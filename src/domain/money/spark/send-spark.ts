@@ -1,13 +1,13 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { SparkCoopExitRequest, SparkTransfer, WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { isLayer1Address } from '../../../signing/layer-1-address.ts';
 import { readSparkAddress, readTokenIdentifier } from '../../../signing/spark.ts';
 import { type SparkOperation, signSparkOperation } from '../../../signing/spark-operation.ts';
-import { askChain, chainRefusal } from '../sending/ask-chain.ts';
-import type { BuiltTransaction } from '../sending/built-transaction.ts';
 import { decodeRpcAction } from '../../base/actions/decode-action.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { askChain, chainRefusal } from '../sending/ask-chain.ts';
+import type { BuiltTransaction } from '../sending/built-transaction.ts';
 import { findDeposit } from './ask-spark.ts';
 import { requireSpark, type SparkAccount } from './require-spark.ts';
 import { isoTime, satoshi } from './spark-view.ts';

@@ -1,6 +1,7 @@
-import type { Inclusion, OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { Inclusion } from '../../../ports/chains.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
 import { tellOfFunds } from './tell-of-funds.ts';
 import { tellOfGas } from './tell-of-gas.ts';
 import { nextCheckAt } from './transaction-checks.ts';

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Tables } from '../../tables.ts';
 import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import type { Tables } from '../../tables.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 
 /** How long a claimed transaction is left to the process that claimed it. */

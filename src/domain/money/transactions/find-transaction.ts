@@ -1,5 +1,5 @@
 import { notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 

@@ -1,4 +1,4 @@
-import type { AnyChain, ChainStatus } from '../../../services.ts';
+import type { AnyChain, ChainStatus } from '../../../ports/chains.ts';
 import type { Finding } from './advance-transaction.ts';
 import { GIVEN_UP_AFTER_MS } from './transaction-checks.ts';
 import type { TransactionRow } from './transaction-row.ts';

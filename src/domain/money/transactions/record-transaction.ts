@@ -1,4 +1,4 @@
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import type { PlainTransfer } from './plain-transfer.ts';
 import type { TransactionRow } from './transaction-row.ts';

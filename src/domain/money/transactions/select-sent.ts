@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';

@@ -1,10 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { OperationContext } from '../../../services.ts';
-import type { ChainTransfer } from '../../../services-transfers.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { ChainTransfer } from '../../../ports/chain-transfers.ts';
 import { readSparkAddress, sparkAddress } from '../../../signing/spark.ts';
-import type { Tables } from '../../tables.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
 import { assetOf } from './tell-of-funds.ts';
 
 /** Transfers as they were read from the list of their chain. */

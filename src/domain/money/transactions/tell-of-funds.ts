@@ -1,7 +1,7 @@
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
 import type { TransactionRow } from './transaction-row.ts';
 
 /**

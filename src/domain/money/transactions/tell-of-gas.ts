@@ -1,10 +1,11 @@
-import type { Inclusion, OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { Inclusion } from '../../../ports/chains.ts';
 import { decodeSponsoredOperation } from '../../../signing/ethereum/sponsored-operation.ts';
+import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 import { decimalText } from '../../wallets/balances/decimal.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
 import { costInUsd } from '../gas-spend/gas-cost.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import type { TransactionRow } from './transaction-row.ts';
 
 type GasContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs' | 'prices'>;

@@ -1,5 +1,5 @@
-import type { Tables } from '../../tables.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
 import { type AdvanceContext, eventPayload, type Finding } from './advance-transaction.ts';
 import { SLOW_AFTER_MS } from './transaction-checks.ts';
 import type { TransactionRow } from './transaction-row.ts';

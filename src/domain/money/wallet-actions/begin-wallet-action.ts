@@ -1,8 +1,8 @@
 import { ApiError } from '../../../errors.ts';
 import type { WalletActionType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
 import type { WalletActionRow } from './wallet-action-row.ts';
 import type { ExchangeDelivery } from './wallet-action-steps.ts';
 import { actionEvent, actionEventType } from './wallet-action-view.ts';

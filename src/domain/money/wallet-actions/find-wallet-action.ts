@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { invalidQuery, notFound } from '../../../errors.ts';
 import type { WalletActionType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { type WalletActionRow, walletActionColumns } from './wallet-action-row.ts';

@@ -1,9 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Services } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { Services } from '../../../operation-context.ts';
 import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
 import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
 import { depositedStatuses, forgetExchange } from './follow-exchanges.ts';
 import { gasOf } from './plan-transfer.ts';
 import { type WalletActionRow, walletActionColumns } from './wallet-action-row.ts';

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { ExchangeStatus } from '../../../services-exchange.ts';
-import type { Tables } from '../../tables.ts';
+import type { ExchangeStatus } from '../../../ports/exchange.ts';
 import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import type { Tables } from '../../tables.ts';
 
 /** CHOICE: an exchange that has not ended is asked again after so long. */
 const AGAIN_MS = 2000;

@@ -1,9 +1,9 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { FeeLineItem } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Exchange, ExchangeOrder, ExchangeQuote, ExchangeRefusal } from '../../../services-exchange.ts';
-import { type Decimal, decimalText, fromRaw, toRaw } from '../../wallets/balances/decimal.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { Exchange, ExchangeOrder, ExchangeQuote, ExchangeRefusal } from '../../../ports/exchange.ts';
 import type { KnownAsset } from '../../access/chains/known-assets.ts';
+import { type Decimal, decimalText, fromRaw, toRaw } from '../../wallets/balances/decimal.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { TransferTerms } from './transfer-terms.ts';
 

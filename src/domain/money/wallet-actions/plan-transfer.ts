@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { ApiError } from '../../../errors.ts';
 import type { Gas } from '../../../generated/schemas.ts';
-import type { AnyChain, OperationContext } from '../../../services.ts';
-import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { AnyChain } from '../../../ports/chains.ts';
 import { findToken } from '../../access/chains/find-token.ts';
 import type { KnownAsset } from '../../access/chains/known-assets.ts';
 import type { KnownChain } from '../../access/chains/known-chains.ts';
+import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { askChain } from '../sending/ask-chain.ts';
 import type { BuiltTransaction } from '../sending/built-transaction.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { type PlannedExchange, planExchange, requireRaw } from './plan-exchange.ts';
 import { type PlannedTransfer, type TransferOrder, transferSenders } from './transfer-senders.ts';
 import type { TransferTerms } from './transfer-terms.ts';

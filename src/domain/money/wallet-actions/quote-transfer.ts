@@ -1,12 +1,12 @@
-import { requireOwner } from '../../access/owners/require-owner.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { Gas, QuoteWalletTransferRequest, TransferQuoteResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { requireOwner } from '../../access/owners/require-owner.ts';
 import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
-import { takePlan } from '../sending/take-plan.ts';
 import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { takePlan } from '../sending/take-plan.ts';
 import { feesOf, type PlannedExchange, planExchange } from './plan-exchange.ts';
 import { depositOf, gasOf, planSending, requireSource } from './plan-transfer.ts';
 import { readTransfer } from './transfer-terms.ts';

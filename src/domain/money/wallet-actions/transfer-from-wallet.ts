@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { TransferRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { type Decimal, decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
-import { sendBuilt } from '../sending/send-built.ts';
-import { takePlan } from '../sending/take-plan.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { sendBuilt } from '../sending/send-built.ts';
+import { takePlan } from '../sending/take-plan.ts';
 import { beginWalletAction, type NewExchangeStep, requireFreshNonce } from './begin-wallet-action.ts';
 import { feesOf, type PlannedExchange } from './plan-exchange.ts';
 import { planTransfer, type TransferPlan } from './plan-transfer.ts';

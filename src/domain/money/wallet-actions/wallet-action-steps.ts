@@ -5,7 +5,7 @@ import type {
   WalletActionStatus,
   WalletActionStep,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { type TransactionRow, transactionColumns } from '../transactions/transaction-row.ts';
 import type { TransactionStatus } from '../transactions/transaction-state.ts';

@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
-import type { WalletActionResponse, WalletActionStatus, WalletActionType } from '../../../generated/schemas.ts';
+import type {
+  WalletActionResponse,
+  WalletActionStatus,
+  WalletActionType,
+} from '../../../generated/schemas.ts';
 import type { WalletActionRow } from './wallet-action-row.ts';
 import { type StoredStep, stepView } from './wallet-action-steps.ts';
 

@@ -1,13 +1,13 @@
-import { type LoadedQuorum, loadQuorums } from '../../access/owners/load-quorums.ts';
 import { countAgreement } from '../../../authorization/quorum.ts';
 import type {
   IntentAuthorization,
   IntentAuthorizationKeyQuorumMember,
   IntentAuthorizationMember,
 } from '../../../generated/schemas.ts';
-import type { Agreement, OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { Agreement, OperationContext } from '../../../operation-context.ts';
 import type { Member } from '../../access/key-quorums/list-memberships.ts';
+import { type LoadedQuorum, loadQuorums } from '../../access/owners/load-quorums.ts';
+import type { Tables } from '../../tables.ts';
 import { agreementOf, type IntentSignature, listSignatures } from './signatures.ts';
 
 type DetailsContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;

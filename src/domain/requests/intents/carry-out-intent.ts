@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { EligibleParty } from '../../access/owners/require-owner.ts';
 import { ApiError } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { IntentActionResult } from '../../../generated/schemas.ts';
-import type { Agreement, OperationContext } from '../../../services.ts';
+import type { Agreement, OperationContext } from '../../../operation-context.ts';
+import type { EligibleParty } from '../../access/owners/require-owner.ts';
 import type { Tables } from '../../tables.ts';
 import type { IntentRow } from './intent-row.ts';
 import { moveIntent } from './intent-state.ts';

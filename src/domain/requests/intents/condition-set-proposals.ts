@@ -1,11 +1,14 @@
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import {
   addConditionSetItems,
   listConditionSetItems,
   replaceConditionSetItems,
   requireText,
 } from '../../access/condition-sets/condition-set-items.ts';
-import { findConditionSetForUpdate, type StoredConditionSet } from '../../access/condition-sets/find-condition-set.ts';
+import {
+  findConditionSetForUpdate,
+  type StoredConditionSet,
+} from '../../access/condition-sets/find-condition-set.ts';
 import type { Proposal } from './proposal.ts';
 
 type ItemsOperation = 'addConditionSetItems' | 'replaceConditionSetItems';

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
-import type { Tables } from '../../tables.ts';
 import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import type { Tables } from '../../tables.ts';
 import { moveIntent } from './intent-state.ts';
 
 /** Intents that are expired in one transaction. */

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { ApiError, notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
 import { membershipsOf } from '../../access/key-quorums/list-memberships.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import type { Tables } from '../../tables.ts';
 import { type IntentRow, intentColumns } from './intent-row.ts';
 import { statusAt } from './intent-state.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Updateable } from 'kysely';
 import type { IntentStatus } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 
 /** Where an intent can go from where it stands. What is not here does not happen. */

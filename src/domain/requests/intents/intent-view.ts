@@ -1,6 +1,6 @@
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { IntentResponse, IntentType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { readAuthorizationDetails } from './authorization-details.ts';
 import type { IntentRow } from './intent-row.ts';
 import { statusAt } from './intent-state.ts';

@@ -2,11 +2,11 @@ import { sql } from 'kysely';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
 import { invalidQuery } from '../../../errors.ts';
 import type { IntentStatus, IntentType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { listKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
 import { type Member, membershipsOf } from '../../access/key-quorums/list-memberships.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import type { Tables } from '../../tables.ts';
 import { visibleIntents } from './find-intent.ts';
 import type { IntentRow } from './intent-row.ts';
 

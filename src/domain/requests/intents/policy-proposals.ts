@@ -1,7 +1,7 @@
 import { invalidField, notFound } from '../../../errors.ts';
 import { requestValidators } from '../../../generated/request-validators.js';
 import type { PolicyRuleProposal, PolicyRuleRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { checkOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { checkRuleCount, checkRules } from '../../access/policies/check-rules.ts';
 import { findPolicyForUpdate, type StoredPolicy } from '../../access/policies/find-policy.ts';

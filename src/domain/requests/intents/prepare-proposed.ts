@@ -1,4 +1,4 @@
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { findIntent } from './find-intent.ts';
 import { type AnyInput, proposalOf } from './proposals.ts';
 

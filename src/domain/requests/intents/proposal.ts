@@ -1,7 +1,7 @@
-import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
 import type { OperationId, Operations } from '../../../generated/operations.ts';
 import type { IntentType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
 
 /** The resource that a proposed request would change or use, held until the transaction ends. */
 export interface Subject<Row> {

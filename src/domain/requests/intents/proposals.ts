@@ -1,6 +1,6 @@
-import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
 import type { IntentType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
 import { addConditionSetItemsProposal, replaceConditionSetItemsProposal } from './condition-set-proposals.ts';
 import { updateKeyQuorumProposal } from './key-quorum-proposals.ts';
 import {

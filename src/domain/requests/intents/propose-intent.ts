@@ -1,9 +1,9 @@
-import { loadParties } from '../../access/owners/require-owner.ts';
 import { ApiError } from '../../../errors.ts';
 import { type Operations, operations } from '../../../generated/operations.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { loadParties } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
 import { authorizationDetails } from './authorization-details.ts';
 import type { IntentRow } from './intent-row.ts';
 import { intentSummary, readIntentView } from './intent-view.ts';

@@ -1,5 +1,11 @@
-import type { ConditionSet, KeyQuorum, Policy, PolicyRuleResponse, Wallet } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type {
+  ConditionSet,
+  KeyQuorum,
+  Policy,
+  PolicyRuleResponse,
+  Wallet,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { conditionSetView, listConditionSets } from '../../access/condition-sets/find-condition-set.ts';
 import { listKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
 import { keyQuorumView } from '../../access/key-quorums/key-quorum-view.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { IntentResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { findPendingForUpdate, reloadIntent } from './find-intent.ts';
 import { moveIntent } from './intent-state.ts';

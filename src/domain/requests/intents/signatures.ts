@@ -1,8 +1,8 @@
+import type { Agreement, OperationContext } from '../../../operation-context.ts';
+import type { Member } from '../../access/key-quorums/list-memberships.ts';
 import type { LoadedQuorum } from '../../access/owners/load-quorums.ts';
 import type { EligibleParty } from '../../access/owners/require-owner.ts';
-import type { Agreement, OperationContext } from '../../../services.ts';
 import type { Tables } from '../../tables.ts';
-import type { Member } from '../../access/key-quorums/list-memberships.ts';
 
 /** That a member signed an intent. */
 export interface IntentSignature extends Member {

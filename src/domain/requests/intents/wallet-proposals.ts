@@ -1,21 +1,21 @@
 import { ApiError } from '../../../errors.ts';
 import type { TransferActionResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { ChainType } from '../../../signing/chains.ts';
-import { prepareRpc } from '../wallet-rpc/prepare-rpc.ts';
 import {
   prepareTransfer,
   readTransferBody,
   transferFromWallet,
 } from '../../money/wallet-actions/transfer-from-wallet.ts';
 import { walletActionView } from '../../money/wallet-actions/wallet-action-view.ts';
-import { decodeUse } from '../policy-desk/decode-use.ts';
 import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
-import { signWithWallet } from '../wallet-rpc/sign-with-wallet.ts';
 import { checkWalletChange, updateWallet } from '../../wallets/wallets/update-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { walletView } from '../../wallets/wallets/wallet-view.ts';
+import { decodeUse } from '../policy-desk/decode-use.ts';
+import { prepareRpc } from '../wallet-rpc/prepare-rpc.ts';
+import { signWithWallet } from '../wallet-rpc/sign-with-wallet.ts';
 import type { Proposal, Subject } from './proposal.ts';
 
 async function hold(

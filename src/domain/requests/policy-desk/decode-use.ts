@@ -8,15 +8,15 @@ import type {
 import type { PolicyAction } from '../../../policy/action.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
 import type { RawSignParams } from '../../../signing/raw-sign.ts';
-import { readSentAction } from '../wallet-rpc/read-sent-action.ts';
-import { isSendingRequest } from '../wallet-rpc/rpc-senders.ts';
-import { callingAccount, unfoldBatches } from '../../base/actions/unfold-batches.ts';
-import { readTransfer, transferAction } from '../../money/wallet-actions/transfer-terms.ts';
 import { decodeRpcAction } from '../../base/actions/decode-action.ts';
 import { decodeRawSignAction } from '../../base/actions/decode-raw-bytes.ts';
-import { exportAction } from '../wallet-rpc/export-wallet.ts';
+import { callingAccount, unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
+import { readTransfer, transferAction } from '../../money/wallet-actions/transfer-terms.ts';
 import type { WalletUse } from '../../wallets/wallet-uses/record-use.ts';
+import { exportAction } from '../wallet-rpc/export-wallet.ts';
+import { readSentAction } from '../wallet-rpc/read-sent-action.ts';
+import { isSendingRequest } from '../wallet-rpc/rpc-senders.ts';
 
 /** The operations whose requests can be judged without being run. */
 export const judgeableOperations = [

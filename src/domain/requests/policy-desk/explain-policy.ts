@@ -1,18 +1,19 @@
 import { invalidField } from '../../../errors.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
 import type { CompiledPolicy } from '../../../policy/compile.ts';
 import { decisionOf, type ImpliedDecision, type UnitTrace } from '../../../policy/evaluate.ts';
 import { traceLength } from '../../../policy/trace-length.ts';
-import type { OperationContext } from '../../../services.ts';
 import type { ChainType } from '../../../signing/chains.ts';
 import { peekRunningTotals } from '../../access/aggregations/running-totals.ts';
-import { decodeUse } from './decode-use.ts';
+import { decide, loadPolicy, type NamedPolicy } from '../../access/policies/enforce-policies.ts';
+import { findPolicy } from '../../access/policies/find-policy.ts';
+import { type ActionView, renderAction } from '../../access/policies/render-action.ts';
 import { applicablePolicies } from '../../wallets/wallet-uses/applicable-policies.ts';
 import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { FoundWallet } from '../../wallets/wallets/wallet-row.ts';
-import { decide, loadPolicy, type NamedPolicy } from '../../access/policies/enforce-policies.ts';
-import { findPolicy } from '../../access/policies/find-policy.ts';
+import { decodeUse } from './decode-use.ts';
 import {
   compileDraft,
   type DeskContext,
@@ -21,7 +22,6 @@ import {
   inRequest,
   requireChain,
 } from './policy-desk.ts';
-import { type ActionView, renderAction } from '../../access/policies/render-action.ts';
 
 /** What would be decided, and why: by a policy that is written or stored, or by those that a wallet is under. */
 export interface ExplainInput {

@@ -1,12 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { CreatePolicyRequest } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../policy/compile.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
-import { type App, findApp, listApps } from '../../access/apps/find-app.ts';
 import { relocateIssues } from '../../../relocate-issues.ts';
+import { type App, findApp, listApps } from '../../access/apps/find-app.ts';
 import { checkRules } from '../../access/policies/check-rules.ts';
+import type { Tables } from '../../tables.ts';
 
 /** What questions about policies are answered from. They come from the operator, not from an app. */
 export interface DeskContext {

@@ -1,16 +1,20 @@
 import { setImmediate } from 'node:timers/promises';
 import { ApiError } from '../../../errors.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
 import type { CompiledPolicy } from '../../../policy/compile.ts';
 import { decisionOf } from '../../../policy/evaluate.ts';
 import { isTooMuchToJudge } from '../../../policy/work.ts';
-import type { OperationContext } from '../../../services.ts';
 import type { ChainType } from '../../../signing/chains.ts';
-import { LONGEST_WINDOW_MS, type ReplayedTotals, replayTotals } from '../../access/aggregations/replayed-totals.ts';
-import { decodeUse } from './decode-use.ts';
+import {
+  LONGEST_WINDOW_MS,
+  type ReplayedTotals,
+  replayTotals,
+} from '../../access/aggregations/replayed-totals.ts';
+import { decide } from '../../access/policies/enforce-policies.ts';
 import { type RecordedUse, usesOfWallet } from '../../wallets/wallet-uses/find-uses.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import { decide } from '../../access/policies/enforce-policies.ts';
+import { decodeUse } from './decode-use.ts';
 import { compileDraft, type DeskContext, type DraftPolicy, findAppOf, requireChain } from './policy-desk.ts';
 
 export interface ReplayInput {

@@ -1,5 +1,5 @@
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
 import { isSparkQuestion, planSparkAnswer } from '../../money/spark/ask-spark.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';

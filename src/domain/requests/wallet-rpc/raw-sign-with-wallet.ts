@@ -1,13 +1,13 @@
 import { ApiError } from '../../../errors.ts';
 import type { RawSignRequest, RawSignResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { type ChainType, rawSign } from '../../../signing/chains.ts';
 import type { RawSignParams } from '../../../signing/raw-sign.ts';
-import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { decodeRawSignAction } from '../../base/actions/decode-raw-bytes.ts';
-import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
 import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
+import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 
 /**
  * Signs a hash, or bytes that are hashed first, in the signature form of the wallet's chain.

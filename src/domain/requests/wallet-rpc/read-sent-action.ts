@@ -8,14 +8,14 @@ import {
   prepareEthereumTransaction,
 } from '../../../signing/ethereum/sign-transaction.ts';
 import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-data.ts';
-import { sparkSenders } from '../../money/spark/spark-senders.ts';
 import { decodeRpcAction, transactionUnits } from '../../base/actions/decode-action.ts';
 import { decodeTronUnits } from '../../base/actions/decode-raw-bytes.ts';
 import { decodeSolanaUnits } from '../../base/actions/decode-solana-units.ts';
 import { withSuffix } from '../../money/sending/plan-ethereum.ts';
-import type { RpcRequest, SendingMethod } from './rpc-senders.ts';
 import { readCall } from '../../money/sending/send-calls.ts';
 import { suffixed } from '../../money/sending/send-operation.ts';
+import { sparkSenders } from '../../money/spark/spark-senders.ts';
+import type { RpcRequest, SendingMethod } from './rpc-senders.ts';
 
 type Readers = {
   readonly [Method in Exclude<SendingMethod, keyof typeof sparkSenders>]: (

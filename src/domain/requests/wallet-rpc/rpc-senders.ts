@@ -1,9 +1,7 @@
 import { bytesToBase64 } from '../../../crypto/encoding.ts';
 import { invalidField } from '../../../errors.ts';
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import { sparkSenders } from '../../money/spark/spark-senders.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { buildEthereum } from '../../money/sending/build-ethereum.ts';
 import type { BuiltTransaction } from '../../money/sending/built-transaction.ts';
 import { type EthereumPlan, planEthereum } from '../../money/sending/plan-ethereum.ts';
@@ -12,6 +10,8 @@ import { buildCalls, type CallsPlan, planCalls } from '../../money/sending/send-
 import { buildOperation, type OperationPlan, planOperation } from '../../money/sending/send-operation.ts';
 import { buildSolana, planSolana, type SolanaPlan } from '../../money/sending/send-solana.ts';
 import { buildTron, planTron, TRON_MAINNET, type TronPlan } from '../../money/sending/send-tron.ts';
+import { sparkSenders } from '../../money/spark/spark-senders.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
 export type RpcRequest<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
 

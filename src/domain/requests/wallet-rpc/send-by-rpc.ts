@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import type { OperationContext } from '../../../services.ts';
-import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
-import type { FoundWallet } from '../../wallets/wallets/wallet-row.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { BuiltTransaction } from '../../money/sending/built-transaction.ts';
-import { type RpcRequest, type SendingMethod, senderOf } from './rpc-senders.ts';
 import { sendBuilt } from '../../money/sending/send-built.ts';
 import { takePlan } from '../../money/sending/take-plan.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
+import type { FoundWallet } from '../../wallets/wallets/wallet-row.ts';
+import { type RpcRequest, type SendingMethod, senderOf } from './rpc-senders.ts';
 
 /**
  * Fills in, judges, signs and sends a transaction of a wallet. The chain's dry run comes before the policies, whose

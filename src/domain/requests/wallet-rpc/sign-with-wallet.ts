@@ -1,20 +1,20 @@
 import { ApiError } from '../../../errors.ts';
 import type { WalletRpcRequest, WalletRpcResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
 import { isOfflineMethod, type OfflineMethod, signOffline } from '../../../signing/offline-rpc.ts';
-import { fillAuthorizationNonce } from './authorization-nonce.ts';
-import { isSendingRequest } from './rpc-senders.ts';
-import { sendByRpc } from './send-by-rpc.ts';
+import { decodeRpcAction } from '../../base/actions/decode-action.ts';
 import { callingAccount, unfoldBatches } from '../../base/actions/unfold-batches.ts';
+import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
 import { askSpark, isSparkQuestion } from '../../money/spark/ask-spark.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
-import { decodeRpcAction } from '../../base/actions/decode-action.ts';
-import { exportWallet } from './export-wallet.ts';
-import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { FoundWallet } from '../../wallets/wallets/wallet-row.ts';
-import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
+import { fillAuthorizationNonce } from './authorization-nonce.ts';
+import { exportWallet } from './export-wallet.ts';
+import { isSendingRequest } from './rpc-senders.ts';
+import { sendByRpc } from './send-by-rpc.ts';
 
 /**
  * Runs one rpc method with a wallet's key, sending what the method sends. The wallet's owner or one of its additional

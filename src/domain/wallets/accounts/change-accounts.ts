@@ -4,7 +4,7 @@ import type {
   CreateAccountRequest,
   UpdateAccountRequest,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { createWallet } from '../wallets/create-wallet.ts';
 import { generateWalletKey } from '../wallets/generate-wallet-key.ts';

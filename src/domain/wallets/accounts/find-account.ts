@@ -1,8 +1,8 @@
 import { type Selectable, sql } from 'kysely';
 import { invalidQuery, notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import type { Tables } from '../../tables.ts';
 import { type WalletRow, walletColumns } from '../wallets/wallet-row.ts';
 
 export type AccountContext = Pick<OperationContext, 'app' | 'em'>;

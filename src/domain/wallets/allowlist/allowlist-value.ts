@@ -1,7 +1,7 @@
 import { invalidField } from '../../../errors.ts';
 import type { AllowlistEntryRequest } from '../../../generated/schemas.ts';
-import { normalizeEmail, normalizePhoneNumber } from '../users/linked-account-kinds.ts';
 import { normalizeWalletAddress } from '../../base/addresses/normalize-wallet-address.ts';
+import { normalizeEmail, normalizePhoneNumber } from '../users/linked-account-kinds.ts';
 
 // RFC 5321 §4.5.3.1.3: what fits into a path.
 const MAX_EMAIL_CHARACTERS = 254;

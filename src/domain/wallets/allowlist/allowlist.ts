@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
 import { notFound } from '../../../errors.ts';
 import type { AllowlistEntry, AllowlistEntryRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { readAllowlistValue } from './allowlist-value.ts';
 

@@ -1,7 +1,7 @@
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { findApp } from '../../access/apps/find-app.ts';
+import type { Tables } from '../../tables.ts';
 
 /** An account with which somebody logs in, in its stored form. */
 export interface LoginAccount {

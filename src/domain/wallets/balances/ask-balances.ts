@@ -1,4 +1,4 @@
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { readChain, requireKnownChain } from '../../access/chains/ask-chains.ts';
 import type { KnownAsset } from '../../access/chains/known-assets.ts';
 import type { KnownChain } from '../../access/chains/known-chains.ts';

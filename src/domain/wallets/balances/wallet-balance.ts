@@ -1,6 +1,6 @@
 import { ApiError, invalidQuery } from '../../../errors.ts';
 import type { WalletAssetBalance, WalletBalanceResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { readChain } from '../../access/chains/ask-chains.ts';
 import { readChainAddress } from '../../access/chains/chain-address.ts';
 import { findToken } from '../../access/chains/find-token.ts';

@@ -1,4 +1,4 @@
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { KnownAsset } from '../../access/chains/known-assets.ts';
 import {
   type Decimal,

@@ -1,5 +1,5 @@
 import { SignJWT } from 'jose';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { withSigningKey } from './signing-keys.ts';
 import { subjectOf, TOKEN_LIFETIME_SECONDS, tokenIssuer } from './token-terms.ts';
 

@@ -4,17 +4,21 @@ import type {
   AuthenticatePasswordlessRequest,
   PasswordlessAuthenticateResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import {
+  type KnownAppSettings,
+  readAppSettings,
+  type TestAccountSettings,
+} from '../../access/apps/app-settings.ts';
+import { findApp } from '../../access/apps/find-app.ts';
+import { type AccountKey, findUser, getUserIdByAccount } from '../../access/user-records/find-user.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { requireAllowlisted } from '../allowlist/require-allowlisted.ts';
-import { type KnownAppSettings, readAppSettings, type TestAccountSettings } from '../../access/apps/app-settings.ts';
-import { findApp } from '../../access/apps/find-app.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
 import { createUser } from '../users/create-user.ts';
-import { type AccountKey, findUser, getUserIdByAccount } from '../../access/user-records/find-user.ts';
 import { normalizeEmail, normalizePhoneNumber } from '../users/linked-account-kinds.ts';
 import { linkedAccountView } from '../users/linked-account-view.ts';
-import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { userView } from '../users/user-view.ts';
 import { identityClaims } from './identity-claims.ts';
 import { issueAccessToken, issueIdentityToken } from './issue-tokens.ts';

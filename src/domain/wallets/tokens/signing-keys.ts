@@ -2,9 +2,9 @@ import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import type { Selectable } from 'kysely';
 import { p256KeyPairFromSeed } from '../../../crypto/p256.ts';
 import type { AppJwk } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { signingKeyBinding } from '../../base/sealed-keys/rotate-sealed-keys.ts';
+import type { Tables } from '../../tables.ts';
 
 export type SigningKeyContext = Pick<OperationContext, 'em' | 'entropy' | 'ids' | 'vault' | 'nowMs'>;
 

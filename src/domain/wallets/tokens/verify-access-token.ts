@@ -1,5 +1,5 @@
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
-import type { AuthenticatedApp, OperationContext, Services } from '../../../services.ts';
+import type { AuthenticatedApp, OperationContext, Services } from '../../../operation-context.ts';
 import type { Orm } from '../../../storage/open-database.ts';
 import { getUser } from '../../access/user-records/find-user.ts';
 import { getVerificationKey } from './signing-keys.ts';

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { decodeProtectedHeader, errors, type JWK, type JWTPayload, jwtVerify } from 'jose';
 import { ApiError } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { isStrongEnough, type JwtAuthSettings, readAppSettings } from '../../access/apps/app-settings.ts';
 import type { AppSettings } from '../../access/apps/find-app.ts';
 

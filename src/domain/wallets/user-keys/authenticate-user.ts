@@ -1,10 +1,10 @@
 import { notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
+import { getUserIdByAccount } from '../../access/user-records/find-user.ts';
 import { claimsToBeOurs, verifyAccessToken } from '../tokens/verify-access-token.ts';
 import { invalidToken, verifyCustomerToken } from '../tokens/verify-customer-token.ts';
-import { getUserIdByAccount } from '../../access/user-records/find-user.ts';
 
 /**
  * The user whom a token names: an access token of the service, or a token of the app's own login whose user id claim

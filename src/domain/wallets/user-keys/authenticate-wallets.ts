@@ -5,9 +5,9 @@ import type {
   WalletAuthenticateIntentsResponse,
   WalletAuthenticateWithJwtResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import type { Tables } from '../../tables.ts';
 import { walletView } from '../wallets/wallet-view.ts';
 import { authenticateUser } from './authenticate-user.ts';
 import { createUserKey } from './create-user-key.ts';

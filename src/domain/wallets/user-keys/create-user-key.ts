@@ -1,7 +1,7 @@
 import { p256KeyPairFromSeed } from '../../../crypto/p256.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { holdUser } from '../../access/user-records/find-user.ts';
+import type { Tables } from '../../tables.ts';
 
 // CHOICE: an hour from now, whatever the token that bought the key says of itself.
 const LIFETIME_MS = 60 * 60_000;

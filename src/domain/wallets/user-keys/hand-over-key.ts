@@ -2,7 +2,7 @@ import { HpkeError, sealHpke } from '../../../crypto/hpke.ts';
 import { p256PublicKeyPoint } from '../../../crypto/p256.ts';
 import { invalidField } from '../../../errors.ts';
 import type { EncryptedAuthorizationKey } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { readPublicKey } from '../../access/key-quorums/check-members.ts';
 
 /** A user key on its way to the caller: sealed to a key of the caller, or bare when none is given. */

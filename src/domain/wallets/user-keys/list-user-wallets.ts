@@ -1,4 +1,4 @@
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { type WalletRow, walletColumns } from '../wallets/wallet-row.ts';
 

@@ -5,7 +5,7 @@ import type {
   UserBatchCreateResult,
   WalletCreationInput,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { type PreparedUser, prepareUser, storeUser } from './create-user.ts';
 import { queueForAccounts } from './store-accounts.ts';
 import { wipeWallets } from './user-wallets.ts';

@@ -1,8 +1,8 @@
 import type { MfaMethod } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
 
 /** What a user does in the app's own pages, so that no operation of the contract changes it. */
 export interface UserState {

@@ -1,13 +1,13 @@
 import { invalidField } from '../../../errors.ts';
 import type { CreateUserRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
-import { encodeCustomMetadata } from './custom-metadata.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { StoredUser } from '../../access/user-records/find-user.ts';
+import type { UserRow } from '../../access/user-records/user-row.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
+import { encodeCustomMetadata } from './custom-metadata.ts';
 import { encodeLinkedAccount, type LinkedAccountRecord } from './linked-account-kinds.ts';
 import { queueForAccounts, requireOneOfEachKind, storeAccounts } from './store-accounts.ts';
-import type { UserRow } from '../../access/user-records/user-row.ts';
 import { userView } from './user-view.ts';
 import {
   addWallets,

@@ -1,8 +1,8 @@
 import { invalidField } from '../../../errors.ts';
 import type { CustomMetadata } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
+import type { Tables } from '../../tables.ts';
 
 const MAX_BYTES = 1024;
 

@@ -1,7 +1,7 @@
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { findUserForUpdate } from '../../access/user-records/find-user.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
 import { removeSearchTerms } from './store-accounts.ts';
 import { userView } from './user-view.ts';
 

@@ -1,13 +1,13 @@
 import type { LinkedAccountInput } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
+import type { StoredAccount } from '../../access/user-records/user-row.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import type { Tables } from '../../tables.ts';
 import { encodeLinkedAccount, type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
 import { linkedAccountView } from './linked-account-view.ts';
-import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { cannotLinkMore, removeSearchTerms, storeAccounts, storeSearchTerms } from './store-accounts.ts';
-import type { StoredAccount } from '../../access/user-records/user-row.ts';
 import { userView } from './user-view.ts';
 
 /**

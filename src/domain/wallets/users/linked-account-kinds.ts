@@ -1,7 +1,10 @@
 import { parsePhoneNumberFromString } from 'libphonenumber-js';
 import { invalidField } from '../../../errors.ts';
 import type { LinkedAccountInput } from '../../../generated/schemas.ts';
-import { normalizeEthereumAddress, normalizeWalletAddress } from '../../base/addresses/normalize-wallet-address.ts';
+import {
+  normalizeEthereumAddress,
+  normalizeWalletAddress,
+} from '../../base/addresses/normalize-wallet-address.ts';
 
 /** A linked account in the form in which it is stored: what makes it unique, what finds it, what the wire shows. */
 export interface LinkedAccountRecord {

@@ -1,7 +1,12 @@
 import { ApiError } from '../../../errors.ts';
-import type { Tables } from '../../tables.ts';
-import { olderThan, type StoredUser, type UserContext, withAccountsOfAll } from '../../access/user-records/find-user.ts';
+import {
+  olderThan,
+  type StoredUser,
+  type UserContext,
+  withAccountsOfAll,
+} from '../../access/user-records/find-user.ts';
 import { userColumns } from '../../access/user-records/user-row.ts';
+import type { Tables } from '../../tables.ts';
 
 const MAX_PAGE = 100;
 

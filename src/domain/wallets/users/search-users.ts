@@ -1,10 +1,10 @@
 import { notFound } from '../../../errors.ts';
 import type { SearchUsersByIdentifiersRequest, SearchUsersRequest } from '../../../generated/schemas.ts';
-import type { Tables } from '../../tables.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { findUser, getUser, type StoredUser, type UserContext } from '../../access/user-records/find-user.ts';
-import { normalizeEmail, normalizePhoneNumber } from './linked-account-kinds.ts';
+import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import type { Tables } from '../../tables.ts';
+import { normalizeEmail, normalizePhoneNumber } from './linked-account-kinds.ts';
 import { toSearchTerm } from './search-terms.ts';
 
 // CHOICE: of more fits of a beginning, the newest of the first so many in alphabetical order.

@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
 import { ApiError, invalidField } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import type { LinkedAccountRow, StoredAccount, UserRow } from '../../access/user-records/user-row.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import type { Tables } from '../../tables.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
-import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { searchTermsOf } from './search-terms.ts';
-import type { LinkedAccountRow, StoredAccount, UserRow } from '../../access/user-records/user-row.ts';
 
 /**
  * CHOICE: how many accounts a user may have. Every answer and event that shows the user shows all of them.

@@ -1,15 +1,15 @@
 import { ApiError } from '../../../errors.ts';
 import type { UnlinkUserAccountRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
+import type { StoredAccount } from '../../access/user-records/user-row.ts';
+import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import type { Tables } from '../../tables.ts';
 import { normalizeDiscordUsername, normalizeEmail, normalizePhoneNumber } from './linked-account-kinds.ts';
 import { linkedAccountView } from './linked-account-view.ts';
-import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { removeSearchTerms } from './store-accounts.ts';
-import type { StoredAccount } from '../../access/user-records/user-row.ts';
 import { userView } from './user-view.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { User } from '../../../generated/schemas.ts';
-import { linkedAccountView } from './linked-account-view.ts';
 import type { StoredUser } from '../../access/user-records/user-row.ts';
+import { linkedAccountView } from './linked-account-view.ts';
 
 /** A user as the contract shows it. Times: Unix seconds. */
 export function userView({ row, linkedAccounts }: StoredUser): User {

@@ -1,16 +1,16 @@
 import { invalidField } from '../../../errors.ts';
 import type { LinkedAccountBaseWallet, WalletCreationInput } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { relocateIssues } from '../../../relocate-issues.ts';
 import { lightAccountAddress } from '../../../signing/ethereum/light-account.ts';
-import { recordEvent } from '../../base/events/record-event.ts';
+import { findSmartAccountFactory } from '../../access/apps/smart-account-factory.ts';
 import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
+import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
 import { createWallet } from '../wallets/create-wallet.ts';
 import { generateWalletKey, type WalletKeyMaterial } from '../wallets/generate-wallet-key.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
-import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import { isLinkable } from './linked-account-view.ts';
-import { relocateIssues } from '../../../relocate-issues.ts';
-import { findSmartAccountFactory } from '../../access/apps/smart-account-factory.ts';
 import { type NewAccount, storeAccounts } from './store-accounts.ts';
 import { userView } from './user-view.ts';
 

@@ -1,14 +1,15 @@
-import { type AdditionalSigner, requireOwner } from '../../access/owners/require-owner.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
 import type { PolicyDecision } from '../../../policy/evaluate.ts';
-import type { OperationContext, UseRecord } from '../../../services.ts';
+import type { UseRecord } from '../../../ports/use-log.ts';
 import { openRunningTotals } from '../../access/aggregations/running-totals.ts';
+import { type AdditionalSigner, requireOwner } from '../../access/owners/require-owner.ts';
 import { judgePolicies } from '../../access/policies/enforce-policies.ts';
-import { recordDenial, tellable, useRecordOf, type WalletUse } from './record-use.ts';
-import { applicablePolicies } from './applicable-policies.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
+import { applicablePolicies } from './applicable-policies.ts';
+import { recordDenial, tellable, useRecordOf, type WalletUse } from './record-use.ts';
 
 /** A request for the use of a wallet's key. */
 export interface UseRequest extends WalletUse {

@@ -1,8 +1,9 @@
+import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyDecision } from '../../../policy/evaluate.ts';
 import { shortenTrace, traceLength } from '../../../policy/trace-length.ts';
-import type { OperationContext, UseRecord } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { UseRecord } from '../../../ports/use-log.ts';
 import { type EventContext, recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
 
 /** A request that asks for the use of a wallet. */
 export interface WalletUse {

@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { OperationContext, UseLog, UseRecord } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { UseLog, UseRecord } from '../../../ports/use-log.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
 /** How long a record waits for others, ms of the machine's time. */

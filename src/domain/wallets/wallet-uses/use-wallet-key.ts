@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import type { OperationContext, SealedKey } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { SealedKey } from '../../../ports/key-vault.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 import { decodeWalletSecret, type WalletSecret } from '../wallets/wallet-secret.ts';

@@ -1,8 +1,8 @@
 import { ApiError, notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import type { Tables } from '../../tables.ts';
 import { findWallet } from './find-wallet.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 

@@ -1,8 +1,11 @@
 import { ApiError } from '../../../errors.ts';
-import type { AssignWalletEntityRequest, WalletEntityAssignmentResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type {
+  AssignWalletEntityRequest,
+  WalletEntityAssignmentResponse,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { admitWallet } from '../../access/organizations/wallet-entity.ts';
+import type { Tables } from '../../tables.ts';
 import { findWallet } from './find-wallet.ts';
 
 /**

@@ -2,9 +2,9 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { hpkeRecipientFromSeed } from '../../../crypto/hpke.ts';
 import { invalidField } from '../../../errors.ts';
 import type { InitWalletImportRequest, WalletInitImportResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { normalizeWalletAddress } from '../../base/addresses/normalize-address.ts';
+import type { Tables } from '../../tables.ts';
 
 const SEED_BYTES = 32;
 /** CHOICE: nothing is published; an hour is enough for a person to find the phrase. */

@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { KeyVault, SealBinding } from '../../../services.ts';
+import type { KeyVault, SealBinding } from '../../../ports/key-vault.ts';
 import type { Tables } from '../../tables.ts';
 
 const KNOWN_VALUE = 'custos master key check';

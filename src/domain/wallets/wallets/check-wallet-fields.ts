@@ -1,6 +1,6 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { AdditionalSignerInput, AssignWalletEntityRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { requireKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
 import { type OwnerFields, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { admitWallet } from '../../access/organizations/wallet-entity.ts';

@@ -1,5 +1,5 @@
 import type { CreateWalletRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import { generateWalletKey, type WalletKeyMaterial } from './generate-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../../../errors.ts';
 import type { WalletBatchCreateResult, WalletBatchItemInput } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { createWallet } from './create-wallet.ts';
 import { generateWalletKey, type WalletKeyMaterial } from './generate-wallet-key.ts';
 import { walletView } from './wallet-view.ts';

@@ -3,8 +3,9 @@ import { bytesToUtf8 } from '../../../crypto/encoding.ts';
 import { HpkeError, type HpkeParameters, openHpke } from '../../../crypto/hpke.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { SubmitWalletImportRequest, WalletChainType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { privateKeyFromImport } from '../../../signing/private-key-forms.ts';
+import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import type { Tables } from '../../tables.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import {
@@ -13,7 +14,6 @@ import {
   walletKeyFromPrivateKey,
 } from './generate-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';
-import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import type { WalletRow } from './wallet-row.ts';
 
 type SealedImport = SubmitWalletImportRequest['wallet'];

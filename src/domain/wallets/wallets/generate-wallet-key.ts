@@ -1,7 +1,13 @@
 import { entropyToSeed } from '../../../crypto/bip39.ts';
 import type { WalletChainType } from '../../../generated/schemas.ts';
-import type { Entropy } from '../../../services.ts';
-import { type Chain, chains, deriveAtPath, deriveWallet, generatePrivateKey } from '../../../signing/chains.ts';
+import type { Entropy } from '../../../ports/entropy.ts';
+import {
+  type Chain,
+  chains,
+  deriveAtPath,
+  deriveWallet,
+  generatePrivateKey,
+} from '../../../signing/chains.ts';
 import { encodeWalletSecret } from './wallet-secret.ts';
 
 /** 12 words. */

@@ -1,10 +1,10 @@
 import type { QueryCreator, Selectable } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import type { AdditionalSignerInput, WalletChainType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
-import { prepareQuery } from '../../prepared-query.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
 import type { WalletKeyMaterial } from './generate-wallet-key.ts';
 import { storeSigners } from './store-signers.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';

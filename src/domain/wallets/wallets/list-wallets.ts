@@ -1,10 +1,10 @@
 import { type Kysely, sql } from 'kysely';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
 import { invalidQuery } from '../../../errors.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
-import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
+import type { Tables } from '../../tables.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
 const MAX_PAGE = 100;

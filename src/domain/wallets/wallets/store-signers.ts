@@ -1,5 +1,5 @@
 import type { AdditionalSignerInput } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 
 type StoreContext = Pick<OperationContext, 'em'>;

@@ -1,12 +1,12 @@
-import { requireOwner } from '../../access/owners/require-owner.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { UpdateWalletRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../services.ts';
-import type { Tables } from '../../tables.ts';
+import type { OperationContext } from '../../../operation-context.ts';
 import { isUniqueViolation } from '../../../storage/is-unique-violation.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { checkOwner, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
+import { requireOwner } from '../../access/owners/require-owner.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import type { Tables } from '../../tables.ts';
 import { checkWalletFields } from './check-wallet-fields.ts';
 import { findWallet } from './find-wallet.ts';
 import { externalIdTaken } from './insert-wallet.ts';

@@ -1,6 +1,6 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../../../crypto/encoding.ts';
-import type { BroadcastOutcome, Bundler, ChainStatus } from '../../../services.ts';
+import type { BroadcastOutcome, Bundler, ChainStatus } from '../../../ports/chains.ts';
 import { recoverDigestSigner } from '../../../signing/ethereum/recover-sender.ts';
 import {
   decodeAccountCalls,

@@ -1,6 +1,6 @@
 import { hexToBytes } from '../../../crypto/encoding.ts';
-import type { EvmChain } from '../../../services.ts';
-import type { TransferQuery } from '../../../services-transfers.ts';
+import type { TransferQuery } from '../../../ports/chain-transfers.ts';
+import type { EvmChain } from '../../../ports/chains.ts';
 import { checksumAddress } from '../../../signing/ethereum/address.ts';
 import { BATCH_EXECUTOR_ADDRESS } from '../../../signing/ethereum/batch-executor.ts';
 import { ENTRY_POINT_ADDRESS, SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';

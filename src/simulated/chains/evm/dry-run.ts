@@ -1,5 +1,5 @@
 import { bytesTo0xHex } from '../../../crypto/encoding.ts';
-import type { EvmCall, Simulation } from '../../../services.ts';
+import type { EvmCall, Simulation } from '../../../ports/chains.ts';
 import { undone } from '../undone.ts';
 import { BLOCK_GAS_LIMIT, type EvmState, runEvm } from './machine.ts';
 import { gasBefore, planAuthorizations } from './plan.ts';

@@ -1,4 +1,4 @@
-import type { BroadcastOutcome, BroadcastRefusal } from '../../../services.ts';
+import type { BroadcastOutcome, BroadcastRefusal } from '../../../ports/chains.ts';
 import { refuse } from '../decode-or-refuse.ts';
 import { canAfford } from './gas-money.ts';
 import { BLOCK_GAS_LIMIT } from './machine.ts';

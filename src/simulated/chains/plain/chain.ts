@@ -1,4 +1,4 @@
-import type { PlainChain } from '../../../services.ts';
+import type { PlainChain } from '../../../ports/chains.ts';
 import { makeContractAccounts } from '../accounts.ts';
 import { type Machine, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';

@@ -1,5 +1,5 @@
 import { ed25519Sign } from '../../../crypto/ed25519.ts';
-import type { SolanaChain } from '../../../services.ts';
+import type { SolanaChain } from '../../../ports/chains.ts';
 import { assertNodeAnswers, decodeOrRefuse } from '../decode-or-refuse.ts';
 import { NATIVE } from '../ledger.ts';
 import { FEE_PAYER_ADDRESS, FEE_PAYER_SEED } from '../sponsors.ts';

@@ -1,4 +1,4 @@
-import type { BroadcastOutcome } from '../../../services.ts';
+import type { BroadcastOutcome } from '../../../ports/chains.ts';
 import { type Refusal, refuse } from '../decode-or-refuse.ts';
 import { NATIVE } from '../ledger.ts';
 import { FEE_PAYER_ADDRESS } from '../sponsors.ts';

@@ -1,6 +1,6 @@
 import { bytesToHex } from '../../../crypto/encoding.ts';
 import { ecBackend } from '../../../crypto/secp256k1.ts';
-import type { BroadcastOutcome, PlainChain } from '../../../services.ts';
+import type { BroadcastOutcome, PlainChain } from '../../../ports/chains.ts';
 import {
   readSparkAddress,
   readTokenIdentifier,

@@ -1,7 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, concatBytes, equalBytes, hexToBytes, utf8ToBytes } from '../../../crypto/encoding.ts';
 import { ecBackend } from '../../../crypto/secp256k1.ts';
-import type { SparkInvoice, SparkInvoiceRequest } from '../../../services-spark.ts';
+import type { SparkInvoice, SparkInvoiceRequest } from '../../../ports/spark-operators.ts';
 import { encodeInvoice, type ReadInvoice, readInvoice } from '../../../signing/lightning-invoice.ts';
 import { isIdentityKey, type SparkNetworkName } from '../../../signing/spark.ts';
 import { OPERATOR_SECRET } from './quotes.ts';

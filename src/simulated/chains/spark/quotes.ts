@@ -6,7 +6,7 @@ import type {
   SparkDepositQuote,
   SparkWithdrawal,
   SparkWithdrawalQuote,
-} from '../../../services-spark.ts';
+} from '../../../ports/spark-operators.ts';
 import { encodeDerSignature } from '../../../signing/der-signature.ts';
 import { NATIVE } from '../ledger.ts';
 import type { World } from '../world.ts';

@@ -1,7 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { createBase58check } from '@scure/base';
 import { bytesToHex, utf8ToBytes } from '../../../crypto/encoding.ts';
-import type { BroadcastOutcome, Simulation, TronChain } from '../../../services.ts';
+import type { BroadcastOutcome, Simulation, TronChain } from '../../../ports/chains.ts';
 import { makeContractAccounts } from '../accounts.ts';
 import { type Blocks, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';

@@ -1,0 +1,7 @@
+/** Structured log; the fields never hold secrets, keys, signatures or request bodies. */
+export interface Log {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
