@@ -1,11 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { systemEntropy } from '../adapters/entropy.ts';
-import { productionVault } from '../compose/production-vault.ts';
-import { requireMasterKey } from '../compose/require-master-key.ts';
+import { productionVault } from '../adapters/production-vault.ts';
 import type { ServeConfig } from '../config.ts';
 import { rotateSealedKeys } from '../domain/base/sealed-keys/rotate-sealed-keys.ts';
 import { entities } from '../domain/tables.ts';
 import { openDatabase } from '../storage/open-database.ts';
+import { requireMasterKey } from './require-master-key.ts';
 
 /** Moves every sealed key under the current master key; returns how many were moved. Throws StartError. */
 export async function rotateKeys(

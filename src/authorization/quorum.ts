@@ -15,6 +15,17 @@ export interface QuorumUser {
   readonly liveKeys: readonly string[];
 }
 
+/** A user in a quorum, with the keys that no longer count as well, so that a refusal can say so. */
+export interface LoadedQuorumUser extends QuorumUser {
+  readonly expiredKeys: readonly string[];
+}
+
+export interface LoadedQuorum extends Quorum {
+  readonly displayName: string | null;
+  readonly users: readonly LoadedQuorumUser[];
+  readonly quorums: readonly LoadedQuorum[];
+}
+
 export interface QuorumCount {
   /** Distinct members that agree. */
   readonly count: number;

@@ -1,5 +1,5 @@
-import type { LoadedQuorum } from '../domain/access/owners/load-quorums.ts';
 import { explainSignature, type SignatureExplanation } from './explain-signature.ts';
+import type { LoadedQuorum } from './quorum.ts';
 import { countQuorum, quorumKeys } from './quorum.ts';
 import type { VerifiedSignatures } from './request-signatures.ts';
 

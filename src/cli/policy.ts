@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import type { Replay, ReplayTarget } from '../client/replay.ts';
-import { ConfigError, readDatabaseConfig } from '../config.ts';
+import { ConfigError, type DatabaseConfig, readDatabaseConfig } from '../config.ts';
 
 interface ReplayFlags {
   draft: string;
@@ -46,12 +46,23 @@ export function policyCommand(): Command {
       .action(async (flags: ReplayFlags) => {
         const input = readInput(flags);
         const target = readTarget(flags);
-        const { replayPolicies } = await import('../client/replay.ts');
-        const replay = await replayPolicies(target, input);
+        const replay = await replayAt(target, input);
         console.log(flags.json === true ? JSON.stringify(replay) : textOf(replay));
       }),
   );
   return policy;
+}
+
+/** The server, or the database itself. */
+type Target = ReplayTarget | { readonly kind: 'database'; readonly config: DatabaseConfig };
+
+async function replayAt(target: Target, input: ReturnType<typeof readInput>): Promise<Replay> {
+  if (target.kind === 'database') {
+    const { replayInDatabase } = await import('../admin/replay-policies.ts');
+    return replayInDatabase(target.config, input);
+  }
+  const { replayPolicies } = await import('../client/replay.ts');
+  return replayPolicies(target, input);
 }
 
 function unusable(fault: string): ConfigError {
@@ -83,7 +94,7 @@ function readDraft(file: string): { chain_type: never; rules: never[] } {
   return parsed as { chain_type: never; rules: never[] };
 }
 
-function readTarget({ readyFile, url, data }: ReplayFlags): ReplayTarget {
+function readTarget({ readyFile, url, data }: ReplayFlags): Target {
   const given = [readyFile, url, data].filter((flag) => flag !== undefined);
   if (given.length > 1) throw unusable('--ready-file, --url and --data exclude each other');
   if (readyFile !== undefined) return { kind: 'ready_file', file: readyFile };

@@ -1,26 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { systemClock } from '../adapters/clock.ts';
-import { requireMigrated, withDatabase } from '../admin/administration.ts';
-import type { DatabaseConfig } from '../config.ts';
 import type { Replay, ReplayInput } from '../domain/requests/policy-desk/replay-policy.ts';
 import { StartError } from '../start-error.ts';
 
 export type { Replay };
 
-/** Who is asked: a server, or the database itself. */
+/** The server that is asked. */
 export type ReplayTarget =
   /** The ready file of a running sandbox. */
   | { readonly kind: 'ready_file'; readonly file: string }
   /** The admin port of a running server. */
-  | { readonly kind: 'url'; readonly url: string }
-  | { readonly kind: 'database'; readonly config: DatabaseConfig };
+  | { readonly kind: 'url'; readonly url: string };
 
 /**
  * Judges the recorded requests of a wallet by a draft.
  *
- * @throws StartError when the server cannot be asked or refuses; ApiError when the database is asked and refuses.
+ * @throws StartError when the server cannot be asked or refuses.
  */
 export async function replayPolicies(target: ReplayTarget, input: ReplayInput): Promise<Replay> {
   switch (target.kind) {
@@ -31,22 +27,7 @@ export async function replayPolicies(target: ReplayTarget, input: ReplayInput): 
     }
     case 'url':
       return ask(`${target.url.replace(/\/+$/, '')}/policies/replay`, input);
-    case 'database':
-      return replayIn(target.config, input);
   }
-}
-
-async function replayIn(config: DatabaseConfig, input: ReplayInput): Promise<Replay> {
-  const [{ replayPolicy }, { createBodyCheck }, { requestValidators }] = await Promise.all([
-    import('../domain/requests/policy-desk/replay-policy.ts'),
-    import('../http/body-check.ts'),
-    import('../generated/request-validators.js'),
-  ]);
-  const checkRequest = createBodyCheck(requestValidators);
-  return withDatabase(config, async (database) => {
-    await requireMigrated(database);
-    return replayPolicy({ em: database.orm.em.fork(), nowMs: systemClock.now(), checkRequest }, input);
-  });
 }
 
 function readReadyFile(file: string): { readonly base_url: string; readonly ca_file: string } {

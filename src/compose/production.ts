@@ -7,8 +7,10 @@ import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import { nameServerLookup } from '../adapters/name-servers.ts';
+import { productionVault } from '../adapters/production-vault.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import { adminDesk, policyDesk } from '../admin/policy-desk.ts';
+import { requireMasterKey } from '../admin/require-master-key.ts';
 import type { ServeConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
@@ -33,8 +35,6 @@ import { postgresPool } from '../storage/postgres-dialect.ts';
 import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
 import { preparations } from './preparations.ts';
-import { productionVault } from './production-vault.ts';
-import { requireMasterKey } from './require-master-key.ts';
 
 /** Starts the production server. Throws StartError when the database is not ready for this version. */
 export async function startProduction(

@@ -11,8 +11,10 @@ import {
   rememberSandbox,
   type SandboxMemory,
 } from '../adapters/sandbox-folder.ts';
+import { sandboxVault } from '../adapters/sandbox-vault.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
 import { adminDesk, policyDesk } from '../admin/policy-desk.ts';
+import { requireMasterKey } from '../admin/require-master-key.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
@@ -41,8 +43,6 @@ import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { preparations } from './preparations.ts';
-import { requireMasterKey } from './require-master-key.ts';
-import { sandboxVault } from './sandbox-vault.ts';
 import { ensureSeeds, plantSeeds } from './seeds.ts';
 
 /** CHOICE: a seeded sandbox begins here with its clock stopped, so that times are the same in every run. */

@@ -1,13 +1,13 @@
-import { basename } from 'node:path';
 import { expect, test } from 'vitest';
 import { importsOf, type SourceFile, sourceFiles } from './source-files.ts';
 
-// Which room may open which door. `type x` is a door for types only. A new edge is a visible change of this table.
+// Which room may import which. `type x` allows type imports only. A new edge is a visible change of this table.
 const doors: Record<string, string[]> = {
   main: ['cli'],
-  cli: ['compose', 'config', 'package-root', 'start-error', 'pure', 'authorization'],
+  cli: ['admin', 'client', 'compose', 'config', 'package-root', 'pure', 'start-error'],
   compose: [
     'adapters',
+    'admin',
     'config',
     'domain',
     'errors',
@@ -16,38 +16,97 @@ const doors: Record<string, string[]> = {
     'jobs',
     'mock',
     'mocks',
+    'type operation-context',
     'package-root',
-    // The self-test of the two secp256k1 backends, run at every start.
+    'type ports',
+    // The self-test of the crypto backends, run at every start.
     'pure',
+    'registry',
     'sandbox',
-    'services',
+    'simulated',
     'start-error',
     'storage',
   ],
-  config: ['config'],
+  admin: [
+    'adapters',
+    'config',
+    'domain',
+    'generated',
+    'http',
+    'type operation-context',
+    'type ports',
+    'sandbox',
+    'start-error',
+    'storage',
+  ],
+  client: ['adapters', 'config', 'type domain', 'pure', 'type sandbox', 'start-error'],
+  config: [],
   'package-root': [],
   'start-error': [],
-  services: ['type generated', 'type services'],
-  errors: ['generated'],
-  http: ['errors', 'generated', 'type services', 'authorization', 'pure'],
-  generated: ['handlers', 'type services'],
-  handlers: ['domain', 'errors', 'type generated', 'type services'],
-  domain: ['authorization', 'domain', 'errors', 'generated', 'pure', 'type services', 'storage'],
-  authorization: ['type domain', 'errors', 'pure', 'type services', 'storage'],
-  pure: ['pure'],
-  storage: ['domain', 'storage'],
-  jobs: ['domain', 'errors', 'type generated', 'type services', 'storage'],
-  adapters: ['type services', 'start-error', 'pure'],
-  sandbox: ['domain', 'errors', 'sandbox', 'type services'],
+  sandbox: ['domain', 'errors', 'type ports'],
   mock: ['errors'],
+  http: ['errors', 'generated', 'type operation-context', 'type ports', 'pure'],
+  jobs: ['domain', 'type operation-context', 'type ports'],
+  registry: ['type generated', 'handlers', 'type operation-context'],
+  handlers: ['domain', 'errors', 'type generated', 'type operation-context'],
+  domain: [
+    'errors',
+    'generated',
+    'type operation-context',
+    'type ports',
+    'pure',
+    'relocate-issues',
+    'storage',
+  ],
+  'operation-context': ['type generated', 'type ports'],
+  'relocate-issues': ['errors'],
+  errors: ['generated'],
+  storage: [],
+  simulated: ['adapters', 'type ports', 'pure'],
+  adapters: ['type config', 'type ports', 'pure', 'start-error'],
+  ports: [],
+  pure: [],
   mocks: ['type generated'],
 };
 
-// Files of storage that domain verbs and the look-ups of authorization may use at run time; the others only give them types.
-const storageForQueries = ['src/storage/is-unique-violation.ts', 'src/domain/prepared-query.ts'];
+// Files of storage that domain verbs use at run time; the others only give them types.
+const storageForDomain = ['is-unique-violation', 'keyset-cursor', 'locks'].map(
+  (name) => `src/storage/${name}.ts`,
+);
 
-const pureFolders = ['policy', 'signing', 'crypto'];
-const pureFiles = ['canonical-payload.ts', 'request-signatures.ts', 'quorum.ts'];
+// The floors of the domain, lowest first, and the nouns on each. A noun imports nouns of lower floors, and those of its
+// own floor that stand in an earlier group.
+const floors: Record<string, string[][]> = {
+  base: [
+    [
+      'actions',
+      'addresses',
+      'events',
+      'idempotency',
+      'lookup-keys',
+      'public-keys',
+      'resource-changes',
+      'sealed-keys',
+    ],
+  ],
+  access: [
+    ['apps', 'chains', 'owners', 'user-records', 'webhooks'],
+    ['key-quorums'],
+    ['aggregations', 'condition-sets', 'organizations'],
+    ['policies'],
+  ],
+  wallets: [
+    ['wallets'],
+    ['balances', 'custodial-wallets', 'users', 'wallet-uses'],
+    ['accounts', 'allowlist'],
+    ['tokens'],
+    ['user-keys'],
+  ],
+  money: [['gas-spend'], ['transactions'], ['sending'], ['spark'], ['wallet-actions']],
+  requests: [['wallet-rpc'], ['policy-desk'], ['intents']],
+};
+
+const pureFolders = ['policy', 'signing', 'crypto', 'authorization'];
 
 // What a pure room may take from outside: arithmetic on bytes, no file, no socket, no clock.
 const purePackages =
@@ -57,14 +116,14 @@ const purePackages =
 const packageRooms: Record<string, string[]> = {
   express: ['http'],
   'openapi-backend': ['http'],
-  'prom-client': ['http'],
+  'prom-client': ['http', 'admin'],
   'rate-limiter-flexible': ['http'],
   commander: ['cli'],
   pino: ['adapters'],
   undici: ['adapters'],
   '@peculiar/x509': ['adapters'],
   // Simulated chains keep a file of their own, apart from the server's database.
-  'better-sqlite3': ['adapters', 'storage'],
+  'better-sqlite3': ['simulated', 'storage'],
   pg: ['storage'],
 };
 
@@ -72,26 +131,28 @@ const files = sourceFiles('src/**/*.ts', 'mocks/*.ts');
 
 function roomOf(path: string): string {
   if (path.startsWith('mocks/')) return 'mocks';
+  if (path === 'src/generated/registry.ts') return 'registry';
   const [, first = '', ...rest] = path.split('/');
-  const name = basename(path);
-  if (rest.length === 0) return first.replace(/\.ts$/, '').replace(/^(config|services)-.*/, '$1');
-  if (pureFolders.includes(first)) return 'pure';
-  if (first === 'authorization') return pureFiles.includes(name) ? 'pure' : 'authorization';
-  return first;
+  if (rest.length === 0) return first.replace(/\.ts$/, '').replace(/^config-.*/, 'config');
+  return pureFolders.includes(first) ? 'pure' : first;
 }
 
 function isAllowed(file: SourceFile, target: string, isTypeOnly: boolean): boolean {
   const [from, to] = [roomOf(file.path), roomOf(target)];
-  if ((from === 'domain' || from === 'authorization') && to === 'storage')
-    return isTypeOnly || storageForQueries.includes(target);
+  if (from === 'domain' && to === 'storage') return isTypeOnly || storageForDomain.includes(target);
   const allowed = doors[from] ?? [];
   return from === to || allowed.includes(to) || (isTypeOnly && allowed.includes(`type ${to}`));
+}
+
+/** `floor/noun` of a file in the domain; undefined for the files beside the floors. */
+function nounOf(path: string): string | undefined {
+  return /^src\/domain\/([^/]+\/[^/]+)\//.exec(path)?.[1];
 }
 
 test('every room of the source is in the table, and every room of the table exists', () => {
   const rooms = new Set(files.map((file) => roomOf(file.path)));
   // The generated files are read by the rooms that import them.
-  const known = Object.keys(doors).filter((room) => room !== 'generated');
+  const known = Object.keys(doors).filter((room) => room !== 'registry');
   expect([...rooms].sort()).toEqual(known.sort());
 });
 
@@ -126,18 +187,41 @@ test('entities import nothing but the ORM', () => {
   expect(forbidden).toEqual([]);
 });
 
-test('nobody imports the intents, which call everybody', () => {
-  const importers = files.filter(
-    (file) =>
-      !/^src\/(compose|handlers|jobs|storage)\/|^src\/domain\/intents\//.test(file.path) &&
-      importsOf(file).some(
-        ({ target, isTypeOnly }) => target.startsWith('src/domain/intents/') && !isTypeOnly,
-      ),
-  );
-  expect(importers.map(({ path }) => path)).toEqual([]);
+const nouns = Object.entries(floors).flatMap(([floor, groups], height) =>
+  groups.flatMap((group, place) =>
+    group.map((noun) => ({ name: `${floor}/${noun}`, height: height * 100 + place })),
+  ),
+);
+const heights = new Map(nouns.map(({ name, height }) => [name, height]));
+
+test('every noun of the domain is in the table, and every noun of the table exists', () => {
+  const found = new Set(files.flatMap(({ path }) => nounOf(path) ?? []));
+  expect([...found].sort()).toEqual([...heights.keys()].sort());
 });
 
-test('no file imports itself by a detour', () => {
+test('a noun imports only nouns below it', () => {
+  const upward = files.flatMap((file) => {
+    const from = nounOf(file.path);
+    if (from === undefined) return [];
+    return importsOf(file)
+      .map(({ target }) => target)
+      .filter((target) => {
+        const to = nounOf(target);
+        return to !== undefined && to !== from && heights.get(to)! >= heights.get(from)!;
+      })
+      .map((target) => `${file.path} -> ${target}`);
+  });
+  expect(upward).toEqual([]);
+});
+
+test('rooms form no cycle, type imports aside', () => {
+  const edges = new Map(
+    Object.entries(doors).map(([room, open]) => [room, open.filter((door) => !door.startsWith('type '))]),
+  );
+  expect(cyclesIn(edges)).toEqual([]);
+});
+
+test('no file imports itself by a detour, type imports aside', () => {
   const edges = new Map(
     files.map((file) => [
       file.path,
@@ -146,15 +230,20 @@ test('no file imports itself by a detour', () => {
         .map(({ target }) => target),
     ]),
   );
+  expect(cyclesIn(edges)).toEqual([]);
+});
+
+/** Every way that leads from a node back to itself, found once for each edge that closes one. */
+function cyclesIn(edges: ReadonlyMap<string, readonly string[]>): string[] {
   const done = new Set<string>();
   const cycles: string[] = [];
-  const visit = (path: string, trail: readonly string[]): void => {
-    const begin = trail.indexOf(path);
-    if (begin !== -1) cycles.push([...trail.slice(begin), path].join(' -> '));
-    if (begin !== -1 || done.has(path)) return;
-    for (const next of edges.get(path) ?? []) visit(next, [...trail, path]);
-    done.add(path);
+  const visit = (node: string, trail: readonly string[]): void => {
+    const begin = trail.indexOf(node);
+    if (begin !== -1) cycles.push([...trail.slice(begin), node].join(' -> '));
+    if (begin !== -1 || done.has(node)) return;
+    for (const next of edges.get(node) ?? []) visit(next, [...trail, node]);
+    done.add(node);
   };
-  for (const path of edges.keys()) visit(path, []);
-  expect(cycles).toEqual([]);
-});
+  for (const node of edges.keys()) visit(node, []);
+  return cycles;
+}

@@ -29,10 +29,10 @@ test('the environment is read in the config only', () => {
 });
 
 test('whether this is a sandbox or production is known to the compositions only', () => {
-  const rooms = /^src\/(compose|cli|adapters|sandbox)\/|^src\/config|^mocks\//;
+  const rooms = /^src\/(compose|admin|client|cli|adapters|sandbox)\/|^src\/config|^mocks\//;
   // The embedded database's schema is called after its user, and express after its own word.
   const known =
-    /^src\/storage\/(prepare-sandbox-schema|render-schema|write-schema|open-database)\.ts: |^src\/http\/app\.ts: production$/;
+    /^src\/storage\/(prepare-sandbox-schema|open-database)\.ts: |^src\/http\/app\.ts: production$/;
   const places = placesOf(/\w*(sandbox|production)\w*/gi, rooms);
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
@@ -52,7 +52,7 @@ test('an intent’s status is written where its transitions are, and where a cha
     .filter(({ code }) => /updateTable\('intents'\)\s*\.set\(\{[^}]*\bstatus:/.test(code))
     .map(({ path }) => path);
   expect(writers).toEqual([
-    'src/domain/requests/intents/intent-state.ts',
     'src/domain/base/resource-changes/announce-change.ts',
+    'src/domain/requests/intents/intent-state.ts',
   ]);
 });

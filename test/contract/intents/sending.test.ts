@@ -76,10 +76,10 @@ test('the second signature sends: the intent has been executed and its result te
   const { data } = (executed as { action_result: { response_body: { data: Record<string, string> } } })
     .action_result.response_body;
   await waitSeconds(sandbox, 10);
-  const path = { transaction_id: data['transaction_id']! };
+  const path = { transaction_id: data.transaction_id! };
   expect((await call(sandbox, 'getTransaction', { path })).body).toMatchObject({
     wallet_id: wallet.id,
-    transaction_hash: data['hash'],
+    transaction_hash: data.hash,
     status: 'confirmed',
   });
   expect(await received()).toBe(5n);

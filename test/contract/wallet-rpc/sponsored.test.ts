@@ -133,15 +133,13 @@ test('a wallet without a unit of gas sends a token; the app is told what it cost
     log_index: 0,
   });
   // 3000 dollars an ether.
-  const cost = BigInt(completed['actual_gas_cost'] as string);
+  const cost = BigInt(completed.actual_gas_cost as string);
   expect(cost).toBeGreaterThan(0n);
   const usage = told.find(({ type }) => type === 'usage.gas_sponsorship.recorded')!;
   expect(usage).toMatchObject({ source_type: 'rpc', source_id: sent.transaction_id });
-  expect(Number(usage['amount_usd'])).toBeCloseTo((Number(cost) * 3000) / 1e18, 12);
+  expect(Number(usage.amount_usd)).toBeCloseTo((Number(cost) * 3000) / 1e18, 12);
   expect(
-    told
-      .filter(({ type }) => String(type).startsWith('transaction.'))
-      .map((event) => event['transaction_hash']),
+    told.filter(({ type }) => String(type).startsWith('transaction.')).map((event) => event.transaction_hash),
   ).toEqual(['', hash]);
   // The paymaster paid from what it was given, and nothing else came or went.
   const [left] = await holdings(paymaster);
@@ -161,23 +159,23 @@ test('what is signed is an operation of entry point 0.8 and, once, the delegatio
     entryPointAddress: entryPoint,
     entryPointVersion: '0.8',
     userOperation: {
-      sender: operation['sender']!,
-      nonce: BigInt(operation['nonce']!),
-      callData: operation['call_data']!,
-      callGasLimit: BigInt(operation['call_gas_limit']!),
-      verificationGasLimit: BigInt(operation['verification_gas_limit']!),
-      preVerificationGas: BigInt(operation['pre_verification_gas']!),
-      maxFeePerGas: BigInt(operation['max_fee_per_gas']!),
-      maxPriorityFeePerGas: BigInt(operation['max_priority_fee_per_gas']!),
-      paymaster: operation['paymaster']!,
-      paymasterData: operation['paymaster_data']!,
-      paymasterVerificationGasLimit: BigInt(operation['paymaster_verification_gas_limit']!),
-      paymasterPostOpGasLimit: BigInt(operation['paymaster_post_op_gas_limit']!),
-      signature: operation['signature']!,
+      sender: operation.sender!,
+      nonce: BigInt(operation.nonce!),
+      callData: operation.call_data!,
+      callGasLimit: BigInt(operation.call_gas_limit!),
+      verificationGasLimit: BigInt(operation.verification_gas_limit!),
+      preVerificationGas: BigInt(operation.pre_verification_gas!),
+      maxFeePerGas: BigInt(operation.max_fee_per_gas!),
+      maxPriorityFeePerGas: BigInt(operation.max_priority_fee_per_gas!),
+      paymaster: operation.paymaster!,
+      paymasterData: operation.paymaster_data!,
+      paymasterVerificationGasLimit: BigInt(operation.paymaster_verification_gas_limit!),
+      paymasterPostOpGasLimit: BigInt(operation.paymaster_post_op_gas_limit!),
+      signature: operation.signature!,
     },
   });
   expect(hash).toBe(first.user_operation_hash);
-  expect(await recoverAddress({ hash, signature: operation['signature']! })).toBe(wallet.address);
+  expect(await recoverAddress({ hash, signature: operation.signature! })).toBe(wallet.address);
   const { contract, chain_id: chainId, nonce, r, s, y_parity: yParity } = authorization!;
   expect(contract.toLowerCase()).toBe(account.toLowerCase());
   expect(

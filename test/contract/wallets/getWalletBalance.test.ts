@@ -48,7 +48,7 @@ test('what arrives is told to the last unit, with its worth when asked for', asy
     path,
     query: { ...query, include_currency: 'eur' },
   });
-  expect(inEur.body.balances.map(({ display_values }) => display_values['eur'])).toEqual(['1.36', '5454.55']);
+  expect(inEur.body.balances.map(({ display_values }) => display_values.eur)).toEqual(['1.36', '5454.55']);
 });
 
 test('assets times chains are answered in their order, pairs that do not exist left out', async () => {

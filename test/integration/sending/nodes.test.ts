@@ -170,7 +170,7 @@ describe.each(Object.entries(worlds))('%s', (_name, open) => {
     expect((await endOf(sent)).status).toBe('broadcasted');
     await world.settle();
     const { status, hash } = await endOf(sent);
-    expect({ isSettled: settled(status), hash }).toEqual({ isSettled: true, hash: sent['hash'] });
+    expect({ isSettled: settled(status), hash }).toEqual({ isSettled: true, hash: sent.hash });
     expect(await chainOf(evmId).balances(wallet.address, [token])).toEqual([600n]);
     expect(await chainOf(evmId).balances(receiver, [token])).toEqual([before + 400n]);
   });
@@ -241,7 +241,7 @@ describe.each(Object.entries(worlds))('%s', (_name, open) => {
     });
     await world.settle();
     const { status, hash } = await endOf(sent);
-    expect({ isSettled: settled(status), hash }).toEqual({ isSettled: true, hash: sent['hash'] });
+    expect({ isSettled: settled(status), hash }).toEqual({ isSettled: true, hash: sent.hash });
     const chain = chainOf(solanaId);
     expect(await chain.balances(String(to), [null, String(mint)])).toEqual([1_005_000_000n, 201n]);
     // 5000 lamports for the one signature.

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
-import { productionVault } from '../../../src/compose/production-vault.ts';
+import { productionVault } from '../../../src/adapters/production-vault.ts';
 
 const binding = { walletId: 'w', appId: 'a', chainType: 'ethereum' };
 const [current, former] = [randomBytes(32), randomBytes(32)];

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { renderSandboxSchema } from '../../../codegen/render-schema.ts';
+import { renderSandboxSchema } from '../../../codegen/storage/render-schema.ts';
 import { entities } from '../../../src/domain/tables.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
 
-test('the sandbox schema is what the entities say: `node codegen/write-schema.ts` renews it', async () => {
+test('the sandbox schema is what the entities say: `node codegen/storage/write-schema.ts` renews it', async () => {
   const written = readFileSync(
     new URL('../../../src/storage/generated/sandbox-schema.ts', import.meta.url),
     'utf8',

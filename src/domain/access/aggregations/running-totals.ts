@@ -11,9 +11,9 @@ import {
   type Contribution,
   compileAggregation,
 } from '../../../policy/aggregation.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 
 const MS_PER_SECOND = 1000;
 /** Methods that an aggregation can count. */

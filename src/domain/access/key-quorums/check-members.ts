@@ -1,6 +1,6 @@
 import { MAX_SIGNATURES } from '../../../authorization/request-signatures.ts';
-import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
 import { invalidField } from '../../../errors.ts';
+import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import type { Tables } from '../../tables.ts';
 import { requireUsers } from '../user-records/find-user.ts';
 import { type KeyQuorumContext, requireKeyQuorums, type StoredKeyQuorum } from './find-key-quorum.ts';
@@ -13,16 +13,6 @@ export function readPublicKeys(keys: readonly string[]): string[] {
   // Before any is read: each costs a point on the curve.
   refuseTooMany(keys.length);
   return keys.map((key, index) => readPublicKey(key, `/public_keys/${index}`));
-}
-
-/** One public key of a body in canonical form. Throws invalid_data. */
-export function readPublicKey(key: string, pointer: string): string {
-  try {
-    return parseP256PublicKey(key);
-  } catch (error) {
-    if (error instanceof InvalidPublicKeyError) throw invalidField(pointer, error.message);
-    throw error;
-  }
 }
 
 /**

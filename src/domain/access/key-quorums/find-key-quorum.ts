@@ -1,5 +1,6 @@
 import { ApiError, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 
 export type KeyQuorumContext = Pick<OperationContext, 'app' | 'em'>;
@@ -81,11 +82,6 @@ export async function requireKeyQuorums(
   const rows = await (hasRowLocks(context) ? query.orderBy('id').forKeyShare() : query).execute();
   const missing = distinct.filter((id) => !rows.some((row) => row.id === id));
   if (missing.length > 0) throw missingKeyQuorums(missing, pointer);
-}
-
-/** Whether rows can be locked one by one: on PostgreSQL. */
-export function hasRowLocks(context: Pick<OperationContext, 'em'>): boolean {
-  return context.em.getPlatform().supportsSchemas();
 }
 
 function missingKeyQuorums(ids: readonly string[], pointer: string): ApiError {

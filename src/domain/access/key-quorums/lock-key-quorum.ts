@@ -1,5 +1,6 @@
+import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
-import { hasRowLocks, type KeyQuorumContext } from './find-key-quorum.ts';
+import type { KeyQuorumContext } from './find-key-quorum.ts';
 
 /**
  * Holds a key quorum until the transaction ends: nobody else changes it, deletes it or begins to refer to it, so

@@ -1,9 +1,10 @@
 import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
+import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import type { Tables } from '../../tables.ts';
 import { requireUsers } from '../user-records/find-user.ts';
-import { readPublicKey } from './check-members.ts';
-import { hasRowLocks, type KeyQuorumContext, type MemberKind, requireKeyQuorums } from './find-key-quorum.ts';
+import { type KeyQuorumContext, type MemberKind, requireKeyQuorums } from './find-key-quorum.ts';
 
 /** How a body names the owner of a resource. */
 export interface OwnerFields {

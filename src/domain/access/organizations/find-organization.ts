@@ -1,9 +1,9 @@
 import type { Selectable } from 'kysely';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { olderThan } from '../../../storage/keyset-cursor.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
-import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
-import { olderThan } from '../user-records/find-user.ts';
 
 export type OrganizationContext = Pick<OperationContext, 'app' | 'em'>;
 

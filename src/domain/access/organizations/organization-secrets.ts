@@ -3,8 +3,8 @@ import type { Selectable } from 'kysely';
 import { notFound } from '../../../errors.ts';
 import type { CreateOrganizationSecretResponse, OrganizationSecretView } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import type { Tables } from '../../tables.ts';
-import { readPublicKey } from '../key-quorums/check-members.ts';
 import { findOrganization, type OrganizationContext } from './find-organization.ts';
 
 type SecretRow = Selectable<Tables['organization_secrets']>;

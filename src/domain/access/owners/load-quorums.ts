@@ -1,4 +1,4 @@
-import type { Quorum, QuorumUser } from '../../../authorization/quorum.ts';
+import type { LoadedQuorum } from '../../../authorization/quorum.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
@@ -6,17 +6,6 @@ import type { Tables } from '../../tables.ts';
 // CHOICE: as many of a user's keys as are tried, the newest first: a key is made for each login and lives an hour.
 const MAX_LIVE_KEYS = 100;
 const MAX_EXPIRED_KEYS = 20;
-
-/** A user in a quorum, with the keys that no longer count as well, so that a refusal can say so. */
-export interface LoadedQuorumUser extends QuorumUser {
-  readonly expiredKeys: readonly string[];
-}
-
-export interface LoadedQuorum extends Quorum {
-  readonly displayName: string | null;
-  readonly users: readonly LoadedQuorumUser[];
-  readonly quorums: readonly LoadedQuorum[];
-}
 
 type LoadContext = Pick<OperationContext, 'em' | 'app' | 'nowMs'>;
 

@@ -1,11 +1,12 @@
 import { strict as assert } from 'node:assert';
 import { LRUCache } from 'lru-cache';
+import type { LoadedQuorum } from '../../../authorization/quorum.ts';
 import { countAgreement, countQuorum, fewestSignatures, quorumKeys } from '../../../authorization/quorum.ts';
 import { type VerifiedSignatures, verifySignatures } from '../../../authorization/request-signatures.ts';
 import { diagnoseSignatures, expiredKeys, type Party } from '../../../authorization/signature-doctor.ts';
 import { ApiError, type ErrorCode } from '../../../errors.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
-import { type LoadedQuorum, loadQuorums } from './load-quorums.ts';
+import { loadQuorums } from './load-quorums.ts';
 
 /** An additional signer of a wallet. */
 export interface AdditionalSigner {

@@ -1,8 +1,8 @@
 import { ApiError, notFound } from '../../../errors.ts';
 import type { PolicyRuleResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
-import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 
 type PolicyContext = Pick<OperationContext, 'app' | 'em'>;
 

@@ -1,9 +1,8 @@
-import { sql } from 'kysely';
 import { invalidField, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
-import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import {
   linkedAccountColumns,
   type StoredAccount,
@@ -228,9 +227,4 @@ async function readAccounts({ em }: UserContext, userIds: readonly string[]): Pr
         ? null
         : { address, chain_type, public_key, additional_signers, imported_at_ms },
   }));
-}
-
-/** The rows of `users` older than the one that a cursor names, as an SQL condition on a row value. */
-export function olderThan(createdAtMs: number, id: string) {
-  return sql<boolean>`(created_at_ms, id) < (${createdAtMs}, ${id})`;
 }

@@ -1,6 +1,5 @@
 import type { Selectable } from 'kysely';
 import type { Tables } from '../../tables.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
 /** A row of `users`, columns as they are stored. */
 export type UserRow = Selectable<Tables['users']>;
@@ -10,7 +9,7 @@ export type LinkedAccountRow = Selectable<Tables['linked_accounts']>;
 
 /** What a linked account shows of the wallet that the service holds. */
 export type AccountWallet = Pick<
-  WalletRow,
+  Selectable<Tables['wallets']>,
   'address' | 'chain_type' | 'public_key' | 'additional_signers' | 'imported_at_ms'
 >;
 

@@ -5,10 +5,10 @@ import type {
   UpdateWebhookEndpointRequest,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import { newestSequence } from '../../base/events/list-events.ts';
 import { announceDelivery } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
-import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import { checkEventTypes, checkUrl, EVERY_TYPE } from './check-webhook-endpoint.ts';
 import { type EndpointRow, findWebhookEndpointForUpdate } from './find-webhook-endpoint.ts';
 import { createWebhookSecret } from './webhook-secrets.ts';

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
-import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import type { EndpointRow } from './find-webhook-endpoint.ts';
 
 /**

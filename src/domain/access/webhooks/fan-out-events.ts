@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type Insertable, sql } from 'kysely';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
-import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import { isAskedFor } from './check-webhook-endpoint.ts';
 import { deliveryIdOf } from './delivery-id.ts';
 

@@ -1,9 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import type { WebhookAttempt } from '../../../generated/schemas.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import { hasRowLocks } from '../key-quorums/find-key-quorum.ts';
 import { type DueDelivery, holdBack } from './due-deliveries.ts';
 import { FAILING_DAY_MS, MAX_FAILING_DAYS, retryDelayMs } from './retry-schedule.ts';
 

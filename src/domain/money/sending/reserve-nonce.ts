@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { releasedStatuses } from '../transactions/transaction-state.ts';
 

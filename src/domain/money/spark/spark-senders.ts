@@ -1,4 +1,4 @@
-import type { RpcRequest, RpcSender } from '../../requests/wallet-rpc/rpc-senders.ts';
+import type { RpcRequest, RpcSender } from '../sending/rpc-sender.ts';
 import { paymentView, planInvoicePayment } from './pay-invoice.ts';
 import {
   buildSpark,

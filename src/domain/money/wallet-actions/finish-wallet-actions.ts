@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Services } from '../../../operation-context.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
-import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 import { depositedStatuses, forgetExchange } from './follow-exchanges.ts';

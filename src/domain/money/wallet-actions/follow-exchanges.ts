@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { ExchangeStatus } from '../../../ports/exchange.ts';
-import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 
 /** CHOICE: an exchange that has not ended is asked again after so long. */

@@ -1,3 +1,4 @@
+import type { LoadedQuorum } from '../../../authorization/quorum.ts';
 import { countAgreement } from '../../../authorization/quorum.ts';
 import type {
   IntentAuthorization,
@@ -6,7 +7,7 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
 import type { Member } from '../../access/key-quorums/list-memberships.ts';
-import { type LoadedQuorum, loadQuorums } from '../../access/owners/load-quorums.ts';
+import { loadQuorums } from '../../access/owners/load-quorums.ts';
 import type { Tables } from '../../tables.ts';
 import { agreementOf, type IntentSignature, listSignatures } from './signatures.ts';
 

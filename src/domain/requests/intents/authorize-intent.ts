@@ -13,12 +13,12 @@ import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 import { authorizationDetails, memberView } from './authorization-details.ts';
 import { carryOut } from './carry-out-intent.ts';
+import { fillTemplate } from './fill-template.ts';
 import { findIntent, findPendingForUpdate, reloadIntent } from './find-intent.ts';
 import type { IntentRow } from './intent-row.ts';
 import { intentSummary, readIntentView } from './intent-view.ts';
 import type { Subject } from './proposal.ts';
 import { type AnyInput, type AnyProposal, proposalOf } from './proposals.ts';
-import { fillTemplate } from './propose-intent.ts';
 import { agreementOf, listSignatures, membersWithKey } from './signatures.ts';
 
 /** CHOICE: how far a member's clock may be ahead of ours, or behind it. */

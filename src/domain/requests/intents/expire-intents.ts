@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
-import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { moveIntent } from './intent-state.ts';
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import { membershipsOf } from '../../access/key-quorums/list-memberships.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';

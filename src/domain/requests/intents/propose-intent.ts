@@ -5,6 +5,7 @@ import { loadParties } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 import { authorizationDetails } from './authorization-details.ts';
+import { fillTemplate } from './fill-template.ts';
 import type { IntentRow } from './intent-row.ts';
 import { intentSummary, readIntentView } from './intent-view.ts';
 import type { Subject } from './proposal.ts';
@@ -118,9 +119,4 @@ async function store(
       })),
     )
     .execute();
-}
-
-/** The path of an operation with its parameters filled in. */
-export function fillTemplate(template: string, path: AnyInput['path']): string {
-  return template.replaceAll(/\{([^}]+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ''));
 }

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import type { IntentActionResult } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { EndedAction } from '../../money/wallet-actions/finish-wallet-actions.ts';
 import type { Tables } from '../../tables.ts';

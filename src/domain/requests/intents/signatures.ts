@@ -1,6 +1,6 @@
+import type { LoadedQuorum } from '../../../authorization/quorum.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
 import type { Member } from '../../access/key-quorums/list-memberships.ts';
-import type { LoadedQuorum } from '../../access/owners/load-quorums.ts';
 import type { EligibleParty } from '../../access/owners/require-owner.ts';
 import type { Tables } from '../../tables.ts';
 

@@ -3,9 +3,9 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { parseQuantity } from '../../../signing/fields.ts';
 import { askChain, requireChain } from '../../money/sending/ask-chain.ts';
 import { findNonce } from '../../money/sending/reserve-nonce.ts';
+import type { RpcRequest } from '../../money/sending/rpc-sender.ts';
 import { takePlan } from '../../money/sending/take-plan.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import type { RpcRequest } from './rpc-senders.ts';
 
 type Request = RpcRequest<'eth_sign7702Authorization'>;
 

@@ -12,10 +12,11 @@ import { decodeRpcAction, transactionUnits } from '../../base/actions/decode-act
 import { decodeTronUnits } from '../../base/actions/decode-raw-bytes.ts';
 import { decodeSolanaUnits } from '../../base/actions/decode-solana-units.ts';
 import { withSuffix } from '../../money/sending/plan-ethereum.ts';
+import type { RpcRequest } from '../../money/sending/rpc-sender.ts';
 import { readCall } from '../../money/sending/send-calls.ts';
 import { suffixed } from '../../money/sending/send-operation.ts';
 import { sparkSenders } from '../../money/spark/spark-senders.ts';
-import type { RpcRequest, SendingMethod } from './rpc-senders.ts';
+import type { SendingMethod } from './rpc-senders.ts';
 
 type Readers = {
   readonly [Method in Exclude<SendingMethod, keyof typeof sparkSenders>]: (

@@ -1,30 +1,14 @@
 import { bytesToBase64 } from '../../../crypto/encoding.ts';
 import { invalidField } from '../../../errors.ts';
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
 import { buildEthereum } from '../../money/sending/build-ethereum.ts';
-import type { BuiltTransaction } from '../../money/sending/built-transaction.ts';
 import { type EthereumPlan, planEthereum } from '../../money/sending/plan-ethereum.ts';
-import type { SendOptions, SentTransaction } from '../../money/sending/send-built.ts';
+import type { RpcRequest, RpcSender } from '../../money/sending/rpc-sender.ts';
 import { buildCalls, type CallsPlan, planCalls } from '../../money/sending/send-calls.ts';
 import { buildOperation, type OperationPlan, planOperation } from '../../money/sending/send-operation.ts';
 import { buildSolana, planSolana, type SolanaPlan } from '../../money/sending/send-solana.ts';
 import { buildTron, planTron, TRON_MAINNET, type TronPlan } from '../../money/sending/send-tron.ts';
 import { sparkSenders } from '../../money/spark/spark-senders.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-
-export type RpcRequest<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
-
-/** How one rpc method sends. */
-export interface RpcSender<Request, Plan, Built extends BuiltTransaction = BuiltTransaction> {
-  /** Asks the chain; before the transaction where that is possible. */
-  plan(context: OperationContext, wallet: WalletRow, request: Request): Promise<Plan>;
-  /** Fixes the bytes, inside the transaction. */
-  build(context: OperationContext, plan: Plan, request: Request): Promise<Built>;
-  options(request: Request): Omit<SendOptions, 'method'>;
-  /** The wire data of the method's answer. */
-  answer(request: Request, built: Built, sent: SentTransaction): object;
-}
 
 const ethereumTransaction: RpcSender<RpcRequest<'eth_sendTransaction'>, EthereumPlan> = {
   plan(context, { address }, request) {

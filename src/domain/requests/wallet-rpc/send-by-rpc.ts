@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { BuiltTransaction } from '../../money/sending/built-transaction.ts';
+import type { RpcRequest } from '../../money/sending/rpc-sender.ts';
 import { sendBuilt } from '../../money/sending/send-built.ts';
 import { takePlan } from '../../money/sending/take-plan.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import type { FoundWallet } from '../../wallets/wallets/wallet-row.ts';
-import { type RpcRequest, type SendingMethod, senderOf } from './rpc-senders.ts';
+import { type SendingMethod, senderOf } from './rpc-senders.ts';
 
 /**
  * Fills in, judges, signs and sends a transaction of a wallet. The chain's dry run comes before the policies, whose

@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import { invalidQuery, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { type WalletRow, walletColumns } from '../wallets/wallet-row.ts';
 

@@ -3,7 +3,7 @@ import { p256PublicKeyPoint } from '../../../crypto/p256.ts';
 import { invalidField } from '../../../errors.ts';
 import type { EncryptedAuthorizationKey } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { readPublicKey } from '../../access/key-quorums/check-members.ts';
+import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 
 /** A user key on its way to the caller: sealed to a key of the caller, or bare when none is given. */
 export type HandedOverKey =

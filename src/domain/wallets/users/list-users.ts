@@ -1,10 +1,6 @@
 import { ApiError } from '../../../errors.ts';
-import {
-  olderThan,
-  type StoredUser,
-  type UserContext,
-  withAccountsOfAll,
-} from '../../access/user-records/find-user.ts';
+import { olderThan } from '../../../storage/keyset-cursor.ts';
+import { type StoredUser, type UserContext, withAccountsOfAll } from '../../access/user-records/find-user.ts';
 import { userColumns } from '../../access/user-records/user-row.ts';
 import type { Tables } from '../../tables.ts';
 

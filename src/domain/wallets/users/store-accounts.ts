@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import type { LinkedAccountRow, StoredAccount, UserRow } from '../../access/user-records/user-row.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';

@@ -2,7 +2,7 @@ import type { QueryCreator, Selectable } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import type { AdditionalSignerInput, WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../access/key-quorums/find-key-quorum.ts';
+import { hasRowLocks } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { WalletKeyMaterial } from './generate-wallet-key.ts';

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
-import { localMasterKey } from '../adapters/master-key-local.ts';
-import { transitMasterKey } from '../adapters/master-key-transit.ts';
-import { createMasterKeyVault, type MasterKey, type MasterKeyVault } from '../adapters/vault-master-key.ts';
 import type { ServeConfig } from '../config.ts';
 import type { Entropy } from '../ports/entropy.ts';
+import { localMasterKey } from './master-key-local.ts';
+import { transitMasterKey } from './master-key-transit.ts';
+import { createMasterKeyVault, type MasterKey, type MasterKeyVault } from './vault-master-key.ts';
 
 /** The vault of production: a management service's key or a local one is current, earlier local keys still open. */
 export function productionVault(

@@ -1,6 +1,6 @@
-import { systemEntropy } from '../adapters/entropy.ts';
-import { localMasterKey } from '../adapters/master-key-local.ts';
-import { createMasterKeyVault, type MasterKeyVault } from '../adapters/vault-master-key.ts';
+import { systemEntropy } from './entropy.ts';
+import { localMasterKey } from './master-key-local.ts';
+import { createMasterKeyVault, type MasterKeyVault } from './vault-master-key.ts';
 
 /** The vault of a sandbox: one master key of its own making. Seals are random in any case, also under a seed. */
 export function sandboxVault(masterKeyHex: string): MasterKeyVault {

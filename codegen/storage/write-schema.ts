@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { renderInitialMigration, renderSandboxSchema } from './render-schema.ts';
 
-// Run after an entity has changed: `node codegen/write-schema.ts` renews the sandbox's schema. PostgreSQL
+// Run after an entity has changed: `node codegen/storage/write-schema.ts` renews the sandbox's schema. PostgreSQL
 // gets a new file in migrations/ by hand; its test prints the statements that are missing. `--initial` writes
 // the first migration anew, which is right only before the first release.
 writeFileSync(new URL('generated/sandbox-schema.ts', import.meta.url), await renderSandboxSchema());

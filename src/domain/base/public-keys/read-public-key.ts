@@ -1,0 +1,12 @@
+import { InvalidPublicKeyError, parseP256PublicKey } from '../../../crypto/p256.ts';
+import { invalidField } from '../../../errors.ts';
+
+/** One public key of a body in canonical form. Throws invalid_data. */
+export function readPublicKey(key: string, pointer: string): string {
+  try {
+    return parseP256PublicKey(key);
+  } catch (error) {
+    if (error instanceof InvalidPublicKeyError) throw invalidField(pointer, error.message);
+    throw error;
+  }
+}
