@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { secp256k1 as noble } from '@noble/curves/secp256k1.js';
 import { equalBytes } from './encoding.ts';
+import { type SchnorrCurve, schnorrSign, schnorrSignPortable } from './schnorr.ts';
 
 /** ECDSA over secp256k1, signature form r || s (32 bytes each) with s in the lower half (BIP-62). */
 export interface EcdsaSignature {
@@ -20,6 +21,8 @@ export interface EcBackend {
   /** 33 bytes compressed or 65 bytes uncompressed. Throws on an invalid secret. */
   publicKey(secret: Uint8Array, compressed: boolean): Uint8Array;
   sign(digest: Uint8Array, secret: Uint8Array): EcdsaSignature;
+  /** BIP-340 signature, 64 bytes, without auxiliary randomness. */
+  signSchnorr(digest: Uint8Array, secret: Uint8Array): Uint8Array;
   verify(compact: Uint8Array, digest: Uint8Array, publicKey: Uint8Array): boolean;
   /** The 65-byte public key that made the signature. Throws when there is none. */
   recover(signature: EcdsaSignature, digest: Uint8Array): Uint8Array;
@@ -32,8 +35,11 @@ export interface EcBackend {
 interface NativeBindings {
   privateKeyVerify(secret: Uint8Array): boolean;
   privateKeyTweakAdd(secret: Uint8Array, tweak: Uint8Array): Uint8Array;
+  privateKeyTweakMul(secret: Uint8Array, factor: Uint8Array): Uint8Array;
   privateKeyNegate(secret: Uint8Array): Uint8Array;
   publicKeyCreate(secret: Uint8Array, compressed: boolean): Uint8Array;
+  publicKeyTweakMul(publicKey: Uint8Array, factor: Uint8Array, compressed: boolean): Uint8Array;
+  publicKeyCombine(publicKeys: readonly Uint8Array[], compressed: boolean): Uint8Array;
   ecdsaSign(digest: Uint8Array, secret: Uint8Array): { signature: Uint8Array; recid: number };
   ecdsaVerify(compact: Uint8Array, digest: Uint8Array, publicKey: Uint8Array): boolean;
   ecdsaRecover(compact: Uint8Array, recoveryId: number, digest: Uint8Array, compressed: boolean): Uint8Array;
@@ -49,6 +55,7 @@ export const nobleBackend: EcBackend = {
     const recovered = noble.sign(digest, secret, { prehash: false, lowS: true, format: 'recovered' });
     return { compact: recovered.slice(1), recoveryId: recovered[0] ?? 0 };
   },
+  signSchnorr: schnorrSignPortable,
   verify: (compact, digest, publicKey) =>
     noble.verify(compact, digest, publicKey, { prehash: false, lowS: true }),
   recover({ compact, recoveryId }, digest) {
@@ -68,7 +75,8 @@ export const nobleBackend: EcBackend = {
 };
 
 /**
- * libsecp256k1 through prebuilt N-API bindings, or undefined where there is none for this machine.
+ * libsecp256k1 through prebuilt N-API bindings, or undefined where there is none for this machine. Why this library and
+ * no other: docs/decisions/0001-one-accelerated-secp256k1-library.md.
  * NOTE: the package's main entry falls back to another JavaScript curve silently; `bindings` never does.
  */
 export const nativeBackend: EcBackend | undefined = loadNativeBackend();
@@ -83,6 +91,19 @@ function loadNativeBackend(): EcBackend | undefined {
   } catch {
     return undefined;
   }
+  // Operations on secrets overwrite their first argument.
+  const negateSecret = (secret: Uint8Array): Uint8Array => native.privateKeyNegate(secret.slice());
+  const addToSecret = (secret: Uint8Array, tweak: Uint8Array): Uint8Array =>
+    native.privateKeyTweakAdd(secret.slice(), tweak);
+  // libsecp256k1 has Schnorr signatures, these bindings do not; they have all that a signature is made of.
+  const schnorrCurve: SchnorrCurve = {
+    publicKey: (secret) => native.publicKeyCreate(secret, true),
+    negateSecret,
+    addToSecret,
+    multiplySecret: (secret, factor) => native.privateKeyTweakMul(secret.slice(), factor),
+    addMultiple: (publicKey, otherKey, scalar) =>
+      native.publicKeyCombine([publicKey, native.publicKeyTweakMul(otherKey, scalar, true)], true),
+  };
   return {
     name: 'native',
     isValidSecret: (secret) => secret.length === 32 && native.privateKeyVerify(secret),
@@ -91,33 +112,61 @@ function loadNativeBackend(): EcBackend | undefined {
       const { signature, recid } = native.ecdsaSign(digest, secret);
       return { compact: signature, recoveryId: recid };
     },
+    signSchnorr: (digest, secret) => schnorrSign(schnorrCurve, digest, secret),
     verify: (compact, digest, publicKey) => native.ecdsaVerify(compact, digest, publicKey),
     recover: ({ compact, recoveryId }, digest) => native.ecdsaRecover(compact, recoveryId, digest, false),
-    addToSecret: (secret, tweak) => native.privateKeyTweakAdd(secret.slice(), tweak),
-    negateSecret: (secret) => native.privateKeyNegate(secret.slice()),
+    addToSecret,
+    negateSecret,
   };
 }
 
+/** Fills of the secrets. Their public keys, recovery ids and Schnorr nonces are of either parity. */
+const SELF_TEST_FILLS = [0x02, 0x04];
+
 /**
- * Start-up self-test: both backends sign three fixed digests and must give the same key, signature and
- * recovery id. Does nothing where only noble runs. Throws an Error naming the first difference.
+ * Start-up self-test: on fixed vectors the native backend must give noble's keys and signatures, ECDSA and Schnorr, and
+ * recover, accept and reject as it should. Does nothing where only noble runs.
+ *
+ * @throws Error that names the first operation that differs.
  */
 export function assertBackendsAgree(native: EcBackend | undefined = nativeBackend): void {
   if (native === undefined) return;
-  for (const fill of [0x01, 0x5a, 0xe7]) {
+  // NOTE: most of the test's time is noble's table of multiples of G. Beside a native backend a smaller one will do.
+  noble.Point.BASE.precompute(4);
+  for (const fill of SELF_TEST_FILLS) {
     const secret = new Uint8Array(32).fill(fill);
     const digest = new Uint8Array(32).fill(0xff - fill);
-    const expected = nobleBackend.sign(digest, secret);
-    const actual = native.sign(digest, secret);
-    const agree =
-      equalBytes(native.publicKey(secret, true), nobleBackend.publicKey(secret, true)) &&
-      equalBytes(actual.compact, expected.compact) &&
-      actual.recoveryId === expected.recoveryId;
-    if (!agree) {
-      throw new Error(
-        `the native secp256k1 backend disagrees with the portable one on vector ${fill}; ` +
-          'reinstall the npm package `secp256k1`, or remove its prebuilt binary to run on the portable one',
-      );
+    let difference: string | undefined;
+    let cause: unknown;
+    try {
+      difference = findDifference(native, secret, digest);
+    } catch (error) {
+      difference = 'an error';
+      cause = error;
     }
+    if (difference === undefined) continue;
+    throw new Error(
+      `the native secp256k1 backend disagrees with the portable one in ${difference} on vector ${fill}; ` +
+        'reinstall the npm package `secp256k1`, or remove its prebuilt binary to run on the portable one',
+      { cause },
+    );
   }
+}
+
+/** Returns the operation of `native` that differs from noble's. */
+function findDifference(native: EcBackend, secret: Uint8Array, digest: Uint8Array): string | undefined {
+  const publicKey = nobleBackend.publicKey(secret, false);
+  if (!equalBytes(native.publicKey(secret, false), publicKey)) return '`publicKey`';
+  const expected = nobleBackend.sign(digest, secret);
+  const actual = native.sign(digest, secret);
+  const isSame = equalBytes(actual.compact, expected.compact) && actual.recoveryId === expected.recoveryId;
+  if (!isSame) return '`sign`';
+  const schnorr = nobleBackend.signSchnorr(digest, secret);
+  if (!equalBytes(native.signSchnorr(digest, secret), schnorr)) return '`signSchnorr`';
+  if (!equalBytes(native.recover(expected, digest), publicKey)) return '`recover`';
+  const otherDigest = digest.map((byte) => byte ^ 1);
+  const doesVerify =
+    native.verify(expected.compact, digest, publicKey) &&
+    !native.verify(expected.compact, otherDigest, publicKey);
+  return doesVerify ? undefined : '`verify`';
 }

@@ -1,6 +1,6 @@
 import { bech32, bech32m } from '@scure/base';
 import { bytesToHex } from '../crypto/encoding.ts';
-import { schnorrSign, taggedHash } from '../crypto/schnorr.ts';
+import { taggedHash } from '../crypto/schnorr.ts';
 import { ecBackend } from '../crypto/secp256k1.ts';
 import type { ChainRoom } from './chain-room.ts';
 import { compressedKey, hash160, requireDigest, signDigestCompact } from './room-parts.ts';
@@ -40,7 +40,7 @@ function taprootRoom(prefix: string): ChainRoom {
       const digest = requireDigest(payload);
       const tweaked = tweakedSecret(secret);
       try {
-        return schnorrSign(digest, tweaked);
+        return ecBackend.signSchnorr(digest, tweaked);
       } finally {
         tweaked.fill(0);
       }

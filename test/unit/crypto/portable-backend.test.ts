@@ -1,33 +1,33 @@
 import { execFile } from 'node:child_process';
+import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../src/crypto/encoding.ts';
-import { schnorrSign } from '../../../src/crypto/schnorr.ts';
 import { ecBackend } from '../../../src/crypto/secp256k1.ts';
 
-// What a process sees where neither the prebuilt addon nor the WebAssembly module can be loaded.
-const program = `
+const run = promisify(execFile);
+const urlOf = (path: string): string => new URL(`../../../src/${path}`, import.meta.url).toString();
+
+// What a process sees where the prebuilt addon cannot be loaded.
+const withoutAddon = `
   const Module = require('node:module');
   const resolve = Module._resolveFilename;
   Module._resolveFilename = (request, ...rest) => {
-    if (request === 'secp256k1/bindings' || request === 'tiny-secp256k1') throw new Error('hidden');
+    if (request === 'secp256k1/bindings') throw new Error('hidden');
     return resolve(request, ...rest);
   };
   const fill = (byte) => new Uint8Array(32).fill(byte);
-  Promise.all([import(process.argv[1]), import(process.argv[2])]).then(([ec, schnorr]) => {
-    ec.assertBackendsAgree();
+  import(process.argv[1]).then(({ assertBackendsAgree, ecBackend }) => {
+    assertBackendsAgree();
     const hex = (bytes) => Buffer.from(bytes).toString('hex');
-    const { compact, recoveryId } = ec.ecBackend.sign(fill(7), fill(9));
-    const signature = hex(schnorr.schnorrSign(fill(7), fill(9)));
-    console.log(JSON.stringify({ name: ec.ecBackend.name, compact: hex(compact), recoveryId, signature }));
+    const { compact, recoveryId } = ecBackend.sign(fill(7), fill(9));
+    const schnorr = hex(ecBackend.signSchnorr(fill(7), fill(9)));
+    console.log(JSON.stringify({ name: ecBackend.name, compact: hex(compact), recoveryId, schnorr }));
   });
 `;
 
 test('without native code the same bytes are signed, more slowly', async () => {
-  const modules = ['secp256k1', 'schnorr'].map((name) =>
-    new URL(`../../../src/crypto/${name}.ts`, import.meta.url).toString(),
-  );
-  const { stdout } = await promisify(execFile)(process.execPath, ['-e', program, ...modules]);
+  const { stdout } = await run(process.execPath, ['-e', withoutAddon, urlOf('crypto/secp256k1.ts')]);
   const [digest, secret] = [new Uint8Array(32).fill(7), new Uint8Array(32).fill(9)];
   const { compact, recoveryId } = ecBackend.sign(digest, secret);
   expect(ecBackend.name).toBe('native');
@@ -35,6 +35,31 @@ test('without native code the same bytes are signed, more slowly', async () => {
     name: 'noble',
     compact: bytesToHex(compact),
     recoveryId,
-    signature: bytesToHex(schnorrSign(digest, secret)),
+    schnorr: bytesToHex(ecBackend.signSchnorr(digest, secret)),
   });
 });
+
+// An addon with one operation that gives the result of another input.
+const withFaultyAddon = `
+  const bindings = require(process.argv[3]);
+  const operation = bindings[process.argv[2]];
+  bindings[process.argv[2]] = (first, ...rest) => operation(first.map((byte, at) => byte ^ (at === 31)), ...rest);
+  import(process.argv[1]).then((compose) =>
+    (compose.startSandbox ?? compose.startProduction)({ logLevel: 'silent' }),
+  );
+`;
+
+test.each([
+  ['sandbox', 'ecdsaSign', 'in `sign` on vector 2'],
+  // Only Schnorr signatures need it.
+  ['production', 'privateKeyTweakMul', 'the Schnorr signature that was computed does not verify'],
+])(
+  '%s does not start on an addon whose %s is wrong',
+  { timeout: 60_000 },
+  async (compose, operation, reason) => {
+    const bindings = createRequire(import.meta.url).resolve('secp256k1/bindings');
+    const program = ['-e', withFaultyAddon, urlOf(`compose/${compose}.ts`), operation, bindings];
+    const started = run(process.execPath, program, { timeout: 60_000 });
+    await expect(started).rejects.toThrow(reason);
+  },
+);

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { ed25519 as nobleEd25519 } from '@noble/curves/ed25519.js';
-import { schnorr as nobleSchnorr } from '@noble/curves/secp256k1.js';
+import { secp256k1 } from '@noble/curves/secp256k1.js';
 import * as fc from 'fast-check';
+import * as wasm from 'tiny-secp256k1';
 import { describe, expect, test } from 'vitest';
 import { ed25519PublicKey, ed25519Sign, ed25519Verify } from '../../../src/crypto/ed25519.ts';
 import { bytesToHex, hexToBytes } from '../../../src/crypto/encoding.ts';
-import { schnorrSign, schnorrSignPortable, taggedHash } from '../../../src/crypto/schnorr.ts';
+import { type SchnorrCurve, schnorrSign, taggedHash } from '../../../src/crypto/schnorr.ts';
 import {
   assertBackendsAgree,
   type EcBackend,
@@ -85,20 +86,38 @@ describe('the self-test at start', () => {
     expect(() => assertBackendsAgree(undefined)).not.toThrow();
   });
 
-  test.each(['publicKey', 'sign'] as const)(
-    'stops the start when %s of the native backend is wrong',
-    (part) => {
-      const broken: EcBackend = {
-        ...native(),
-        [part]: (...inputs: never[]) => {
-          const result = (native()[part] as (...all: never[]) => unknown)(...inputs);
-          if (result instanceof Uint8Array) return result.map((byte) => byte ^ 1);
-          return { ...(result as object), recoveryId: 9 };
-        },
-      };
-      expect(() => assertBackendsAgree(broken)).toThrow(/disagrees .* reinstall/);
-    },
-  );
+  const operations = ['publicKey', 'sign', 'signSchnorr', 'recover', 'verify'] as const;
+
+  test.each(operations)('stops the start when %s of the native backend is wrong', (part) => {
+    const broken: EcBackend = {
+      ...native(),
+      [part]: (...inputs: never[]) => {
+        const result = (native()[part] as (...all: never[]) => unknown)(...inputs);
+        if (typeof result === 'boolean') return !result;
+        if (result instanceof Uint8Array) return result.map((byte) => byte ^ 1);
+        return { ...(result as object), recoveryId: 9 };
+      },
+    };
+    expect(() => assertBackendsAgree(broken)).toThrow(`in \`${part}\` on vector 2; reinstall`);
+  });
+
+  test('stops the start when the native backend accepts every signature', () => {
+    const credulous: EcBackend = { ...native(), verify: () => true };
+    expect(() => assertBackendsAgree(credulous)).toThrow('in `verify` on vector 2; reinstall');
+  });
+
+  test.each(operations)('stops the start when %s of the native backend fails', (part) => {
+    const cause = new Error('unreachable');
+    const broken: EcBackend = {
+      ...native(),
+      [part]: () => {
+        throw cause;
+      },
+    };
+    expect(() => assertBackendsAgree(broken)).toThrow(
+      expect.objectContaining({ message: expect.stringContaining('in an error on vector 2'), cause }),
+    );
+  });
 });
 
 describe('ed25519', () => {
@@ -135,21 +154,68 @@ describe('ed25519', () => {
 });
 
 describe('BIP-340', () => {
-  test.each(readVectors('signature-schemes', 'schnorr'))('$source', ({ secret, digest, signature }) => {
-    expect(bytesToHex(schnorrSign(hexToBytes(digest), hexToBytes(secret)))).toBe(signature);
-    expect(bytesToHex(schnorrSignPortable(hexToBytes(digest), hexToBytes(secret)))).toBe(signature);
+  const vectors = readVectors('signature-schemes', 'schnorr');
+
+  describe.each(backends)('on the %s backend', (_name, backend) => {
+    test.each(vectors)('$source', ({ secret, digest, signature }) => {
+      expect(bytesToHex(backend.signSchnorr(hexToBytes(digest), hexToBytes(secret)))).toBe(signature);
+    });
+
+    test('refuses zero and the order of the curve as secrets, and leaves its arguments as they were', () => {
+      const order = hexToBytes('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141');
+      const digest = new Uint8Array(32).fill(3);
+      for (const secret of [new Uint8Array(32), order]) {
+        expect(() => backend.signSchnorr(digest, secret)).toThrow();
+      }
+      const secret = new Uint8Array(32).fill(4);
+      backend.signSchnorr(digest, secret);
+      expect(secret).toEqual(new Uint8Array(32).fill(4));
+      expect(digest).toEqual(new Uint8Array(32).fill(3));
+    });
   });
 
-  test('WebAssembly and noble give the same bytes, which verify', async () => {
+  test('both backends give the bytes of libsecp256k1 itself on random secrets and digests', async () => {
     await fc.assert(
       fc.property(secrets, bytes32, (secret, digest) => {
-        const signature = schnorrSign(digest, secret);
-        expect(bytesToHex(signature)).toBe(bytesToHex(schnorrSignPortable(digest, secret)));
-        expect(nobleSchnorr.verify(signature, digest, nobleSchnorr.getPublicKey(secret))).toBe(true);
+        const expected = bytesToHex(wasm.signSchnorr(digest, secret, new Uint8Array(32)));
+        expect(bytesToHex(native().signSchnorr(digest, secret))).toBe(expected);
+        expect(bytesToHex(nobleBackend.signSchnorr(digest, secret))).toBe(expected);
       }),
-      { numRuns: 30 },
+      { numRuns: runs },
     );
   });
+
+  const curve: SchnorrCurve = {
+    publicKey: (secret) => nobleBackend.publicKey(secret, true),
+    negateSecret: nobleBackend.negateSecret,
+    addToSecret: nobleBackend.addToSecret,
+    multiplySecret(secret, factor) {
+      const { Fn } = secp256k1.Point;
+      return Fn.toBytes(Fn.mul(Fn.fromBytes(secret), Fn.fromBytes(factor)));
+    },
+    addMultiple(publicKey, otherKey, scalar) {
+      const { Point } = secp256k1;
+      const multiple = Point.fromBytes(otherKey).multiply(Point.Fn.fromBytes(scalar));
+      return Point.fromBytes(publicKey).add(multiple).toBytes(true);
+    },
+  };
+
+  test.each(vectors)('of the operations of any curve: $source', ({ secret, digest, signature }) => {
+    expect(bytesToHex(schnorrSign(curve, hexToBytes(digest), hexToBytes(secret)))).toBe(signature);
+  });
+
+  test.each(['negateSecret', 'addToSecret', 'multiplySecret', 'addMultiple'] as const)(
+    'a signature is not returned when %s has gone wrong',
+    (part) => {
+      const faulty: SchnorrCurve = {
+        ...curve,
+        [part]: () => curve.publicKey(new Uint8Array(32).fill(9)).slice(-32),
+      };
+      // The key and the nonce of this vector both have to be negated.
+      const [digest, secret] = [new Uint8Array(32).fill(0xfb), new Uint8Array(32).fill(4)];
+      expect(() => schnorrSign(faulty, digest, secret)).toThrow('does not verify');
+    },
+  );
 
   test('a tagged hash is sha256(sha256(tag) || sha256(tag) || message)', () => {
     const tag = createHash('sha256').update('TapTweak').digest();
