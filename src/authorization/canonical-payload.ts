@@ -4,27 +4,27 @@ import { canonicalJson } from '../crypto/canonical-json.ts';
 export interface SignedRequest {
   /** Upper case: `POST`, `PUT`, `PATCH`, `DELETE`. */
   readonly method: string;
-  /** Every absolute URL under which the client may know this request, the likeliest first. */
+  /** Every absolute URL that the client may have signed, most likely first. */
   readonly urls: readonly string[];
-  /** The JSON body as parsed; undefined when the request has none. */
+  /** The parsed JSON body; undefined when the request has none. */
   readonly body: unknown;
-  /** The service headers that are signed, under the names the client uses: app id, idempotency key, request expiry. */
+  /** The signed service headers under the names that the client sends: app id, idempotency key, request expiry. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Where a request may have been sent to. */
+/** The addresses under which a client may have sent a request. */
 export interface RequestAddress {
-  /** Configured public base URLs, with or without a slash at the end. */
+  /** Configured public base URLs, with or without a trailing slash. */
   readonly publicBaseUrls: readonly string[];
-  /** `scheme://host[:port]` of the request itself, when it names a host. */
+  /** `scheme://host[:port]` of the request; undefined when it has no host. */
   readonly origin: string | undefined;
-  /** Path and query exactly as sent: an `/api` prefix and an `ext_wal_` id stay as they are. */
+  /** Path and query exactly as sent, including an `/api` prefix and `ext_wal_` ids. */
   readonly target: string;
 }
 
 /**
- * The absolute URLs an honest client may have signed: the request's own origin first, then each public base URL,
- * always with the path as sent. No slash at the end, no repetition.
+ * The absolute URLs that a correct client may have signed: the path as sent under the request's own origin, then under
+ * each public base URL. Without trailing slashes or duplicates.
  */
 export function candidateUrls({ publicBaseUrls, origin, target }: RequestAddress): string[] {
   const bases = origin === undefined ? publicBaseUrls : [origin, ...publicBaseUrls];
@@ -32,8 +32,8 @@ export function candidateUrls({ publicBaseUrls, origin, target }: RequestAddress
 }
 
 /**
- * Every text that an honest client could have signed for this request, the likeliest first.
- * An empty body has three spellings among published clients: `""`, no member, `{}`.
+ * Every text that a correct client could have signed for this request, most likely first.
+ * Published clients encode an empty body in three ways: `""`, no `body` member, and `{}`.
  *
  * Throws `NotCanonicalizableError` when the body has no canonical form.
  */

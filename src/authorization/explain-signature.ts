@@ -2,22 +2,22 @@ import { createHash } from 'node:crypto';
 import { canonicalJson } from '../crypto/canonical-json.ts';
 import { decodeCanonicalBase64, verifyP256 } from '../crypto/p256.ts';
 
-/** A part of the signed text in which a client's idea of the request can differ from the server's. */
+/** A part of the signed payload that a client may build differently from the server. */
 export type PayloadPart = 'url' | 'method' | 'body' | 'headers' | 'version' | 'serialisation';
 
-/** A text that a mistaken client may have signed in place of the expected one. */
+/** A payload with one known client mistake. */
 export interface PayloadVariant {
   readonly part: PayloadPart;
-  /** What the client did, in words. */
+  /** Description of the mistake, shown to the caller. */
   readonly mistake: string;
   readonly bytes: Uint8Array;
 }
 
 export interface SignatureExplanation {
   readonly encoding: 'der' | 'raw' | 'not base64' | 'neither DER nor 64 bytes';
-  /** The key under which it verifies over an expected payload. */
+  /** The key under which the signature verifies over an expected payload. */
   readonly key?: string;
-  /** It verifies under `key` over a text that is not expected. */
+  /** Set when the signature verifies under `key` over a payload with a known mistake. */
   readonly nearMiss?: { readonly key: string; readonly part: PayloadPart; readonly mistake: string };
 }
 
@@ -29,11 +29,11 @@ interface Payload {
   headers?: unknown;
 }
 
-// Diagnosis is for people at a keyboard: it may take a while, but never hold up a server for seconds.
+// Bounds one diagnosis to well below a second of CPU time.
 const MAX_VERIFICATIONS = 3_000;
 
 /**
- * Says of one signature what it is and, when it does not cover an expected payload, which known mistake it covers.
+ * Classifies one signature: its encoding, the key that verifies it, or the known mistake in the payload it covers.
  *
  * Shape: `signature` base64; `payloads` canonical texts; `keys` canonical SubjectPublicKeyInfo.
  */
@@ -73,8 +73,8 @@ export function explainSignature({
 }
 
 /**
- * The known mistakes applied to one canonical payload, without those that change nothing in it. Empty for a text
- * that is not a payload.
+ * Applies each known mistake to a canonical payload. Omits mistakes that do not change it. Empty for a text that is not
+ * a payload.
  */
 export function payloadVariants(text: string): PayloadVariant[] {
   const payload = parsePayload(text);
@@ -83,7 +83,7 @@ export function payloadVariants(text: string): PayloadVariant[] {
   return mistakesIn(payload, text).flatMap(([part, mistake, changed]) => {
     if (seen.has(changed)) return [];
     seen.add(changed);
-    // Each character of a digest is one byte.
+    // The digest is held as a latin1 string, one character per byte.
     return [
       {
         part,
@@ -111,7 +111,7 @@ function mistakesIn(payload: Payload, text: string): [PayloadPart, string, strin
     ),
     canonical('version', 'the version was left out', { version: undefined }),
     canonical('version', 'the version was the string `1`', { version: '1' }),
-    ...serialisationVariants(payload, text),
+    ...serializationVariants(payload, text),
   ];
 }
 
@@ -178,7 +178,7 @@ function headerVariants(headers: unknown): [string, unknown][] {
 
 const HASHED_TWICE = 'the payload was hashed twice';
 
-function serialisationVariants(payload: Payload, text: string): [PayloadPart, string, string][] {
+function serializationVariants(payload: Payload, text: string): [PayloadPart, string, string][] {
   const { version, method, url, body, headers } = payload;
   const digest = createHash('sha256').update(text, 'utf8').digest();
   const mistakes: [string, string][] = [

@@ -1,7 +1,7 @@
-/** A key quorum as it stands at one instant: its threshold and everyone who can count towards it. */
+/** A snapshot of a key quorum: its threshold and all members. */
 export interface Quorum {
   readonly id: string;
-  /** How many members must agree; null = all of them. */
+  /** Number of members that must sign; null means all of them. */
   readonly threshold: number | null;
   /** Canonical base64 SubjectPublicKeyInfo. */
   readonly publicKeys: readonly string[];
@@ -9,13 +9,13 @@ export interface Quorum {
   readonly quorums: readonly Quorum[];
 }
 
-/** A user in a quorum, with the public keys under which the user may sign now. */
+/** A user in a quorum, with the user keys that have not expired. */
 export interface QuorumUser {
   readonly userId: string;
   readonly liveKeys: readonly string[];
 }
 
-/** A user in a quorum, with the keys that no longer count as well, so that a refusal can say so. */
+/** A user in a quorum, including expired user keys, so that a refusal can mention them. */
 export interface LoadedQuorumUser extends QuorumUser {
   readonly expiredKeys: readonly string[];
 }
@@ -27,21 +27,21 @@ export interface LoadedQuorum extends Quorum {
 }
 
 export interface QuorumCount {
-  /** Distinct members that agree. */
+  /** Distinct members that signed. */
   readonly count: number;
-  /** Members that must agree, never below one. */
+  /** Members that must sign, at least 1. */
   readonly threshold: number;
-  /** Members still missing; 0 when satisfied. */
+  /** Members that have yet to sign; 0 when satisfied. */
   readonly missing: number;
   readonly satisfied: boolean;
 }
 
 /**
- * How many members of `quorum` agree, given the public keys under which a signature verified.
- * A member counts once however often it signed; a user counts by any live key; a nested quorum counts as one member
- * when its own threshold is met; a key that stands in both places counts in both.
+ * Counts the members of `quorum` that signed, given the public keys under which a signature verified.
+ * Each member counts once, however often it signed. A user counts through any live key. A nested quorum counts as one
+ * member when its own threshold is met. A key that is a member of several quorums counts in each.
  *
- * INVARIANT: a quorum without members is never satisfied, and a further key never turns satisfied into unsatisfied.
+ * INVARIANT: a quorum without members is never satisfied, and adding a key never makes a satisfied quorum unsatisfied.
  */
 export function countQuorum(quorum: Quorum, verifiedKeys: ReadonlySet<string>): QuorumCount {
   const keys = new Set(quorum.publicKeys.filter((key) => verifiedKeys.has(key))).size;
@@ -60,14 +60,14 @@ export function countQuorum(quorum: Quorum, verifiedKeys: ReadonlySet<string>): 
 }
 
 /**
- * How many members of `quorum` agree, given who signed at some time before: authorization keys by themselves, users
- * by their ids, whatever became of the key that a user signed with.
+ * Counts the members of `quorum` that signed earlier, as recorded for an intent: authorization keys by public key,
+ * users by id, so a user counts even when the user key has expired since.
  */
 export function countAgreement(
   quorum: Quorum,
   { publicKeys, userIds }: { readonly publicKeys: readonly string[]; readonly userIds: readonly string[] },
 ): QuorumCount {
-  // No public key in base64 holds a colon.
+  // Cannot collide with a public key: base64 has no colon.
   const keyOf = (userId: string) => `user:${userId}`;
   return countQuorum(withUserKeys(quorum, keyOf), new Set([...publicKeys, ...userIds.map(keyOf)]));
 }
@@ -80,7 +80,7 @@ function withUserKeys(quorum: Quorum, keyOf: (userId: string) => string): Quorum
   };
 }
 
-/** Members of the quorum, each counted once; nested quorums count as one each. */
+/** The number of distinct members; a nested quorum is one member. */
 export function countMembers(quorum: Pick<Quorum, 'publicKeys' | 'users' | 'quorums'>): number {
   return (
     new Set(quorum.publicKeys).size +
@@ -90,8 +90,8 @@ export function countMembers(quorum: Pick<Quorum, 'publicKeys' | 'users' | 'quor
 }
 
 /**
- * The fewest signatures that could satisfy the quorum; fewer than this many need not be verified at all.
- * Where a key could count in two places at once the answer is 1, since then one signature may do for several members.
+ * The least number of signatures that could satisfy the quorum; a request with fewer need not be verified.
+ * Returns 1 where a key occurs twice, because one signature then counts for several members.
  */
 export function fewestSignatures(quorum: Quorum): number {
   const keys = quorumKeys(quorum);
@@ -104,7 +104,7 @@ export function fewestSignatures(quorum: Quorum): number {
   return costs.slice(0, thresholdOf(quorum)).reduce((sum, cost) => sum + cost, 0);
 }
 
-/** Every public key under which a signature could count, in member order, nested quorums last. */
+/** Every public key whose signature can count, in member order, nested quorums last. */
 export function quorumKeys(quorum: Quorum): string[] {
   return [
     ...quorum.publicKeys,

@@ -1,21 +1,22 @@
 import { decodeCanonicalBase64, verifyP256 } from '../crypto/p256.ts';
 
-/** The header holds more signatures than one request may carry. */
+/** The header contains more signatures than the server verifies. */
 export class TooManySignaturesError extends Error {
   constructor(count: number) {
-    super(`the header holds ${count} signatures; at most ${MAX_SIGNATURES} are read`);
+    super(`expected at most ${MAX_SIGNATURES} signatures, got ${count}`);
     this.name = 'TooManySignaturesError';
   }
 }
 
-// CHOICE: no limit is published. A header of 16 KiB, the most that servers read, holds about 170 signatures.
+// CHOICE: the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170
+// signatures.
 export const MAX_SIGNATURES = 100;
 
-// CHOICE: bounds the work of one request, signatures times payloads times keys, to half a second. Half of it serves
-// 30 signatures for 60 keys in the worst order.
+// CHOICE: bounds signatures × payloads × keys of one request to half a second of CPU time. 30 signatures under 60 keys
+// in the worst order need half of it.
 const MAX_VERIFICATIONS = 4_000;
 
-/** What verification found out, apart from what it means for any quorum. */
+/** The outcome of verifying the signatures of one request. */
 export interface VerifiedSignatures {
   /** Public keys under which a signature verified. */
   readonly keys: ReadonlySet<string>;
@@ -23,13 +24,13 @@ export interface VerifiedSignatures {
   readonly keyOfSignature: readonly (string | undefined)[];
   /** Index of the payload that the verified signatures cover; undefined when none verified. */
   readonly payloadIndex: number | undefined;
-  /** Verification stopped early because the request asked for too much of it. */
+  /** Whether verification stopped at the limit of verifications. */
   readonly exhausted: boolean;
 }
 
 /**
- * Splits the header `service-authorization-signature`: items joined by commas, spaces trimmed, empty items dropped.
- * An absent or empty header is no signature at all. Throws `TooManySignaturesError`.
+ * Splits the header `service-authorization-signature` at commas; trims spaces and drops empty items.
+ * Returns an empty list for an absent header. Throws `TooManySignaturesError`.
  */
 export function parseSignatureHeader(header: string | undefined): string[] {
   if (header === undefined) return [];
@@ -42,12 +43,12 @@ export function parseSignatureHeader(header: string | undefined): string[] {
 }
 
 /**
- * Finds the key behind each signature. All signatures of one request cover the same text, so the payload that fits
- * the first verified one is tried first for the others.
+ * Finds the key behind each signature. All signatures of one request cover the same payload, so the payload of the
+ * first verified signature is tried first for the others.
  *
  * Shape: `signatures` base64 of DER or of the 64 bytes `r || s`; `payloads` the candidates of `canonicalPayloads`;
- * `keys` canonical SubjectPublicKeyInfo, the likeliest first; `isEnough` is asked after each success and ends the
- * search. Result: never throws; a malformed signature is one that verifies under no key.
+ * `keys` canonical SubjectPublicKeyInfo, most likely first; `isEnough` is called after each signature and stops the
+ * search when it returns true. Never throws: a malformed signature verifies under no key.
  */
 export function verifySignatures({
   signatures,
@@ -70,7 +71,7 @@ export function verifySignatures({
   for (const [position, text] of signatures.entries()) {
     const signature = decodeCanonicalBase64(text);
     if (signature === undefined) continue;
-    // A key that already signed is tried last: it can only turn out to have signed twice.
+    // Keys that already signed come last: another signature of theirs would not add to the count.
     const candidates = [...distinctKeys.filter((key) => !verified.has(key)), ...verified];
     for (const [payload, key] of pairs(order, candidates)) {
       if (remaining-- === 0) return { keys: verified, keyOfSignature, payloadIndex, exhausted: true };

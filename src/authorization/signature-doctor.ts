@@ -3,21 +3,21 @@ import type { LoadedQuorum } from './quorum.ts';
 import { countQuorum, quorumKeys } from './quorum.ts';
 import type { VerifiedSignatures } from './request-signatures.ts';
 
-/** One party whose agreement would have sufficed. */
+/** An owner or signer whose signatures would have authorized the request. */
 export interface Party {
   readonly role: 'owner' | 'signer';
   readonly quorum: LoadedQuorum;
 }
 
-// Expected payloads beyond this many characters in all are not repeated for every URL; the first shows them all.
+// Once the expected payloads exceed this many characters in total, further ones are omitted; the first is always shown.
 const MAX_PAYLOAD_CHARACTERS = 65_536;
 const MAX_EXPLAINED = 5;
 
 /**
- * Why the signatures of a request were refused, as `data` of the error: the texts that would have been accepted,
- * the parts in which the client's text can differ, what each signature is, and what each party still lacks.
+ * Explains in the error's `data` why the signatures of a request were refused: the payloads that would have been
+ * accepted, their parts, a diagnosis of each signature, and the signatures that each party still lacks.
  *
- * INVARIANT: everything in it is either sent by the caller or public: no secret, no private key.
+ * INVARIANT: the result contains only what the caller sent or what is public: no secret and no private key.
  */
 export function diagnoseSignatures({
   signatures,
@@ -39,7 +39,7 @@ export function diagnoseSignatures({
         explainOne({ signature, index, texts, keyOfSignature: verified.keyOfSignature[index], parties }),
       ),
       parties: parties.map((party) => describeParty(party, verified.keys)),
-      ...(verified.exhausted ? { note: 'too many signatures and keys: some were not compared' } : {}),
+      ...(verified.exhausted ? { note: 'too many signatures and keys: some were not verified' } : {}),
     },
   };
 }
@@ -79,7 +79,7 @@ function explainOne(input: {
 }): Record<string, unknown> {
   const { signature, index, texts, keyOfSignature, parties } = input;
   if (keyOfSignature !== undefined) {
-    return { index, verified: true, public_key: keyOfSignature, ...standingOf(keyOfSignature, parties) };
+    return { index, verified: true, public_key: keyOfSignature, ...describeKey(keyOfSignature, parties) };
   }
   if (index >= MAX_EXPLAINED) return { index, verified: false };
   const keys = [...new Set(parties.flatMap(({ quorum }) => [...quorumKeys(quorum), ...expiredKeys(quorum)]))];
@@ -92,20 +92,20 @@ function explainOne(input: {
 
 function describeFailure({ encoding, nearMiss }: SignatureExplanation): Record<string, unknown> {
   if (encoding !== 'der' && encoding !== 'raw') {
-    return { encoding, reason: `the signature is ${encoding}; expected base64 of a DER signature` };
+    return { encoding, reason: `expected base64 of a DER signature, got one that is ${encoding}` };
   }
   if (nearMiss === undefined) {
-    return { encoding, reason: 'no eligible key signed any of the expected payloads' };
+    return { encoding, reason: 'the signature verifies under no eligible key for any expected payload' };
   }
   return {
     encoding,
-    reason: `${nearMiss.mistake}; everything else agrees`,
+    reason: `${nearMiss.mistake}; everything else matches`,
     differs_in: nearMiss.part,
     public_key: nearMiss.key,
   };
 }
 
-function standingOf(key: string, parties: readonly Party[]): Record<string, unknown> {
+function describeKey(key: string, parties: readonly Party[]): Record<string, unknown> {
   const isExpired = parties.some(({ quorum }) => expiredKeys(quorum).includes(key));
   return isExpired
     ? { counts: false, reason: 'the user key has expired' }
@@ -138,7 +138,7 @@ function describeParty({ role, quorum }: Party, keys: ReadonlySet<string>): Reco
   };
 }
 
-/** Keys of the quorum's users that have expired, those of nested quorums included. */
+/** Expired user keys of the quorum and its nested quorums. */
 export function expiredKeys(quorum: LoadedQuorum): string[] {
   return [...quorum.users.flatMap((user) => user.expiredKeys), ...quorum.quorums.flatMap(expiredKeys)];
 }

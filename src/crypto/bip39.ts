@@ -5,10 +5,10 @@ import { wordlist } from '@scure/bip39/wordlists/english.js';
 
 const pbkdf2Async = promisify(pbkdf2);
 
-/** A phrase that is not 12 to 24 English words with a right checksum. Never carries the phrase. */
+/** The phrase is not 12 to 24 English words with a valid checksum. The message never contains the phrase. */
 export class InvalidMnemonicError extends Error {
   constructor() {
-    super('expected a BIP-39 phrase of 12, 15, 18, 21 or 24 English words with a right checksum');
+    super('expected a BIP-39 phrase of 12, 15, 18, 21 or 24 English words with a valid checksum');
     this.name = 'InvalidMnemonicError';
   }
 }
@@ -18,7 +18,7 @@ export function entropyToMnemonic(entropy: Uint8Array): string {
   return bip39.entropyToMnemonic(entropy, wordlist);
 }
 
-/** The entropy of an English phrase; white space is normalised. Throws InvalidMnemonicError. */
+/** The entropy of an English phrase; white space is normalized. Throws InvalidMnemonicError. */
 export function mnemonicToEntropy(mnemonic: string): Uint8Array {
   try {
     return bip39.mnemonicToEntropy(normalize(mnemonic), wordlist);
@@ -37,7 +37,7 @@ export async function mnemonicToSeed(mnemonic: string, passphrase = ''): Promise
   return stretch(words, passphrase);
 }
 
-/** The seed of the phrase of `entropy`: as `mnemonicToSeed`, without reading back the phrase just made. */
+/** The BIP-39 seed for `entropy`, without a passphrase. Skips the checksum test of `mnemonicToSeed`. */
 export function entropyToSeed(entropy: Uint8Array): Promise<Uint8Array> {
   return stretch(entropyToMnemonic(entropy), '');
 }

@@ -1,4 +1,4 @@
-/** Bytes that end early, go on too long, or write a length in more bytes than it needs. */
+/** The bytes are too short, too long, or encode a length in more bytes than necessary. */
 export class InvalidBytesError extends Error {
   constructor(message: string) {
     super(message);
@@ -6,9 +6,9 @@ export class InvalidBytesError extends Error {
   }
 }
 
-/** Reads a wire format front to back. Every read past the end throws InvalidBytesError. */
+/** Reads a wire format sequentially. Every read past the end throws InvalidBytesError. */
 export interface ByteReader {
-  /** Bytes already read. */
+  /** Number of bytes read so far. */
   offset(): number;
   remaining(): number;
   u8(): number;
@@ -20,13 +20,13 @@ export interface ByteReader {
   u64(): bigint;
   /** Little-endian. */
   u128(): bigint;
-  /** What was read since an earlier offset; a view. */
+  /** The bytes read since an earlier offset; a view, not a copy. */
   since(offset: number): Uint8Array;
   /** A view, not a copy. */
   bytes(length: number): Uint8Array;
-  /** Seven bits a byte, low first, shortest form only, below 2^bits (ULEB128; Solana's compact-u16 with 16 bits). */
+  /** ULEB128 below 2^bits, in its shortest encoding only. With 16 bits this is Solana's compact-u16. */
   uleb128(bits: number): bigint;
-  /** Throws InvalidBytesError unless everything was read. */
+  /** Throws InvalidBytesError unless all bytes were read. */
   end(): void;
 }
 
@@ -36,7 +36,9 @@ export function createByteReader(source: Uint8Array): ByteReader {
 
   function take(length: number): number {
     if (length > source.length - position) {
-      throw new InvalidBytesError(`expected ${length} bytes at ${position}, got ${source.length - position}`);
+      throw new InvalidBytesError(
+        `expected ${length} bytes at offset ${position}, got ${source.length - position}`,
+      );
     }
     const start = position;
     position += length;
@@ -50,7 +52,8 @@ export function createByteReader(source: Uint8Array): ByteReader {
       value |= BigInt(byte & 0x7f) << shift;
       if (value >> BigInt(bits) !== 0n) throw new InvalidBytesError(`expected a length below 2^${bits}`);
       if (byte < 0x80) {
-        if (byte === 0 && shift > 0n) throw new InvalidBytesError('expected a length in its shortest form');
+        if (byte === 0 && shift > 0n)
+          throw new InvalidBytesError('expected a length in its shortest encoding');
         return value;
       }
       if (shift > BigInt(bits)) throw new InvalidBytesError(`expected a length below 2^${bits}`);
@@ -77,7 +80,7 @@ export function createByteReader(source: Uint8Array): ByteReader {
     end: () => {
       if (position !== source.length) {
         throw new InvalidBytesError(
-          `expected the end at ${position}, got ${source.length - position} more bytes`,
+          `expected the end at offset ${position}, got ${source.length - position} more bytes`,
         );
       }
     },

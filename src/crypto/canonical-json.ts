@@ -1,6 +1,6 @@
 import canonicalize from 'canonicalize';
 
-/** The value has no canonical JSON form: a lone surrogate, a number that is not finite, or nothing at all. */
+/** The value has no canonical JSON form: it contains a lone surrogate or a non-finite number, or is undefined. */
 export class NotCanonicalizableError extends Error {
   constructor(reason: string) {
     super(reason);
@@ -9,8 +9,8 @@ export class NotCanonicalizableError extends Error {
 }
 
 /**
- * The one JSON text that stands for `value`: members sorted by UTF-16 code units, numbers as ECMAScript prints
- * them, no white space. Members whose value is undefined are left out, as `JSON.stringify` leaves them out.
+ * The canonical JSON text of `value`: members sorted by UTF-16 code units, numbers in ECMAScript notation, no white
+ * space. Members whose value is undefined are omitted, as by `JSON.stringify`.
  *
  * Throws `NotCanonicalizableError`. Source: RFC 8785.
  */
@@ -19,8 +19,8 @@ export function canonicalJson(value: unknown): string {
   try {
     text = canonicalize(value);
   } catch (error) {
-    throw new NotCanonicalizableError(error instanceof Error ? error.message : 'not a JSON value');
+    throw new NotCanonicalizableError(error instanceof Error ? error.message : 'expected a JSON value');
   }
-  if (text === undefined) throw new NotCanonicalizableError('not a JSON value');
+  if (text === undefined) throw new NotCanonicalizableError('expected a JSON value');
   return text;
 }

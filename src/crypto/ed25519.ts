@@ -19,7 +19,7 @@ export function ed25519Sign(message: Uint8Array, seed: Uint8Array): Uint8Array {
   return new Uint8Array(sign(null, message, privateKeyOf(seed)));
 }
 
-/** Whether the 64-byte signature is the 32-byte public key's over the message (RFC 8032 section 5.1.7). */
+/** Whether `signature` (64 bytes) over `message` verifies under `publicKey` (32 bytes); RFC 8032 section 5.1.7. */
 export function ed25519Verify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean {
   if (publicKey.length !== 32 || signature.length !== 64) return false;
   const key = createPublicKey({
@@ -30,7 +30,7 @@ export function ed25519Verify(signature: Uint8Array, message: Uint8Array, public
   return verify(null, message, key, signature);
 }
 
-// Imported for each use: a cached private KeyObject would outlive the wiping of its seed.
+// Imported on every call: a cached private KeyObject would still hold the seed after the caller wipes it.
 function privateKeyOf(seed: Uint8Array): KeyObject {
   if (seed.length !== 32) throw new RangeError(`expected an ed25519 seed of 32 bytes, got ${seed.length}`);
   const der = Buffer.alloc(PKCS8_PREFIX.length + 32);

@@ -1,6 +1,6 @@
 import { base58 } from '@scure/base';
 
-/** A text that is not the encoding it is said to be. The message names what was expected and what came. */
+/** The text is not in the expected encoding. */
 export class InvalidEncodingError extends Error {
   constructor(message: string) {
     super(message);
@@ -9,7 +9,7 @@ export class InvalidEncodingError extends Error {
 }
 
 const HEX = /^[0-9a-fA-F]*$/;
-// RFC 4648 section 4, padded; the trailing bits are checked by encoding again.
+// RFC 4648 section 4, padded. Re-encoding in `base64ToBytes` rejects non-zero trailing bits.
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 /** Bytes as lower-case hex without `0x`. */
@@ -47,7 +47,10 @@ export function bytesToBase64(bytes: Uint8Array): string {
   return view(bytes).toString('base64');
 }
 
-/** Padded standard base64 to bytes; no white space, no url alphabet, no stray trailing bits. Throws InvalidEncodingError. */
+/**
+ * Padded standard base64 to bytes; rejects white space, base64url and non-zero trailing bits. Throws
+ * InvalidEncodingError.
+ */
 export function base64ToBytes(text: string): Uint8Array {
   if (!BASE64.test(text) || text.length % 4 !== 0) {
     throw new InvalidEncodingError('expected padded standard base64');
@@ -64,7 +67,7 @@ export function bytesToBase58(bytes: Uint8Array): string {
 
 /** Base58, Bitcoin alphabet, no checksum, to bytes. Throws InvalidEncodingError. */
 export function base58ToBytes(text: string): Uint8Array {
-  // Base58 decoding is quadratic: nothing that is a key, a signature or a block hash is longer.
+  // Base58 decoding takes quadratic time. Keys, signatures and block hashes all fit in 128 characters.
   if (text.length > 128)
     throw new InvalidEncodingError(`expected at most 128 base58 characters, got ${text.length}`);
   try {
@@ -78,7 +81,7 @@ export function utf8ToBytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** UTF-8 bytes to text, or undefined when they are not well-formed UTF-8. */
+/** UTF-8 bytes to text; undefined when they are not well-formed UTF-8. */
 export function bytesToUtf8(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -97,7 +100,7 @@ export function concatBytes(...parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
-/** Equality of public bytes; not constant time, so never for secrets. */
+/** Equality of public bytes. Not constant time: do not use it for secrets. */
 export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && view(left).equals(right);
 }

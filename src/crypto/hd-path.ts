@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { concatBytes, utf8ToBytes } from './encoding.ts';
 import { ecBackend } from './secp256k1.ts';
 
-/** A derivation path that BIP-32 does not allow. */
+/** The derivation path is not valid under BIP-32, or not for the curve. */
 export class InvalidHdPathError extends Error {
   constructor(message: string) {
     super(message);
@@ -14,7 +14,10 @@ const HD_PATH = /^[mM]'?(\/\d+'?)*$/;
 const HARDENED = 0x80000000;
 const MAX_DEPTH = 255;
 
-/** A path such as `m/44'/60'/0'/0/0` as child indexes, hardened ones with bit 31 set (BIP-32). Throws InvalidHdPathError. */
+/**
+ * The child indexes of a path such as `m/44'/60'/0'/0/0`; hardened indexes have bit 31 set (BIP-32). Throws
+ * InvalidHdPathError.
+ */
 export function parseHdPath(path: string): readonly number[] {
   if (!HD_PATH.test(path))
     throw new InvalidHdPathError(`expected a path like \`m/44'/60'/0'/0/0\`, got \`${path}\``);
@@ -30,8 +33,8 @@ export function parseHdPath(path: string): readonly number[] {
 }
 
 /**
- * The 32-byte secp256k1 secret at a path below a master seed of 16 to 64 bytes (BIP-32).
- * The steps run on the elliptic curve backend, 20 times faster than on noble alone. Throws InvalidHdPathError.
+ * Derives the 32-byte secp256k1 secret at a path from a master seed of 16 to 64 bytes (BIP-32).
+ * Uses the native curve backend where it loads, which is 20 times faster than noble. Throws InvalidHdPathError.
  */
 export function deriveSecp256k1(seed: Uint8Array, path: string): Uint8Array {
   const node = masterNode('Bitcoin seed', seed);
@@ -43,7 +46,8 @@ export function deriveSecp256k1(seed: Uint8Array, path: string): Uint8Array {
         : concatBytes(ecBackend.publicKey(node.secret, true), uint32Bytes(index));
     const digest = hmacSha512(node.chainCode, data);
     data.fill(0);
-    // NOTE: a left half not below n (probability 2^-127) throws here; BIP-32 leaves the next index to the caller.
+    // NOTE: throws when the left half is not below n (probability 2^-127). BIP-32 then has the caller use the next
+    // index.
     const child = ecBackend.addToSecret(node.secret, digest.subarray(0, 32));
     replaceNode(node, child, digest);
   }
@@ -52,7 +56,7 @@ export function deriveSecp256k1(seed: Uint8Array, path: string): Uint8Array {
 }
 
 /**
- * The 32-byte ed25519 seed at a path below a master seed (SLIP-10); every step must be hardened.
+ * Derives the 32-byte ed25519 seed at a path from a master seed (SLIP-10); every step must be hardened.
  * Throws InvalidHdPathError.
  */
 export function deriveEd25519(seed: Uint8Array, path: string): Uint8Array {

@@ -1,7 +1,9 @@
 import { Chacha20Poly1305 } from '@hpke/chacha20poly1305';
 import { Aes256Gcm, CipherSuite, DhkemP256HkdfSha256, HkdfSha256 } from '@hpke/core';
 
-/** The ciphertext, the encapsulated key or the recipient's key does not fit; the message names which, never why in bytes. */
+/**
+ * The ciphertext, the encapsulated key or the recipient's key is invalid. The message names which, without any bytes.
+ */
 export class HpkeError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -9,15 +11,15 @@ export class HpkeError extends Error {
   }
 }
 
-/** The authenticated ciphers that messages may be sealed under; the first is the default everywhere. */
+/** Supported AEADs; `CHACHA20_POLY1305` is the default. */
 export type HpkeAead = 'CHACHA20_POLY1305' | 'AES_GCM256';
 
-/** What both sides must agree on besides the keys. */
+/** Parameters that sender and recipient must both use. */
 export interface HpkeParameters {
   readonly aead?: HpkeAead;
-  /** Application context of the key schedule; empty unless given. */
+  /** Application context of the key schedule; empty by default. */
   readonly info?: Uint8Array;
-  /** Additional authenticated data; empty unless given. */
+  /** Additional authenticated data; empty by default. */
   readonly aad?: Uint8Array;
 }
 
@@ -39,7 +41,7 @@ const suites: Readonly<Record<HpkeAead, CipherSuite>> = {
 /**
  * Seals one message to a recipient: HPKE in Base mode with DHKEM(P-256, HKDF-SHA256) and HKDF-SHA256.
  *
- * Shape: `recipientPublicKeyBytes` 65-byte point; `ephemeralSeed` 32 random bytes, never used twice.
+ * Shape: `recipientPublicKeyBytes` 65-byte point; `ephemeralSeed` 32 random bytes, never reused.
  * Result: the 65-byte encapsulated key, and ciphertext || tag. Throws `HpkeError`.
  * Source: RFC 9180 sections 4.1, 5.1.1 and 6.1; the seed is the input of DeriveKeyPair, section 7.1.3.
  */
@@ -52,8 +54,8 @@ export async function sealHpke(
   { aead = 'CHACHA20_POLY1305', info, aad }: HpkeParameters = {},
 ): Promise<{ encapsulatedKey: Uint8Array; ciphertext: Uint8Array }> {
   const { recipientPublicKeyBytes, plaintext, ephemeralSeed } = message;
-  assertLength('the recipient public key', recipientPublicKeyBytes, POINT_BYTES);
-  assertLength('the ephemeral seed', ephemeralSeed, SEED_BYTES);
+  assertLength('a recipient public key', recipientPublicKeyBytes, POINT_BYTES);
+  assertLength('an ephemeral seed', ephemeralSeed, SEED_BYTES);
   const suite = suites[aead];
   try {
     const sender = await suite.createSenderContext({
@@ -64,12 +66,12 @@ export async function sealHpke(
     const ciphertext = await sender.seal(plaintext, aad);
     return { encapsulatedKey: new Uint8Array(sender.enc), ciphertext: new Uint8Array(ciphertext) };
   } catch (error) {
-    throw new HpkeError('the recipient public key cannot be used', error);
+    throw new HpkeError('expected a recipient public key on the curve P-256', error);
   }
 }
 
 /**
- * Opens what `sealHpke` made.
+ * Opens a message sealed by `sealHpke`.
  *
  * Shape: `recipientPrivateKeyBytes` 32 bytes; `encapsulatedKey` 65 bytes; `ciphertext` with its 16-byte tag.
  * Throws `HpkeError` when any byte is wrong. Source: RFC 9180 sections 5.1.1 and 6.1.
@@ -83,7 +85,7 @@ export async function openHpke(
   { aead = 'CHACHA20_POLY1305', info, aad }: HpkeParameters = {},
 ): Promise<Uint8Array> {
   const { recipientPrivateKeyBytes, encapsulatedKey, ciphertext } = message;
-  assertLength('the encapsulated key', encapsulatedKey, POINT_BYTES);
+  assertLength('an encapsulated key', encapsulatedKey, POINT_BYTES);
   const suite = suites[aead];
   try {
     const recipient = await suite.createRecipientContext({
@@ -93,16 +95,16 @@ export async function openHpke(
     });
     return new Uint8Array(await recipient.open(ciphertext, aad));
   } catch (error) {
-    throw new HpkeError('the ciphertext does not open under this key', error);
+    throw new HpkeError('the ciphertext cannot be decrypted with this key', error);
   }
 }
 
 /**
- * The recipient key pair of a seed. Shape: `seed` 32 random bytes.
+ * Derives a recipient key pair from a seed. Shape: `seed` 32 random bytes.
  * Source: RFC 9180 section 7.1.3, DeriveKeyPair.
  */
 export async function hpkeRecipientFromSeed(seed: Uint8Array): Promise<HpkeRecipient> {
-  assertLength('the seed', seed, SEED_BYTES);
+  assertLength('a seed', seed, SEED_BYTES);
   const { kem } = suites.CHACHA20_POLY1305;
   const pair = await kem.deriveKeyPair(seed);
   return {
@@ -116,5 +118,6 @@ function newSuite(aead: Chacha20Poly1305 | Aes256Gcm): CipherSuite {
 }
 
 function assertLength(what: string, bytes: Uint8Array, length: number): void {
-  if (bytes.length !== length) throw new HpkeError(`${what} must be ${length} bytes, got ${bytes.length}`);
+  if (bytes.length !== length)
+    throw new HpkeError(`expected ${what} of ${length} bytes, got ${bytes.length}`);
 }

@@ -1,7 +1,7 @@
 import { createECDH, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 
-/** The text is not a P-256 public key in an accepted form; `message` says which rule it breaks. */
+/** The text is not a P-256 public key in an accepted format. */
 export class InvalidPublicKeyError extends Error {
   constructor(reason: string) {
     super(reason);
@@ -9,7 +9,7 @@ export class InvalidPublicKeyError extends Error {
   }
 }
 
-// SubjectPublicKeyInfo of RFC 5480 has one DER spelling for a P-256 key, up to the form of the point:
+// A P-256 key has one DER encoding as SubjectPublicKeyInfo (RFC 5480) per point format, compressed or uncompressed:
 // SEQUENCE { SEQUENCE { OID ecPublicKey, OID prime256v1 }, BIT STRING { point } }
 const UNCOMPRESSED_PREFIX = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d030107034200', 'hex');
 const COMPRESSED_PREFIX = Buffer.from('3039301306072a8648ce3d020106082a8648ce3d030107032200', 'hex');
@@ -29,17 +29,19 @@ const PEM = /^\s*-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END PU
 const MAX_TEXT_LENGTH = 2048;
 const RAW_SIGNATURE_BYTES = 64;
 
-// Importing a key costs more than a verification. Public keys only: a private key is never kept.
+// Importing a key takes longer than verifying a signature. Only public keys are cached, never private ones.
 const keyObjects = new LRUCache<string, KeyObject>({ max: 10_000 });
 
 /**
- * Reads a P-256 public key: base64 of a DER SubjectPublicKeyInfo, or the same as a PEM block.
+ * Parses a P-256 public key given as a DER SubjectPublicKeyInfo, in base64 or as a PEM block.
  *
- * Result: the canonical form, base64 of the 91-byte SubjectPublicKeyInfo with an uncompressed point; input in that
- * form comes back unchanged. Throws `InvalidPublicKeyError`. Source: RFC 5480 section 2, RFC 7468 section 13.
+ * Result: the canonical form, base64 of the 91-byte SubjectPublicKeyInfo with an uncompressed point.
+ * Throws `InvalidPublicKeyError`. Source: RFC 5480 section 2, RFC 7468 section 13.
  */
 export function parseP256PublicKey(text: string): string {
-  if (text.length > MAX_TEXT_LENGTH) throw new InvalidPublicKeyError('the key is too long');
+  if (text.length > MAX_TEXT_LENGTH) {
+    throw new InvalidPublicKeyError(`expected at most ${MAX_TEXT_LENGTH} characters, got ${text.length}`);
+  }
   const der = text.includes('-----') ? decodePem(text) : decodeBase64Der(text);
   return toSpki(pointOf(der));
 }
@@ -50,30 +52,29 @@ export function p256PublicKeyPoint(publicKey: string): Uint8Array {
 }
 
 /**
- * Whether `signature` is ECDSA with SHA-256 over `message` under `publicKey`.
+ * Verifies an ECDSA signature with SHA-256 over `message`. Returns false for a malformed signature.
  *
- * Shape: `publicKey` as `parseP256PublicKey` returns it; `signature` in DER, or the 64 bytes `r || s`; high and low
- * s alike. Never throws for a bad signature. Source: FIPS 186-5 section 6.4.2.
+ * Shape: `publicKey` as returned by `parseP256PublicKey`; `signature` in DER, or the 64 bytes `r || s`; s may be high
+ * or low. Source: FIPS 186-5 section 6.4.2.
  */
 export function verifyP256(publicKey: string, message: Uint8Array, signature: Uint8Array): boolean {
   const key = keyObjectOf(publicKey);
-  // NOTE: a DER signature is 64 bytes long once in 2^48 signatures; such a one is read as r || s and refused.
+  // NOTE: one in 2^48 DER signatures is 64 bytes long; it is read as r || s and does not verify.
   if (signature.length !== RAW_SIGNATURE_BYTES) return verify('sha256', message, key, signature);
   return verify('sha256', message, { key, dsaEncoding: 'ieee-p1363' }, signature);
 }
 
-/** A P-256 key pair made from a seed. */
 export interface P256KeyPair {
-  /** Base64 of the PKCS #8 DER, the text form in which authorization keys travel. */
+  /** Base64 of the PKCS #8 DER, the format of authorization keys. */
   readonly privateKeyPkcs8: string;
   /** Base64 of the SubjectPublicKeyInfo, canonical. */
   readonly publicKey: string;
 }
 
 /**
- * The P-256 key pair of a random seed: `d = seed mod (n - 1) + 1`.
+ * Derives a P-256 key pair from a random seed: `d = seed mod (n - 1) + 1`.
  *
- * Shape: `seed` 48 uniform bytes, 128 bits more than the order, which leaves no bias that could be seen.
+ * Shape: `seed` 48 uniformly random bytes. They exceed the order by 128 bits, so the modulo bias is negligible.
  * Source: FIPS 186-5 appendix A.2.1.
  */
 export function p256KeyPairFromSeed(seed: Uint8Array): P256KeyPair {
@@ -90,7 +91,7 @@ export function p256KeyPairFromSeed(seed: Uint8Array): P256KeyPair {
   return pair;
 }
 
-/** Decodes standard base64 in its one canonical spelling; undefined for any other text. */
+/** Decodes canonical standard base64 (RFC 4648 section 4); undefined for any other text. */
 export function decodeCanonicalBase64(text: string): Uint8Array | undefined {
   const bytes = Buffer.from(text, 'base64');
   return text !== '' && bytes.toString('base64') === text ? new Uint8Array(bytes) : undefined;
@@ -107,10 +108,10 @@ function keyObjectOf(publicKey: string): KeyObject {
 function decodePem(text: string): Buffer {
   const body = PEM.exec(text)?.[1];
   if (body === undefined) {
-    throw new InvalidPublicKeyError('expected one PEM block of the kind `PUBLIC KEY` and nothing around it');
+    throw new InvalidPublicKeyError('expected a single PEM block of type `PUBLIC KEY`');
   }
   const der = decodeCanonicalBase64(body.replaceAll(/\s/g, ''));
-  if (der === undefined) throw new InvalidPublicKeyError('the PEM block does not hold base64');
+  if (der === undefined) throw new InvalidPublicKeyError('expected base64 inside the PEM block');
   return Buffer.from(der);
 }
 
@@ -144,22 +145,24 @@ function uncompressed(der: Buffer): Buffer {
       Buffer.from(y ?? '', 'base64url'),
     ]);
   } catch {
-    throw new InvalidPublicKeyError('the point is not on the curve P-256');
+    throw new InvalidPublicKeyError('expected a point on the curve P-256');
   }
 }
 
 function reasonForRefusal(der: Buffer): string {
   if ((der.length === 65 && der[0] === 4) || (der.length === 33 && (der[0] === 2 || der[0] === 3))) {
-    return 'the key is a raw point; expected a DER SubjectPublicKeyInfo';
+    return 'expected a DER SubjectPublicKeyInfo, got a raw point';
   }
   if (der[0] !== 0x30) return 'expected a DER SubjectPublicKeyInfo';
   const declared = der[1] !== undefined && der[1] < 0x80 ? der[1] + 2 : undefined;
   if (declared !== undefined && der.length < declared) {
-    return `the DER is truncated: it declares ${declared} bytes and holds ${der.length}`;
+    return `expected ${declared} bytes of DER, got ${der.length}`;
   }
-  if (declared !== undefined && der.length > declared) return 'the DER is followed by further bytes';
+  if (declared !== undefined && der.length > declared) {
+    return `expected ${declared} bytes of DER, got ${der.length - declared} more`;
+  }
   if (der.includes(OID_EC_PUBLIC_KEY) && !der.includes(OID_PRIME256V1)) {
-    return 'the key is on another curve; expected P-256';
+    return 'expected a key on the curve P-256, got one on another curve';
   }
   return 'expected a DER SubjectPublicKeyInfo of a key on the curve P-256';
 }

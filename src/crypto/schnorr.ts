@@ -1,7 +1,7 @@
 import { schnorr as noble } from '@noble/curves/secp256k1.js';
 import { equalBytes } from './encoding.ts';
 
-/** The curve operations that a Schnorr signature is made of. Secrets and scalars are 32 bytes, from 1 to n - 1. */
+/** The curve operations that a Schnorr signature needs. Secrets and scalars are 32 bytes, from 1 to n - 1. */
 export interface SchnorrCurve {
   /** 33 bytes: the parity of y, then x. */
   publicKey(secret: Uint8Array): Uint8Array;
@@ -17,8 +17,8 @@ export interface SchnorrCurve {
 
 const EVEN = 0x02;
 
-// CHOICE: zero auxiliary randomness, which BIP-340 allows: the pure rooms draw no randomness, and the
-// same request signs to the same bytes.
+// CHOICE: zero auxiliary randomness, which BIP-340 allows. Signing takes no random source, and the same request
+// always yields the same signature.
 const AUXILIARY = new Uint8Array(32);
 
 /** BIP-340 signature, 64 bytes, over a 32-byte digest. */
@@ -30,8 +30,8 @@ export function schnorrSignPortable(digest: Uint8Array, secret: Uint8Array): Uin
  * The same signature from the operations of an accelerated curve. It is verified before it is returned, as BIP-340
  * recommends and noble does: a faulty signature can reveal the secret.
  *
- * Source: BIP-340, "Default Signing". Hashes are not reduced mod n: the curve refuses one that is zero or at least n,
- * which is one in 2^128.
+ * Source: BIP-340, "Default Signing". Hashes are not reduced mod n: the curve refuses a hash that is zero or at least
+ * n (probability 2^-128).
  */
 export function schnorrSign(curve: SchnorrCurve, digest: Uint8Array, secret: Uint8Array): Uint8Array {
   const key = curve.publicKey(secret);
@@ -59,7 +59,7 @@ export function schnorrSign(curve: SchnorrCurve, digest: Uint8Array, secret: Uin
     // s·G = R + e·P, both points with even y
     const expected = curve.addMultiple(evenPoint(nonceX), evenPoint(keyX), challenge);
     if (!equalBytes(curve.publicKey(s), expected)) {
-      throw new Error('the Schnorr signature that was computed does not verify');
+      throw new Error('expected the computed Schnorr signature to verify');
     }
     return Uint8Array.of(...nonceX, ...s);
   } finally {

@@ -7,13 +7,13 @@ import { type SchnorrCurve, schnorrSign, schnorrSignPortable } from './schnorr.t
 export interface EcdsaSignature {
   /** r || s, 64 bytes. */
   readonly compact: Uint8Array;
-  /** Which of the candidate points is the signer's: 0 to 3, in practice 0 or 1. */
+  /** Selects the signer's public key among the candidates: 0 to 3, in practice 0 or 1. */
   readonly recoveryId: number;
 }
 
 /**
- * What the rooms need of the curve. Secrets are 32-byte scalars, digests 32 bytes, nonces RFC 6979,
- * so that every implementation gives the same bytes.
+ * The curve operations that signing and key derivation use. Secrets are 32-byte scalars, digests 32 bytes. ECDSA nonces
+ * follow RFC 6979, so every implementation produces the same bytes.
  */
 export interface EcBackend {
   readonly name: 'native' | 'noble';
@@ -24,7 +24,7 @@ export interface EcBackend {
   /** BIP-340 signature, 64 bytes, without auxiliary randomness. */
   signSchnorr(digest: Uint8Array, secret: Uint8Array): Uint8Array;
   verify(compact: Uint8Array, digest: Uint8Array, publicKey: Uint8Array): boolean;
-  /** The 65-byte public key that made the signature. Throws when there is none. */
+  /** The signer's 65-byte public key. Throws when the signature recovers to no key. */
   recover(signature: EcdsaSignature, digest: Uint8Array): Uint8Array;
   /** (secret + tweak) mod n as new bytes. Throws when the sum is zero or the tweak is not below n. */
   addToSecret(secret: Uint8Array, tweak: Uint8Array): Uint8Array;
@@ -45,7 +45,7 @@ interface NativeBindings {
   ecdsaRecover(compact: Uint8Array, recoveryId: number, digest: Uint8Array, compressed: boolean): Uint8Array;
 }
 
-/** Pure TypeScript, runs anywhere. */
+/** Pure TypeScript, runs on every platform. */
 export const nobleBackend: EcBackend = {
   name: 'noble',
   isValidSecret: (secret) => secret.length === 32 && noble.utils.isValidSecretKey(secret),
@@ -65,7 +65,7 @@ export const nobleBackend: EcBackend = {
   addToSecret(secret, tweak) {
     const { Fn } = noble.Point;
     const sum = Fn.add(Fn.fromBytes(secret), Fn.fromBytes(tweak));
-    if (Fn.is0(sum)) throw new Error('expected a tweak that leaves a secret other than zero');
+    if (Fn.is0(sum)) throw new Error('expected secret + tweak to be non-zero');
     return Fn.toBytes(sum);
   },
   negateSecret(secret) {
@@ -75,13 +75,13 @@ export const nobleBackend: EcBackend = {
 };
 
 /**
- * libsecp256k1 through prebuilt N-API bindings, or undefined where there is none for this machine. Why this library and
- * no other: docs/decisions/0001-one-accelerated-secp256k1-library.md.
- * NOTE: the package's main entry falls back to another JavaScript curve silently; `bindings` never does.
+ * libsecp256k1 through prebuilt N-API bindings; undefined where the package has no binary for the platform.
+ * Reasons for choosing this library: docs/decisions/0001-one-accelerated-secp256k1-library.md.
+ * NOTE: the package's main entry silently falls back to a JavaScript implementation; `bindings` does not.
  */
 export const nativeBackend: EcBackend | undefined = loadNativeBackend();
 
-/** The backend that signs: native where it loads, else noble. Equal by `assertBackendsAgree`. */
+/** The backend in use: native where it loads, otherwise noble. `assertBackendsAgree` checks that both agree. */
 export const ecBackend: EcBackend = nativeBackend ?? nobleBackend;
 
 function loadNativeBackend(): EcBackend | undefined {
@@ -95,7 +95,7 @@ function loadNativeBackend(): EcBackend | undefined {
   const negateSecret = (secret: Uint8Array): Uint8Array => native.privateKeyNegate(secret.slice());
   const addToSecret = (secret: Uint8Array, tweak: Uint8Array): Uint8Array =>
     native.privateKeyTweakAdd(secret.slice(), tweak);
-  // libsecp256k1 has Schnorr signatures, these bindings do not; they have all that a signature is made of.
+  // These bindings do not expose Schnorr signatures, but they expose the curve operations that one needs.
   const schnorrCurve: SchnorrCurve = {
     publicKey: (secret) => native.publicKeyCreate(secret, true),
     negateSecret,
@@ -120,18 +120,23 @@ function loadNativeBackend(): EcBackend | undefined {
   };
 }
 
-/** Fills of the secrets. Their public keys, recovery ids and Schnorr nonces are of either parity. */
+/**
+ * The byte that fills each test secret. Chosen so that both parities of public key, recovery id and Schnorr nonce
+ * occur.
+ */
 const SELF_TEST_FILLS = [0x02, 0x04];
 
 /**
- * Start-up self-test: on fixed vectors the native backend must give noble's keys and signatures, ECDSA and Schnorr, and
- * recover, accept and reject as it should. Does nothing where only noble runs.
+ * Start-up self-test: on fixed vectors the native backend must produce the same public keys and the same ECDSA and
+ * Schnorr signatures as noble, recover the signer, accept a valid signature and reject an invalid one.
+ * Does nothing without a native backend.
  *
- * @throws Error that names the first operation that differs.
+ * @throws Error naming the first operation that differs.
  */
 export function assertBackendsAgree(native: EcBackend | undefined = nativeBackend): void {
   if (native === undefined) return;
-  // NOTE: most of the test's time is noble's table of multiples of G. Beside a native backend a smaller one will do.
+  // NOTE: most of the test's time goes into noble's precomputed multiples of G. A smaller table suffices where the
+  // native backend does the signing.
   noble.Point.BASE.precompute(4);
   for (const fill of SELF_TEST_FILLS) {
     const secret = new Uint8Array(32).fill(fill);
@@ -147,13 +152,13 @@ export function assertBackendsAgree(native: EcBackend | undefined = nativeBacken
     if (difference === undefined) continue;
     throw new Error(
       `the native secp256k1 backend disagrees with the portable one in ${difference} on vector ${fill}; ` +
-        'reinstall the npm package `secp256k1`, or remove its prebuilt binary to run on the portable one',
+        'reinstall the npm package `secp256k1`, or remove its prebuilt binary to use the portable backend',
       { cause },
     );
   }
 }
 
-/** Returns the operation of `native` that differs from noble's. */
+/** Names the first operation of `native` whose result differs from noble's. */
 function findDifference(native: EcBackend, secret: Uint8Array, digest: Uint8Array): string | undefined {
   const publicKey = nobleBackend.publicKey(secret, false);
   if (!equalBytes(native.publicKey(secret, false), publicKey)) return '`publicKey`';

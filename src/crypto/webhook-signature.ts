@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { base64ToBytes, bytesToBase64, InvalidEncodingError } from './encoding.ts';
 
-/** A webhook secret that cannot be used. The message says what was expected and never shows the secret. */
+/** The webhook secret has the wrong format or length. The message never contains the secret. */
 export class InvalidWebhookSecretError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -13,7 +13,10 @@ const PREFIX = 'whsec_';
 const leastBytes = 24;
 const mostBytes = 64;
 
-/** The headers of one delivery; each `svix-…` is the alias of the one above for clients that know the older names. */
+/**
+ * The headers of one delivery. Each `svix-…` header repeats a `webhook-…` header for clients that expect the older
+ * name.
+ */
 export interface WebhookHeaders {
   readonly 'webhook-id': string;
   readonly 'webhook-timestamp': string;
@@ -23,15 +26,15 @@ export interface WebhookHeaders {
   readonly 'svix-signature': string;
 }
 
-/** What is signed, and with what. */
+/** The input of a webhook signature. */
 export interface WebhookToSign {
-  /** The message's id, the same at every try: receivers recognise duplicates by it. No dot. */
+  /** The message id, equal for all attempts: receivers use it to detect duplicates. Contains no dot. */
   readonly id: string;
-  /** Unix seconds of this try, whole. Receivers allow five minutes either side. */
+  /** Unix seconds of this attempt. Receivers tolerate five minutes in either direction. */
   readonly timestampSeconds: number;
   /** The body exactly as it is sent. */
   readonly bodyText: string;
-  /** At least one, as `parseWebhookSecret` takes them; several while an old one is still valid. */
+  /** At least one secret in the format of `parseWebhookSecret`; several while a rotated secret is still valid. */
   readonly secrets: readonly string[];
 }
 
@@ -39,17 +42,17 @@ export interface WebhookToSign {
  * Signs one delivery of a webhook.
  *
  * @returns the headers to send; `webhook-signature` holds one signature for each secret, in order.
- * @throws InvalidWebhookSecretError; RangeError for an id, a time or a list of secrets that nobody could verify.
+ * @throws InvalidWebhookSecretError; RangeError for an invalid id or timestamp, or without a secret.
  * @see Standard Webhooks, "Signature scheme" (symmetric, v1).
  */
 export function signWebhook({ id, timestampSeconds, bodyText, secrets }: WebhookToSign): WebhookHeaders {
-  // A dot would let one message's id and time be read as another's.
+  // A dot in the id would make the signed text ambiguous: dots separate id, timestamp and body.
   if (!/^[\x21-\x2d\x2f-\x7e]+$/.test(id))
-    throw new RangeError('a webhook id is printable ASCII without dots');
+    throw new RangeError(`expected a webhook id in printable ASCII without dots, got \`${id}\``);
   if (!Number.isSafeInteger(timestampSeconds) || timestampSeconds < 0) {
-    throw new RangeError(`a webhook timestamp is in whole seconds, got ${timestampSeconds}`);
+    throw new RangeError(`expected a webhook timestamp in whole seconds, got \`${timestampSeconds}\``);
   }
-  if (secrets.length === 0) throw new RangeError('a webhook is signed with at least one secret');
+  if (secrets.length === 0) throw new RangeError('expected at least one webhook secret, got none');
   const timestamp = String(timestampSeconds);
   // v1,base64(HMAC-SHA-256(secret, id || "." || timestamp || "." || body))
   const message = `${id}.${timestamp}.${bodyText}`;
@@ -70,7 +73,7 @@ export function signWebhook({ id, timestampSeconds, bodyText, secrets }: Webhook
 }
 
 /**
- * A webhook secret as text.
+ * Formats a webhook secret: `whsec_` followed by base64.
  *
  * @param bytes 24 to 64 random bytes.
  * @throws InvalidWebhookSecretError for any other length.
@@ -81,7 +84,7 @@ export function formatWebhookSecret(bytes: Uint8Array): string {
 }
 
 /**
- * The key of a webhook secret: `whsec_` and the base64 of 24 to 64 bytes; the prefix may be left out.
+ * The HMAC key of a webhook secret: `whsec_` followed by the base64 of 24 to 64 bytes. The prefix is optional.
  *
  * @throws InvalidWebhookSecretError
  */
@@ -93,7 +96,9 @@ export function parseWebhookSecret(secret: string): Uint8Array {
     return bytes;
   } catch (cause) {
     if (!(cause instanceof InvalidEncodingError)) throw cause;
-    throw new InvalidWebhookSecretError(`expected \`${PREFIX}\` and padded standard base64`, { cause });
+    throw new InvalidWebhookSecretError(`expected \`${PREFIX}\` followed by padded standard base64`, {
+      cause,
+    });
   }
 }
 

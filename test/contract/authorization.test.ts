@@ -318,7 +318,7 @@ describe('the signed text', () => {
         index: 0,
         verified: false,
         encoding: 'der',
-        reason: 'the payload was not sorted: version, method, url, body, headers; everything else agrees',
+        reason: 'the payload was not sorted: version, method, url, body, headers; everything else matches',
         differs_in: 'serialisation',
         public_key: aliceKey.publicKey,
       },
@@ -374,7 +374,7 @@ describe('a refusal in the sandbox', () => {
     expect([answer.status, answer.body.code, answer.body.error]).toEqual([
       400,
       'invalid_data',
-      'service-authorization-signature: the header holds 101 signatures; at most 100 are read',
+      'service-authorization-signature: expected at most 100 signatures, got 101',
     ]);
   });
 });

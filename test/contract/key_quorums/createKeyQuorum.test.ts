@@ -51,14 +51,23 @@ test('what cannot be a quorum is refused with the field that is to blame', async
     [{}, /expected at least one of/],
     [{ display_name: 'Nobody' }, /expected at least one of/],
     [{ public_keys: [] }, /^\/public_keys/],
-    [{ public_keys: [offCurve.toString('base64')] }, /^\/public_keys\/0: the point is not on the curve/],
+    [{ public_keys: [offCurve.toString('base64')] }, /^\/public_keys\/0: expected a point on the curve/],
     [
       { public_keys: [k256.export({ format: 'der', type: 'spki' }).toString('base64')] },
-      /^\/public_keys\/0: the key is on another curve/,
+      /^\/public_keys\/0: expected a key on the curve P-256, got one on another curve/,
     ],
-    [{ public_keys: [spki.subarray(26).toString('base64')] }, /^\/public_keys\/0: the key is a raw point/],
-    [{ public_keys: [`${pemOf(aliceKey.publicKey)}garbage`] }, /^\/public_keys\/0: expected one PEM block/],
-    [{ public_keys: [spki.subarray(0, 50).toString('base64')] }, /^\/public_keys\/0: the DER is truncated/],
+    [
+      { public_keys: [spki.subarray(26).toString('base64')] },
+      /^\/public_keys\/0: expected a DER SubjectPublicKeyInfo, got a raw point/,
+    ],
+    [
+      { public_keys: [`${pemOf(aliceKey.publicKey)}garbage`] },
+      /^\/public_keys\/0: expected a single PEM block/,
+    ],
+    [
+      { public_keys: [spki.subarray(0, 50).toString('base64')] },
+      /^\/public_keys\/0: expected 91 bytes of DER, got 50/,
+    ],
     [
       { public_keys: [aliceKey.publicKey, aliceKey.publicKey] },
       /^\/public_keys\/1: the member is given twice/,

@@ -139,7 +139,10 @@ test('beginning again replaces the key, and a failed submission leaves the impor
   const second = await prepareImport(sandbox, input);
   expect(await refusal(sandbox, 'submitWalletImport', { body: first })).toMatchObject({
     status: 400,
-    body: { code: 'invalid_data', error: '/wallet/ciphertext: the ciphertext does not open under this key' },
+    body: {
+      code: 'invalid_data',
+      error: '/wallet/ciphertext: the ciphertext cannot be decrypted with this key',
+    },
   });
   const { body: wallet } = await call(sandbox, 'submitWalletImport', { body: second });
   expect(wallet.address).toBe(input.address);

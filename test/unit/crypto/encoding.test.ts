@@ -105,7 +105,7 @@ describe('the byte reader', () => {
 
   test('refuses bytes that are left over', () => {
     expect(() => createByteReader(new Uint8Array(1)).end()).toThrow(
-      'expected the end at 0, got 1 more bytes',
+      'expected the end at offset 0, got 1 more bytes',
     );
   });
 });

@@ -89,8 +89,8 @@ describe('secrets', () => {
     ['', 'expected a secret of 24 to 64 bytes, got 0 bytes'],
     ['whsec_AAAA', 'expected a secret of 24 to 64 bytes, got 3 bytes'],
     [`whsec_${Buffer.alloc(65).toString('base64')}`, 'expected a secret of 24 to 64 bytes, got 65 bytes'],
-    ['whsec_not base64', 'expected `whsec_` and padded standard base64'],
-    ['whsec_whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'expected `whsec_` and padded standard base64'],
+    ['whsec_not base64', 'expected `whsec_` followed by padded standard base64'],
+    ['whsec_whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'expected `whsec_` followed by padded standard base64'],
   ])('`%s` is refused', (text, message) => {
     expect(() => parseWebhookSecret(text)).toThrow(new InvalidWebhookSecretError(message));
   });
