@@ -42,7 +42,7 @@ function yamlFilesIn(root: string, folder: string): string[] {
 }
 
 const license = { name: 'Apache License 2.0', identifier: 'Apache-2.0' };
-const servers = [{ url: 'https://127.0.0.1:4010', description: 'The sandbox on this machine.' }];
+const servers = [{ url: 'https://127.0.0.1:4010', description: 'A sandbox on this machine.' }];
 
 export const contracts: readonly Contract[] = [
   {
@@ -59,7 +59,7 @@ export const contracts: readonly Contract[] = [
       version: '0.0.1',
       summary: 'Wallet infrastructure: wallets, users, owners, policies, intents and signing.',
       description:
-        'Every request goes over HTTPS with the credentials of an app: HTTP Basic with the app id and the app secret, and the same app id in `service-app-id`. Bodies are JSON. A change of a resource that has an owner also carries the signatures of its owner in `service-authorization-signature`. A refusal is `{error, code?, data?}`; programs read `code`.',
+        'Every request uses HTTPS and the credentials of an app: HTTP Basic with the app id and the app secret, and the same app id in `service-app-id`. Bodies are JSON. Requests that use or change a resource with an owner also carry the signatures of its owner in `service-authorization-signature`. Errors are `{error, code?, data?}`; programs should read `code`.',
       license,
     },
     servers,
@@ -90,7 +90,7 @@ export const contracts: readonly Contract[] = [
     info: {
       title: 'Custos sandbox control plane',
       version: '0.0.1',
-      summary: 'Moves a sandbox: its clock, its state, its faults.',
+      summary: 'Controls a running sandbox: its clock, state, chains, policies and events.',
       license,
     },
     servers,

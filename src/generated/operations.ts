@@ -5,14 +5,14 @@ export interface Operations {
   /** Add items to a condition set */
   addConditionSetItems: {
     path: {
-      /** Id of the condition set, exactly 24 characters. */
+      /** Condition set id, exactly 24 characters. */
       condition_set_id: string;
     };
     query: {};
     body: schemas.ConditionSetItemsRequest;
     response: schemas.ConditionSetItems;
   };
-  /** Propose items for a condition set */
+  /** Propose to add items to a condition set */
   addConditionSetItemsIntent: {
     path: {
       /** The condition set. */
@@ -25,7 +25,7 @@ export interface Operations {
   /** Archive a wallet */
   archiveWallet: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -35,7 +35,7 @@ export interface Operations {
   /** Assign a wallet to a user or an organization */
   assignWalletEntity: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -45,7 +45,7 @@ export interface Operations {
   /** Attach automations to a wallet */
   attachWalletAutomations: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -66,7 +66,7 @@ export interface Operations {
     body: schemas.AuthenticateWalletsRequest;
     response: schemas.WalletAuthenticateWithJwtResponse;
   };
-  /** Get a key that can only authorize certain intents */
+  /** Get a key that can only authorize specific intents */
   authenticateWalletIntents: {
     path: {};
     query: {};
@@ -80,10 +80,10 @@ export interface Operations {
     body: schemas.AuthenticateWalletsRequest;
     response: schemas.WalletAuthenticateWithJwtResponse;
   };
-  /** Sign an intent */
+  /** Authorize an intent */
   authorizeIntent: {
     path: {
-      /** The intent. One of another app is a 404, like one that does not exist. */
+      /** Intent id. Returns 404 if the intent does not exist or belongs to another app. */
       intent_id: string;
     };
     query: {};
@@ -107,7 +107,7 @@ export interface Operations {
   /** Claim the rewards of a wallet */
   claimEthereumEarnIncentive: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -131,7 +131,7 @@ export interface Operations {
   /** Add an entry to the allowlist */
   createAllowlistEntry: {
     path: {
-      /** The app; it must be the one that the credentials name, another one is a 404. */
+      /** App id. Any other app than the authenticated one returns 404. */
       app_id: string;
     };
     query: {};
@@ -148,7 +148,7 @@ export interface Operations {
   /** Create a crypto deposit account */
   createCryptoDepositAccount: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -165,7 +165,7 @@ export interface Operations {
   /** Create a fiat deposit account */
   createFiatDepositAccount: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -175,7 +175,7 @@ export interface Operations {
   /** Pay out to a bank account */
   createFiatPayout: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -199,7 +199,7 @@ export interface Operations {
   /** Add a bank account of an organization */
   createOrganizationExternalFiatAccount: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
@@ -209,7 +209,7 @@ export interface Operations {
   /** Create a secret for an organization */
   createOrganizationSecret: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
@@ -226,17 +226,17 @@ export interface Operations {
   /** Add a rule to a policy */
   createPolicyRule: {
     path: {
-      /** Id of the policy, exactly 24 characters. */
+      /** Policy id, exactly 24 characters. */
       policy_id: string;
     };
     query: {};
     body: schemas.PolicyRuleRequest;
     response: schemas.PolicyRuleResponse;
   };
-  /** Propose a rule */
+  /** Propose to add a rule */
   createPolicyRuleIntent: {
     path: {
-      /** The policy. */
+      /** Policy id. */
       policy_id: string;
     };
     query: {};
@@ -253,7 +253,7 @@ export interface Operations {
   /** Add a bank account of a user */
   createUserExternalFiatAccount: {
     path: {
-      /** The user, with or without the prefix `did:service:`. One of another app is a 404. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 for a user of another app. */
       user_id: string;
     };
     query: {};
@@ -274,10 +274,10 @@ export interface Operations {
     body: schemas.CreateWalletAutomationRequest;
     response: schemas.WalletAutomationResponse;
   };
-  /** Propose a signing */
+  /** Propose a wallet rpc request */
   createWalletRpcIntent: {
     path: {
-      /** The wallet, by its id or as `ext_wal_<external_id>`. */
+      /** Wallet id, or `ext_wal_<external_id>`. */
       wallet_id: string;
     };
     query: {};
@@ -287,7 +287,7 @@ export interface Operations {
   /** Propose a transfer */
   createWalletTransferIntent: {
     path: {
-      /** The wallet, by its id or as `ext_wal_<external_id>`. */
+      /** Wallet id, or `ext_wal_<external_id>`. */
       wallet_id: string;
     };
     query: {};
@@ -318,7 +318,7 @@ export interface Operations {
   /** Delete an aggregation */
   deleteAggregation: {
     path: {
-      /** Id of the aggregation. */
+      /** Aggregation id. */
       aggregation_id: string;
     };
     query: {};
@@ -328,7 +328,7 @@ export interface Operations {
   /** Remove an entry from the allowlist */
   deleteAllowlistEntry: {
     path: {
-      /** The app; it must be the one that the credentials name, another one is a 404. */
+      /** App id. Any other app than the authenticated one returns 404. */
       app_id: string;
     };
     query: {};
@@ -338,7 +338,7 @@ export interface Operations {
   /** Delete a condition set */
   deleteConditionSet: {
     path: {
-      /** Id of the condition set, exactly 24 characters. */
+      /** Condition set id, exactly 24 characters. */
       condition_set_id: string;
     };
     query: {};
@@ -348,9 +348,9 @@ export interface Operations {
   /** Delete an item of a condition set */
   deleteConditionSetItem: {
     path: {
-      /** Id of the condition set, exactly 24 characters. */
+      /** Condition set id, exactly 24 characters. */
       condition_set_id: string;
-      /** Id of the item, exactly 24 characters. */
+      /** Item id, exactly 24 characters. */
       condition_set_item_id: string;
     };
     query: {};
@@ -360,7 +360,7 @@ export interface Operations {
   /** Delete a key quorum */
   deleteKeyQuorum: {
     path: {
-      /** The key quorum. One of another app is a 404, like one that does not exist. */
+      /** Key quorum id. Returns 404 if the key quorum does not exist or belongs to another app. */
       key_quorum_id: string;
     };
     query: {};
@@ -370,7 +370,7 @@ export interface Operations {
   /** Delete an organization */
   deleteOrganization: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
@@ -380,9 +380,9 @@ export interface Operations {
   /** Remove a bank account of an organization */
   deleteOrganizationExternalFiatAccount: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
-      /** The bank account. */
+      /** Bank account id. */
       account_id: string;
     };
     query: {};
@@ -392,7 +392,7 @@ export interface Operations {
   /** Delete a policy */
   deletePolicy: {
     path: {
-      /** Id of the policy, exactly 24 characters. */
+      /** Policy id, exactly 24 characters. */
       policy_id: string;
     };
     query: {};
@@ -402,9 +402,9 @@ export interface Operations {
   /** Delete a rule */
   deletePolicyRule: {
     path: {
-      /** Id of the policy, exactly 24 characters. */
+      /** Policy id, exactly 24 characters. */
       policy_id: string;
-      /** Id of the rule, exactly 24 characters. */
+      /** Rule id, exactly 24 characters. */
       rule_id: string;
     };
     query: {};
@@ -414,9 +414,9 @@ export interface Operations {
   /** Propose to delete a rule */
   deletePolicyRuleIntent: {
     path: {
-      /** The policy. */
+      /** Policy id. */
       policy_id: string;
-      /** The rule of that policy. */
+      /** Rule id; the rule must belong to the policy. */
       rule_id: string;
     };
     query: {};
@@ -426,7 +426,7 @@ export interface Operations {
   /** Delete a user */
   deleteUser: {
     path: {
-      /** The user, with or without the prefix `did:service:`. A user of another app is a 404, like one that does not exist. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 if the user does not exist or belongs to another app. */
       user_id: string;
     };
     query: {};
@@ -436,9 +436,9 @@ export interface Operations {
   /** Remove a bank account of a user */
   deleteUserExternalFiatAccount: {
     path: {
-      /** The user, with or without the prefix `did:service:`. One of another app is a 404. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 for a user of another app. */
       user_id: string;
-      /** The bank account. */
+      /** Bank account id. */
       account_id: string;
     };
     query: {};
@@ -448,7 +448,7 @@ export interface Operations {
   /** Delete an automation */
   deleteWalletAutomation: {
     path: {
-      /** Id of the automation. */
+      /** Automation id. */
       automation_id: string;
     };
     query: {};
@@ -458,7 +458,7 @@ export interface Operations {
   /** Delete a webhook endpoint */
   deleteWebhookEndpoint: {
     path: {
-      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      /** Endpoint id. Returns 404 if the endpoint does not exist or belongs to another app. */
       endpoint_id: string;
     };
     query: {};
@@ -468,7 +468,7 @@ export interface Operations {
   /** Deposit into a vault */
   depositEthereumEarn: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -478,7 +478,7 @@ export interface Operations {
   /** Detach automations from a wallet */
   detachWalletAutomations: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -495,7 +495,7 @@ export interface Operations {
   /** Swap assets of a wallet */
   executeWalletSwap: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -505,7 +505,7 @@ export interface Operations {
   /** Export the private key or seed phrase of a wallet */
   exportWallet: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -515,7 +515,7 @@ export interface Operations {
   /** Get an account */
   getAccount: {
     path: {
-      /** Id of the account. */
+      /** Account id. */
       account_id: string;
     };
     query: {};
@@ -525,11 +525,11 @@ export interface Operations {
   /** Get the balance of an account */
   getAccountBalance: {
     path: {
-      /** Id of the account. */
+      /** Account id. */
       account_id: string;
     };
     query: {
-      /** Read the test networks in place of the main networks. */
+      /** Read the test networks instead of the main networks. */
       testnet_mode?: boolean | undefined;
     };
     body: undefined;
@@ -538,7 +538,7 @@ export interface Operations {
   /** Get an aggregation */
   getAggregation: {
     path: {
-      /** Id of the aggregation. */
+      /** Aggregation id. */
       aggregation_id: string;
     };
     query: {};
@@ -548,22 +548,22 @@ export interface Operations {
   /** Get the settings of the app */
   getApp: {
     path: {
-      /** The app; it must be the one that the credentials name, another one is a 404. */
+      /** App id. Any other app than the authenticated one returns 404. */
       app_id: string;
     };
     query: {};
     body: undefined;
     response: schemas.AppResponse;
   };
-  /** Get what the app spent on gas */
+  /** Get the gas spend of the app */
   getAppGasSpend: {
     path: {};
     query: {
-      /** The end of the span: Unix time in milliseconds, after the beginning and at most 30 days later. */
+      /** End of the time range in Unix milliseconds, exclusive: after the start and at most 30 days later. */
       end_timestamp: number;
-      /** The beginning of the span: Unix time in milliseconds. */
+      /** Start of the time range in Unix milliseconds, inclusive. */
       start_timestamp: number;
-      /** The wallets, 1 to 100. Repeat the parameter for each. */
+      /** 1 to 100 wallets. Repeat the parameter for each wallet. */
       wallet_ids: string[];
     };
     body: undefined;
@@ -572,7 +572,7 @@ export interface Operations {
   /** Get the verification keys of the app */
   getAppJwks: {
     path: {
-      /** The app. One that does not exist is a 404. */
+      /** App id. Returns 404 if the app does not exist. */
       app_id: string;
     };
     query: {};
@@ -582,7 +582,7 @@ export interface Operations {
   /** List test accounts */
   getAppTestCredentials: {
     path: {
-      /** The app; it must be the one that the credentials name, another one is a 404. */
+      /** App id. Any other app than the authenticated one returns 404. */
       app_id: string;
     };
     query: {};
@@ -592,7 +592,7 @@ export interface Operations {
   /** Get a condition set */
   getConditionSet: {
     path: {
-      /** Id of the condition set, exactly 24 characters. */
+      /** Condition set id, exactly 24 characters. */
       condition_set_id: string;
     };
     query: {};
@@ -602,16 +602,16 @@ export interface Operations {
   /** Get an item of a condition set */
   getConditionSetItem: {
     path: {
-      /** Id of the condition set, exactly 24 characters. */
+      /** Condition set id, exactly 24 characters. */
       condition_set_id: string;
-      /** Id of the item, exactly 24 characters. */
+      /** Item id, exactly 24 characters. */
       condition_set_item_id: string;
     };
     query: {};
     body: undefined;
     response: schemas.ConditionSetItem;
   };
-  /** List what crypto deposit accounts can take */
+  /** List the chains and currencies of crypto deposit accounts */
   getCryptoDepositConfig: {
     path: {};
     query: {};
@@ -621,9 +621,9 @@ export interface Operations {
   /** Get a deposit order */
   getCryptoDepositOrder: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
-      /** Id of the order. */
+      /** Order id. */
       order_id: string;
     };
     query: {};
@@ -633,11 +633,11 @@ export interface Operations {
   /** List the rewards of a wallet */
   getEthereumEarnIncentiveRewards: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {
-      /** Name of the chain. */
+      /** Chain name. */
       chain: string;
     };
     body: undefined;
@@ -646,13 +646,13 @@ export interface Operations {
   /** Get the position of a wallet in a vault */
   getEthereumEarnPosition: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {
-      /** Also find the wallet when it is archived. */
+      /** Include archived wallets. */
       include_archived?: boolean | undefined;
-      /** Id of the vault. */
+      /** Vault id. */
       vault_id: string;
     };
     body: undefined;
@@ -661,7 +661,7 @@ export interface Operations {
   /** Get a vault */
   getEthereumEarnVault: {
     path: {
-      /** Id of the vault. */
+      /** Vault id. */
       vault_id: string;
     };
     query: {};
@@ -671,9 +671,9 @@ export interface Operations {
   /** Get a fiat deposit account */
   getFiatDepositAccount: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
-      /** Id of the fiat deposit account. */
+      /** Fiat deposit account id. */
       deposit_account_id: string;
     };
     query: {};
@@ -683,7 +683,7 @@ export interface Operations {
   /** Get an intent */
   getIntent: {
     path: {
-      /** The intent. One of another app is a 404, like one that does not exist. */
+      /** Intent id. Returns 404 if the intent does not exist or belongs to another app. */
       intent_id: string;
     };
     query: {};
@@ -693,7 +693,7 @@ export interface Operations {
   /** Get a key quorum */
   getKeyQuorum: {
     path: {
-      /** The key quorum. One of another app is a 404, like one that does not exist. */
+      /** Key quorum id. Returns 404 if the key quorum does not exist or belongs to another app. */
       key_quorum_id: string;
     };
     query: {};
@@ -703,11 +703,11 @@ export interface Operations {
   /** Get the next deposit order */
   getNextCryptoDepositOrder: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {
-      /** Orders begun after this instant, ISO 8601. */
+      /** Return only orders that started after this time, ISO 8601. */
       after: string;
     };
     body: undefined;
@@ -716,7 +716,7 @@ export interface Operations {
   /** Get an organization */
   getOrganization: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
@@ -726,9 +726,9 @@ export interface Operations {
   /** Get a bank account of an organization */
   getOrganizationExternalFiatAccount: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
-      /** The bank account. */
+      /** Bank account id. */
       account_id: string;
     };
     query: {};
@@ -738,7 +738,7 @@ export interface Operations {
   /** Get a policy */
   getPolicy: {
     path: {
-      /** Id of the policy, exactly 24 characters. */
+      /** Policy id, exactly 24 characters. */
       policy_id: string;
     };
     query: {};
@@ -748,9 +748,9 @@ export interface Operations {
   /** Get a rule */
   getPolicyRule: {
     path: {
-      /** Id of the policy, exactly 24 characters. */
+      /** Policy id, exactly 24 characters. */
       policy_id: string;
-      /** Id of the rule, exactly 24 characters. */
+      /** Rule id, exactly 24 characters. */
       rule_id: string;
     };
     query: {};
@@ -760,7 +760,7 @@ export interface Operations {
   /** Get a transaction */
   getTransaction: {
     path: {
-      /** Id of the transaction, as the sending call answered it. */
+      /** Transaction id, as returned when sending. */
       transaction_id: string;
     };
     query: {};
@@ -770,7 +770,7 @@ export interface Operations {
   /** Get a user */
   getUser: {
     path: {
-      /** The user, with or without the prefix `did:service:`. A user of another app is a 404, like one that does not exist. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 if the user does not exist or belongs to another app. */
       user_id: string;
     };
     query: {};
@@ -885,9 +885,9 @@ export interface Operations {
   /** Get a bank account of a user */
   getUserExternalFiatAccount: {
     path: {
-      /** The user, with or without the prefix `did:service:`. One of another app is a 404. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 for a user of another app. */
       user_id: string;
-      /** The bank account. */
+      /** Bank account id. */
       account_id: string;
     };
     query: {};
@@ -897,11 +897,11 @@ export interface Operations {
   /** Get a wallet */
   getWallet: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {
-      /** Also find the wallet when it is archived; without it an archived wallet is not found. */
+      /** Include archived wallets; by default an archived wallet is not found. */
       include_archived?: boolean | undefined;
     };
     body: undefined;
@@ -910,13 +910,13 @@ export interface Operations {
   /** Get a wallet action */
   getWalletAction: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
-      /** Id of the action, a UUID. */
+      /** Action id, a UUID. */
       action_id: string;
     };
     query: {
-      /** `steps` also answers the steps. */
+      /** Use `steps` to include the steps. */
       include?: schemas.WalletActionInclude | undefined;
     };
     body: undefined;
@@ -925,29 +925,29 @@ export interface Operations {
   /** Get an automation */
   getWalletAutomation: {
     path: {
-      /** Id of the automation. */
+      /** Automation id. */
       automation_id: string;
     };
     query: {};
     body: undefined;
     response: schemas.WalletAutomationResponse;
   };
-  /** Get what a wallet holds */
+  /** Get the balance of a wallet */
   getWalletBalance: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {
-      /** The asset to look for, or up to ten. Given together with `chain`. */
+      /** The asset, or up to ten assets. Requires `chain`. */
       asset?: schemas.WalletAsset | schemas.WalletAsset[] | undefined;
-      /** The chain to look on, or up to ten. */
+      /** The chain, or up to ten chains. */
       chain?: schemas.WalletAssetChainNameInput | schemas.WalletAssetChainNameInput[] | undefined;
-      /** Also find the wallet when it is archived; without it an archived wallet is not found. */
+      /** Include archived wallets; by default an archived wallet is not found. */
       include_archived?: boolean | undefined;
-      /** Also tell the worth in this currency. */
+      /** Include the value in this currency. */
       include_currency?: "usd" | "eur" | undefined;
-      /** A token as `<chain>:<contract or mint address>`, or up to ten. In place of `asset` and `chain`. */
+      /** A token as `<chain>:<contract or mint address>`, or up to ten tokens. Replaces `asset` and `chain`. */
       token?: schemas.TransactionTokenAddressInput | schemas.TransactionTokenAddressInput[] | undefined;
     };
     body: undefined;
@@ -960,26 +960,26 @@ export interface Operations {
     body: schemas.GetWalletByAddressRequest;
     response: schemas.Wallet;
   };
-  /** List what a wallet sent and received */
+  /** List the transactions of a wallet */
   getWalletTransactions: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {
-      /** The asset to look for, or up to ten. Not together with `token`. */
+      /** The asset, or up to ten assets. Mutually exclusive with `token`. */
       asset?: schemas.WalletAsset | schemas.WalletAsset[] | undefined;
-      /** The chain to look on. */
+      /** The chain. */
       chain: schemas.TransactionChainNameInput;
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** Also find the wallet when it is archived; without it an archived wallet is not found. */
+      /** Include archived wallets; by default an archived wallet is not found. */
       include_archived?: boolean | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
-      /** A token as `<chain>:<contract or mint address>`, or up to ten. Not together with `asset`. */
+      /** A token as `<chain>:<contract or mint address>`, or up to ten tokens. Mutually exclusive with `asset`. */
       token?: schemas.TransactionTokenAddressInput | schemas.TransactionTokenAddressInput[] | undefined;
-      /** Only the transaction with this hash (or Solana signature). */
+      /** Return only the transaction with this hash (on Solana, this signature). */
       tx_hash?: string | undefined;
     };
     body: undefined;
@@ -988,14 +988,14 @@ export interface Operations {
   /** Get a webhook endpoint */
   getWebhookEndpoint: {
     path: {
-      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      /** Endpoint id. Returns 404 if the endpoint does not exist or belongs to another app. */
       endpoint_id: string;
     };
     query: {};
     body: undefined;
     response: schemas.WebhookEndpoint;
   };
-  /** Begin the import of a wallet */
+  /** Start a wallet import */
   initWalletImport: {
     path: {};
     query: {};
@@ -1005,17 +1005,17 @@ export interface Operations {
   /** Get verification links for an organization */
   initiateOrganizationKybLinks: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
     body: schemas.InitiateOrganizationKybLinksRequest;
     response: schemas.KYBStatusResponse;
   };
-  /** Get a link to the terms for an organization */
+  /** Get the terms link for an organization */
   initiateOrganizationKybTos: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
@@ -1025,17 +1025,17 @@ export interface Operations {
   /** Get verification links for a user */
   initiateUserKycLinks: {
     path: {
-      /** The user, with or without the prefix `did:service:`. One of another app is a 404. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 for a user of another app. */
       user_id: string;
     };
     query: {};
     body: schemas.InitiateUserKycLinksRequest;
     response: schemas.KYCStatusResponse;
   };
-  /** Get a link to the terms for a user */
+  /** Get the terms link for a user */
   initiateUserKycTos: {
     path: {
-      /** The user, with or without the prefix `did:service:`. One of another app is a 404. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 for a user of another app. */
       user_id: string;
     };
     query: {};
@@ -1045,7 +1045,7 @@ export interface Operations {
   /** Link an account to a user */
   linkUserAccount: {
     path: {
-      /** The user, with or without the prefix `did:service:`. A user of another app is a 404, like one that does not exist. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 if the user does not exist or belongs to another app. */
       user_id: string;
     };
     query: {};
@@ -1056,11 +1056,11 @@ export interface Operations {
   listAccounts: {
     path: {};
     query: {
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
-      /** Only accounts whose name contains this text. */
+      /** Return only accounts whose name contains this text. */
       search?: string | undefined;
     };
     body: undefined;
@@ -1069,7 +1069,7 @@ export interface Operations {
   /** List the allowlist */
   listAllowlistEntries: {
     path: {
-      /** The app; it must be the one that the credentials name, another one is a 404. */
+      /** App id. Any other app than the authenticated one returns 404. */
       app_id: string;
     };
     query: {};
@@ -1079,15 +1079,15 @@ export interface Operations {
   /** List the items of a condition set */
   listConditionSetItems: {
     path: {
-      /** Id of the condition set, exactly 24 characters. */
+      /** Condition set id, exactly 24 characters. */
       condition_set_id: string;
     };
     query: {
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
-      /** Only values that contain this text. */
+      /** Return only values that contain this text. */
       query?: string | undefined;
     };
     body: undefined;
@@ -1096,13 +1096,13 @@ export interface Operations {
   /** List the crypto deposit accounts of a wallet */
   listCryptoDepositAccounts: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
     };
     body: undefined;
@@ -1111,13 +1111,13 @@ export interface Operations {
   /** List the fiat deposit accounts of a wallet */
   listFiatDepositAccounts: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {
-      /** Where the account is kept: `sandbox` or `production`. */
+      /** Environment of the account: `sandbox` or `production`. */
       environment?: schemas.IntegrationEnvironment | undefined;
-      /** Who keeps the accounts. */
+      /** Provider of the accounts. */
       provider: schemas.OrchestrationProvider;
     };
     body: undefined;
@@ -1127,23 +1127,23 @@ export interface Operations {
   listIntents: {
     path: {};
     query: {
-      /** Only intents that this user made. */
+      /** Return only intents created by this user. */
       created_by_id?: string | undefined;
-      /** Only intents that the user of the access token has signed, or has not. Without a user's access token it is refused. */
+      /** Return only intents that the user of the access token has signed, or has not signed. Refused without a user's access token. */
       current_user_has_signed?: "true" | "false" | undefined;
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** Only intents of this kind. */
+      /** Return only intents of this type. */
       intent_type?: schemas.IntentType | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
-      /** Only pending intents that this member can still sign: a user id, a public key as base64 SubjectPublicKeyInfo DER, or a key quorum id. */
+      /** Return only pending intents that this member can still sign: a user id, a public key as base64 SubjectPublicKeyInfo DER, or a key quorum id. */
       pending_member_id?: string | undefined;
-      /** Only intents about this resource. */
+      /** Return only intents for this resource. */
       resource_id?: string | undefined;
-      /** The order: newest first (as when it is left out), next to expire first, or last changed first. */
+      /** Sort order: newest first (the default), next to expire first, or most recently updated first. */
       sort_by?: "created_at_desc" | "expires_at_asc" | "updated_at_desc" | undefined;
-      /** Only intents in this status. */
+      /** Return only intents with this status. */
       status?: schemas.IntentStatus | undefined;
     };
     body: undefined;
@@ -1159,13 +1159,13 @@ export interface Operations {
   /** List the bank accounts of an organization */
   listOrganizationExternalFiatAccounts: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {
-      /** Its test system or its real one. Left out, `production`. */
+      /** Environment of the provider. Defaults to `production`. */
       environment?: schemas.IntegrationEnvironment | undefined;
-      /** The payment provider whose accounts are meant. */
+      /** Payment provider. */
       provider: schemas.OrchestrationProvider;
     };
     body: undefined;
@@ -1174,7 +1174,7 @@ export interface Operations {
   /** Get the verification status of an organization */
   listOrganizationKyb: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
@@ -1184,7 +1184,7 @@ export interface Operations {
   /** List the secrets of an organization */
   listOrganizationSecrets: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
@@ -1195,9 +1195,9 @@ export interface Operations {
   listOrganizations: {
     path: {};
     query: {
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
     };
     body: undefined;
@@ -1207,7 +1207,7 @@ export interface Operations {
   listTransactionsByReference: {
     path: {};
     query: {
-      /** The reference that was given when sending, 1 to 64 characters. */
+      /** The reference given when sending, 1 to 64 characters. */
       reference_id: string;
     };
     body: undefined;
@@ -1216,13 +1216,13 @@ export interface Operations {
   /** List the bank accounts of a user */
   listUserExternalFiatAccounts: {
     path: {
-      /** The user, with or without the prefix `did:service:`. One of another app is a 404. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 for a user of another app. */
       user_id: string;
     };
     query: {
-      /** Its test system or its real one. Left out, `production`. */
+      /** Environment of the provider. Defaults to `production`. */
       environment?: schemas.IntegrationEnvironment | undefined;
-      /** The payment provider whose accounts are meant. */
+      /** Payment provider. */
       provider: schemas.OrchestrationProvider;
     };
     body: undefined;
@@ -1231,7 +1231,7 @@ export interface Operations {
   /** Get the verification status of a user */
   listUserKyc: {
     path: {
-      /** The user, with or without the prefix `did:service:`. One of another app is a 404. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 for a user of another app. */
       user_id: string;
     };
     query: {};
@@ -1242,9 +1242,9 @@ export interface Operations {
   listUsers: {
     path: {};
     query: {
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
     };
     body: undefined;
@@ -1253,15 +1253,15 @@ export interface Operations {
   /** List the actions of a wallet */
   listWalletActions: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
-      /** Only actions of this kind. */
+      /** Return only actions of this type. */
       type?: schemas.WalletActionType | undefined;
     };
     body: undefined;
@@ -1271,11 +1271,11 @@ export interface Operations {
   listWalletAutomationExecutions: {
     path: {};
     query: {
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
-      /** Only executions on this wallet. */
+      /** Return only executions for this wallet. */
       wallet_id?: string | undefined;
     };
     body: undefined;
@@ -1285,11 +1285,11 @@ export interface Operations {
   listWalletAutomations: {
     path: {};
     query: {
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
-      /** Only automations that are attached to this wallet. */
+      /** Return only automations attached to this wallet. */
       wallet_id?: string | undefined;
     };
     body: undefined;
@@ -1299,23 +1299,23 @@ export interface Operations {
   listWallets: {
     path: {};
     query: {
-      /** Only the wallet at this address. */
+      /** Return only the wallet with this address. */
       address?: schemas.Address | undefined;
-      /** Only wallets whose owner key quorum holds this P-256 public key, as base64 DER (SPKI). Not together with `user_id`. */
+      /** Return only wallets whose owner key quorum has this P-256 public key, as base64 SubjectPublicKeyInfo DER. Mutually exclusive with `user_id`. */
       authorization_key?: string | undefined;
-      /** Only wallets of this chain type. */
+      /** Return only wallets of this chain type. */
       chain_type?: schemas.WalletChainType | undefined;
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** Only wallets of this entity: a user id or an organization id. */
+      /** Return only wallets of this entity: a user id or an organization id. */
       entity_id?: string | undefined;
-      /** Only the wallet with this `external_id`. */
+      /** Return only the wallet with this `external_id`. */
       external_id?: string | undefined;
-      /** Also list archived wallets. */
+      /** Include archived wallets. */
       include_archived?: boolean | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
-      /** Only wallets whose owner key quorum holds this user. Not together with `authorization_key`. */
+      /** Return only wallets whose owner key quorum has this user. Mutually exclusive with `authorization_key`. */
       user_id?: string | undefined;
     };
     body: undefined;
@@ -1324,15 +1324,15 @@ export interface Operations {
   /** List the deliveries to a webhook endpoint */
   listWebhookDeliveries: {
     path: {
-      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      /** Endpoint id. Returns 404 if the endpoint does not exist or belongs to another app. */
       endpoint_id: string;
     };
     query: {
-      /** Only deliveries that stand so. */
+      /** Return only deliveries with this status. */
       status?: schemas.WebhookDeliveryStatus | undefined;
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
     };
     body: undefined;
@@ -1342,18 +1342,18 @@ export interface Operations {
   listWebhookEndpoints: {
     path: {};
     query: {
-      /** Where the page begins: `next_cursor` of the page before. Without it, the first page. */
+      /** `next_cursor` of the previous page. Omit it to get the first page. */
       cursor?: string | undefined;
-      /** How many entries a page may have, 1 to 100. Without it, 100. */
+      /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
     };
     body: undefined;
     response: schemas.WebhookEndpointsListResponse;
   };
-  /** Make wallets for a user */
+  /** Pregenerate wallets for a user */
   pregenerateUserWallets: {
     path: {
-      /** The user, with or without the prefix `did:service:`. A user of another app is a 404, like one that does not exist. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 if the user does not exist or belongs to another app. */
       user_id: string;
     };
     query: {};
@@ -1370,7 +1370,7 @@ export interface Operations {
   /** Quote a swap */
   quoteWalletSwap: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -1380,7 +1380,7 @@ export interface Operations {
   /** Quote a transfer across assets or chains */
   quoteWalletTransfer: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -1390,14 +1390,14 @@ export interface Operations {
   /** Sign a digest or bytes */
   rawSignWallet: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
     body: schemas.RawSignRequest;
     response: schemas.RawSignResponse;
   };
-  /** Run automations on a deposit that was missed */
+  /** Run automations on a missed deposit */
   reindexWalletAutomation: {
     path: {};
     query: {};
@@ -1407,7 +1407,7 @@ export interface Operations {
   /** Reject an intent */
   rejectIntent: {
     path: {
-      /** The intent. One of another app is a 404, like one that does not exist. */
+      /** Intent id. Returns 404 if the intent does not exist or belongs to another app. */
       intent_id: string;
     };
     query: {};
@@ -1417,14 +1417,14 @@ export interface Operations {
   /** Replace the items of a condition set */
   replaceConditionSetItems: {
     path: {
-      /** Id of the condition set, exactly 24 characters. */
+      /** Condition set id, exactly 24 characters. */
       condition_set_id: string;
     };
     query: {};
     body: schemas.ConditionSetItemsRequest;
     response: schemas.ConditionSetItems;
   };
-  /** Propose other items for a condition set */
+  /** Propose to replace the items of a condition set */
   replaceConditionSetItemsIntent: {
     path: {
       /** The condition set. */
@@ -1434,12 +1434,12 @@ export interface Operations {
     body: schemas.ConditionSetItemsRequest;
     response: schemas.ConditionSetIntentResponse;
   };
-  /** Send an event again */
+  /** Replay a delivery */
   replayWebhookDelivery: {
     path: {
-      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      /** Endpoint id. Returns 404 if the endpoint does not exist or belongs to another app. */
       endpoint_id: string;
-      /** The delivery, as the list of deliveries has it. */
+      /** Delivery id. */
       delivery_id: string;
     };
     query: {};
@@ -1449,7 +1449,7 @@ export interface Operations {
   /** Revoke a grant */
   revokeOauthGrant: {
     path: {
-      /** The grant. */
+      /** Grant id. */
       grant_id: string;
     };
     query: {};
@@ -1459,7 +1459,7 @@ export interface Operations {
   /** Revoke a secret of an organization */
   revokeOrganizationSecret: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
@@ -1469,7 +1469,7 @@ export interface Operations {
   /** Rotate the secret of a webhook endpoint */
   rotateWebhookSecret: {
     path: {
-      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      /** Endpoint id. Returns 404 if the endpoint does not exist or belongs to another app. */
       endpoint_id: string;
     };
     query: {};
@@ -1486,7 +1486,7 @@ export interface Operations {
   /** Replace the metadata of a user */
   setUserCustomMetadata: {
     path: {
-      /** The user, with or without the prefix `did:service:`. A user of another app is a 404, like one that does not exist. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 if the user does not exist or belongs to another app. */
       user_id: string;
     };
     query: {};
@@ -1496,7 +1496,7 @@ export interface Operations {
   /** Submit data about an organization */
   submitOrganizationKyb: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
@@ -1506,14 +1506,14 @@ export interface Operations {
   /** Submit data about a user */
   submitUserKyc: {
     path: {
-      /** The user, with or without the prefix `did:service:`. One of another app is a 404. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 for a user of another app. */
       user_id: string;
     };
     query: {};
     body: schemas.SubmitUserKycRequest;
     response: schemas.KYCStatusResponse;
   };
-  /** Finish the import of a wallet */
+  /** Complete a wallet import */
   submitWalletImport: {
     path: {};
     query: {};
@@ -1523,7 +1523,7 @@ export interface Operations {
   /** Send a test event to a webhook endpoint */
   testWebhookEndpoint: {
     path: {
-      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      /** Endpoint id. Returns 404 if the endpoint does not exist or belongs to another app. */
       endpoint_id: string;
     };
     query: {};
@@ -1533,7 +1533,7 @@ export interface Operations {
   /** Transfer an asset out of a wallet */
   transferFromWallet: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -1543,57 +1543,57 @@ export interface Operations {
   /** Unlink an account from a user */
   unlinkUserAccount: {
     path: {
-      /** The user, with or without the prefix `did:service:`. A user of another app is a 404, like one that does not exist. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 if the user does not exist or belongs to another app. */
       user_id: string;
     };
     query: {};
     body: schemas.UnlinkUserAccountRequest;
     response: schemas.User;
   };
-  /** Change an account */
+  /** Update an account */
   updateAccount: {
     path: {
-      /** Id of the account. */
+      /** Account id. */
       account_id: string;
     };
     query: {};
     body: schemas.UpdateAccountRequest;
     response: schemas.AccountResponse;
   };
-  /** Change a condition set */
+  /** Update a condition set */
   updateConditionSet: {
     path: {
-      /** Id of the condition set, exactly 24 characters. */
+      /** Condition set id, exactly 24 characters. */
       condition_set_id: string;
     };
     query: {};
     body: schemas.UpdateConditionSetRequest;
     response: schemas.ConditionSet;
   };
-  /** Change a key quorum */
+  /** Update a key quorum */
   updateKeyQuorum: {
     path: {
-      /** The key quorum. One of another app is a 404, like one that does not exist. */
+      /** Key quorum id. Returns 404 if the key quorum does not exist or belongs to another app. */
       key_quorum_id: string;
     };
     query: {};
     body: schemas.UpdateKeyQuorumRequest;
     response: schemas.KeyQuorum;
   };
-  /** Propose a change of a key quorum */
+  /** Propose to update a key quorum */
   updateKeyQuorumIntent: {
     path: {
-      /** The key quorum. */
+      /** Key quorum id. */
       key_quorum_id: string;
     };
     query: {};
     body: schemas.UpdateKeyQuorumRequest;
     response: schemas.KeyQuorumIntentResponse;
   };
-  /** Change an organization */
+  /** Update an organization */
   updateOrganization: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
@@ -1603,27 +1603,27 @@ export interface Operations {
   /** Bind a secret to a signing key */
   updateOrganizationSecretSigningKey: {
     path: {
-      /** The organization. One of another app is a 404, like one that does not exist. */
+      /** Organization id. Returns 404 if the organization does not exist or belongs to another app. */
       organization_id: string;
     };
     query: {};
     body: schemas.UpdateOrganizationSecretSigningKeyRequest;
     response: schemas.SuccessResponse;
   };
-  /** Change a policy */
+  /** Update a policy */
   updatePolicy: {
     path: {
-      /** Id of the policy, exactly 24 characters. */
+      /** Policy id, exactly 24 characters. */
       policy_id: string;
     };
     query: {};
     body: schemas.UpdatePolicyRequest;
     response: schemas.Policy;
   };
-  /** Propose a change of a policy */
+  /** Propose to update a policy */
   updatePolicyIntent: {
     path: {
-      /** The policy. */
+      /** Policy id. */
       policy_id: string;
     };
     query: {};
@@ -1633,71 +1633,71 @@ export interface Operations {
   /** Replace a rule */
   updatePolicyRule: {
     path: {
-      /** Id of the policy, exactly 24 characters. */
+      /** Policy id, exactly 24 characters. */
       policy_id: string;
-      /** Id of the rule, exactly 24 characters. */
+      /** Rule id, exactly 24 characters. */
       rule_id: string;
     };
     query: {};
     body: schemas.PolicyRuleRequest;
     response: schemas.PolicyRuleResponse;
   };
-  /** Propose a change of a rule */
+  /** Propose to replace a rule */
   updatePolicyRuleIntent: {
     path: {
-      /** The policy. */
+      /** Policy id. */
       policy_id: string;
-      /** The rule of that policy. */
+      /** Rule id; the rule must belong to the policy. */
       rule_id: string;
     };
     query: {};
     body: schemas.PolicyRuleRequest;
     response: schemas.RuleIntentResponse;
   };
-  /** Change some metadata of a user */
+  /** Update the metadata of a user */
   updateUserCustomMetadata: {
     path: {
-      /** The user, with or without the prefix `did:service:`. A user of another app is a 404, like one that does not exist. */
+      /** User id, with or without the prefix `did:service:`. Returns 404 if the user does not exist or belongs to another app. */
       user_id: string;
     };
     query: {};
     body: schemas.CustomMetadataRequest;
     response: schemas.User;
   };
-  /** Change a wallet */
+  /** Update a wallet */
   updateWallet: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
     body: schemas.UpdateWalletRequest;
     response: schemas.Wallet;
   };
-  /** Change an automation */
+  /** Update an automation */
   updateWalletAutomation: {
     path: {
-      /** Id of the automation. */
+      /** Automation id. */
       automation_id: string;
     };
     query: {};
     body: schemas.UpdateWalletAutomationRequest;
     response: schemas.WalletAutomationResponse;
   };
-  /** Propose a change of a wallet */
+  /** Propose to update a wallet */
   updateWalletIntent: {
     path: {
-      /** The wallet, by its id or as `ext_wal_<external_id>`. */
+      /** Wallet id, or `ext_wal_<external_id>`. */
       wallet_id: string;
     };
     query: {};
     body: schemas.UpdateWalletRequest;
     response: schemas.WalletIntentResponse;
   };
-  /** Change a webhook endpoint */
+  /** Update a webhook endpoint */
   updateWebhookEndpoint: {
     path: {
-      /** The endpoint. One of another app is a 404, like one that does not exist. */
+      /** Endpoint id. Returns 404 if the endpoint does not exist or belongs to another app. */
       endpoint_id: string;
     };
     query: {};
@@ -1714,7 +1714,7 @@ export interface Operations {
   /** Sign or send with a wallet */
   walletRpc: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};
@@ -1724,7 +1724,7 @@ export interface Operations {
   /** Withdraw from a vault */
   withdrawEthereumEarn: {
     path: {
-      /** Id of the wallet, or `ext_wal_` followed by its `external_id`. */
+      /** Wallet id, or `ext_wal_` followed by its `external_id`. */
       wallet_id: string;
     };
     query: {};

@@ -6,270 +6,270 @@ export type AaveVaultDetails = {
   admin_wallet_address: string;
   /** The wallet with that address. */
   admin_wallet_id: string;
-  /** What the app earns a year, in basis points; null when unknown. */
+  /** Annual yield of the app in basis points; null if unknown. */
   app_apy: number | null;
-  /** The asset that the vault takes. */
+  /** The asset that the vault accepts. */
   asset: EarnAsset;
-  /** Fees of the app that can be collected, in base units, as a whole number string. */
+  /** App fees available for collection, in base units, as an integer string. */
   available_fees: string;
-  /** What can be withdrawn at once, in US dollars; null when unknown. */
+  /** Amount that can be withdrawn immediately, in US dollars; null if unknown. */
   available_liquidity_usd: number | null;
   caip2: string;
-  /** Id of the vault. */
+  /** Vault id. */
   id: string;
-  /** Name of the vault. */
+  /** Vault name. */
   name: string;
-  /** Who runs it. */
+  /** Vault provider. */
   provider: "aave";
-  /** What it holds in all, in US dollars; null when unknown. */
+  /** Total value locked, in US dollars; null if unknown. */
   tvl_usd: number | null;
-  /** What the depositor earns a year, in basis points; null when unknown. */
+  /** Annual yield of the depositor in basis points; null if unknown. */
   user_apy: number | null;
-  /** Contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
 };
 
-/** An item of a contract ABI, as the compiler writes it. */
+/** A contract ABI item, as emitted by the compiler. */
 export type AbiItem = {
-  /** Only of events. */
+  /** Applies to events only. */
   anonymous?: boolean | undefined;
-  /** Parameters in their order. */
+  /** Parameters, in order. */
   inputs?: AbiParameter[] | undefined;
   /** Name of the function or event. */
   name?: string | undefined;
-  /** Results in their order. */
+  /** Results, in order. */
   outputs?: AbiParameter[] | undefined;
-  /** For information. */
+  /** Informational. */
   stateMutability?: "pure" | "view" | "nonpayable" | "payable" | undefined;
-  /** Only functions count. */
+  /** Only functions are used. */
   type: "function" | "constructor" | "event" | "fallback" | "receive";
 };
 
 /** A parameter of a contract function. */
 export type AbiParameter = {
-  /** Members, when the type is a tuple. */
+  /** Members of a tuple type. */
   components?: { [key: string]: unknown }[] | undefined;
-  /** Only of events. */
+  /** Applies to events only. */
   indexed?: boolean | undefined;
-  /** Type in the source code; for information. */
+  /** Type in the source code. Informational. */
   internalType?: string | undefined;
-  /** Empty when it has none; then fields name it by its position. */
+  /** Empty if the parameter has no name; fields then refer to it by position. */
   name?: string | undefined;
   /** Solidity type, for example `uint256`. */
   type: string;
 };
 
-/** The part of a contract ABI that a condition needs, 1 to 200 items; at least one function. Types have their canonical names (`uint256`, not `uint`); at most 16 arrays and tuples are in one another. */
+/** The part of a contract ABI that a condition needs: 1 to 200 items, including at least one function. Types must have canonical names (`uint256`, not `uint`), with at most 16 levels of nested arrays and tuples. */
 export type AbiSchema = AbiItem[];
 
-/** Storage that a transaction announces to touch (EIP-2930). */
+/** Storage that the transaction accesses (EIP-2930). */
 export type AccessListEntry = {
-  /** Address of the contract. */
+  /** Contract address. */
   address: string;
-  /** 32-byte slots. */
+  /** 32-byte storage slots. */
   storage_keys: Hex[];
 };
 
-/** What the wallets of an account hold together. */
+/** The combined holdings of the wallets of an account. */
 export type AccountBalanceResponse = {
-  /** By asset, over all wallets and chains. */
+  /** Per asset, across all wallets and chains. */
   assets: BalanceAsset[];
-  /** By asset and chain, over all wallets. */
+  /** Per asset and chain, across all wallets. */
   assets_by_chain?: BalanceAssetByChain[] | undefined;
-  /** The worth of everything. */
+  /** Total value of all holdings. */
   total: CurrencyAmount;
 };
 
-/** A name for people, 1 to 100 characters. */
+/** Display name, 1 to 100 characters. */
 export type AccountDisplayName = string;
 
 /** A group of wallets. */
 export type AccountResponse = {
-  /** Null when it has none. */
+  /** Null if the account has no name. */
   display_name: string | null;
-  /** The same for life. */
+  /** Account id. It never changes. */
   id: string;
-  /** One to five, in the order they were added. */
+  /** One to five wallets, in the order they were added. */
   wallets: AccountWallet[];
 };
 
 /** A wallet of an account. */
 export type AccountWallet = {
-  /** Address of the wallet. */
+  /** Wallet address. */
   address: string;
   /** Chain type of the wallet. */
   chain_type: FirstClassChainType;
-  /** Id of the wallet. */
+  /** Wallet id. */
   id: string;
 };
 
-/** A wallet to be made for the account. */
+/** A wallet to create for the account. */
 export type AccountWalletConfigurationItem = {
-  /** The chain type of the wallet. */
+  /** Chain type of the wallet. */
   chain_type: FirstClassChainType;
 };
 
 /** Ids of one to five wallets of the app, each once. */
 export type AccountWalletIds = string[];
 
-/** One to five wallets to be made. */
+/** One to five wallets to create. */
 export type AccountWalletsConfiguration = AccountWalletConfigurationItem[];
 
 /** One page of accounts. */
 export type AccountsListResponse = {
   /** Newest first. */
   data: AccountResponse[];
-  /** Pass it as `cursor` for the next page; null at the end. */
+  /** Pass as `cursor` to get the next page. Null on the last page. */
   next_cursor: string | null;
 };
 
 /** A field of the request body of a transfer or a yield operation. */
 export type ActionRequestBodyCondition = {
-  /** Path in the body: for `transfer` one of `source.asset`, `source.asset_address`, `source.amount`, `source.chain`, `destination.address`, `destination.asset`, `destination.chain`; for `earn_deposit` and `earn_withdraw` one of `vault_id`, `amount`, `raw_amount`. Text compares exactly, EVM addresses included. */
+  /** Path in the request body: for `transfer` one of `source.asset`, `source.asset_address`, `source.amount`, `source.chain`, `destination.address`, `destination.asset`, `destination.chain`; for `earn_deposit` and `earn_withdraw` one of `vault_id`, `amount`, `raw_amount`. Text is compared exactly, including EVM addresses. */
   field: string;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "action_request_body";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** The key quorums that may act for the wallet beside the owner. The list replaces the one before. */
+/** The key quorums that can act for the wallet in addition to the owner. The list replaces the previous one. */
 export type AdditionalSignerInput = AdditionalSignerItemInput[];
 
-/** One additional signer: it may sign and transfer, but not change or export the wallet. */
+/** An additional signer. It can sign and transfer, but cannot change or export the wallet. */
 export type AdditionalSignerItemInput = {
-  /** The policy that judges this signer in place of that of the wallet. Absent: that of the wallet. An empty list: no policy at all. */
+  /** The policy that applies to this signer instead of the wallet's policy. If absent, the wallet's policy applies; an empty list means no policy. */
   override_policy_ids?: PolicyInput | undefined;
-  /** The key quorum that may act; it must exist. */
+  /** Key quorum id; the key quorum must exist. */
   signer_id: KeyQuorumId;
 };
 
-/** An address on the chain that the context names. Ethereum: `0x` and 40 hex digits, answered in EIP-55 checksum case; Solana: base58, 32 to 44 characters. */
+/** An address on the chain given by the context. Ethereum: `0x` and 40 hex digits, returned in EIP-55 checksum case. Solana: base58, 32 to 44 characters. */
 export type Address = string;
 
-/** A running sum over signed requests. */
+/** A rolling sum over signed requests. */
 export type Aggregation = {
-  /** Only requests that meet all of them count. */
+  /** Only requests that meet all conditions count. */
   conditions?: PolicyCondition[] | undefined;
-  /** When it was made, in Unix milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Fields by which sums are kept apart. */
+  /** Fields that separate the sums. */
   group_by?: AggregationGroupBy[] | undefined;
-  /** 24 characters; conditions name it as `aggregation.<id>`. */
+  /** 24 characters. Conditions refer to it as `aggregation.<id>`. */
   id: string;
   method: AggregationMethod;
-  /** What is summed. */
+  /** The value to sum. */
   metric: AggregationMetric;
-  /** A name for people. */
+  /** Display name. */
   name: string;
-  /** The key quorum that owns it; null when the app secret alone suffices. */
+  /** The key quorum that owns the resource; null if only the app secret is required. */
   owner_id: string | null;
-  /** How far back it looks. */
+  /** The time window of the sum. */
   window: AggregationWindow;
 };
 
-/** A sum over past requests, this one included. */
+/** A sum over past requests, including the current one. */
 export type AggregationCondition = {
-  /** `aggregation.` and the id of the aggregation. False when it was deleted. */
+  /** `aggregation.` followed by the aggregation id. The condition is false if the aggregation was deleted. */
   field: string;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "reference";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** A field by which sums are kept apart. */
+/** A field that separates the sums. */
 export type AggregationGroupBy = {
-  /** Needed for `ethereum_calldata`. */
+  /** Required for `ethereum_calldata`. */
   abi?: AbiSchema | undefined;
-  /** As in a policy condition of the same source. */
+  /** Named as in a policy condition with the same field source. */
   field: string;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "ethereum_transaction" | "ethereum_calldata";
 };
 
-/** The kind of request that counts. */
+/** The request method that counts. */
 export type AggregationMethod = "eth_signTransaction" | "eth_signUserOperation";
 
-/** What is summed. A request whose field does not decode counts 0. */
+/** The value to sum. A request whose field cannot be decoded counts as 0. */
 export type AggregationMetric = {
-  /** Needed for `ethereum_calldata`. */
+  /** Required for `ethereum_calldata`. */
   abi?: AbiSchema | undefined;
-  /** As in a policy condition of the same source; must be a number for a sum. */
+  /** Named as in a policy condition with the same field source. Must be numeric for a sum. */
   field: string;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "ethereum_transaction" | "ethereum_calldata";
-  /** The only function. */
+  /** The only supported function. */
   function: "sum";
 };
 
-/** A window that moves with the clock. */
+/** A rolling time window. */
 export type AggregationWindow = {
-  /** 3600 (an hour) to 259200 (three days). */
+  /** From 3600 (one hour) to 259200 (three days). */
   seconds: number;
-  /** The only kind of window. */
+  /** The only supported window type. */
   type: "rolling";
 };
 
-/** What the paymaster must be told. */
+/** Context sent to the paymaster. */
 export type AlchemyPaymasterContext = {
-  /** The id of the gas policy at the paymaster. */
+  /** Gas policy id at the paymaster. */
   policy_id: string;
 };
 
-/** The entry is removed. */
+/** The entry was removed. */
 export type AllowlistDeletionResponse = {
-  /** A sentence for a person. */
+  /** Human-readable message. */
   message: string;
 };
 
-/** Somebody who may log in. */
+/** A person or domain that may log in. */
 export type AllowlistEntry = {
-  /** When somebody first logged in by this entry: Unix time in milliseconds, or null. */
+  /** Time of the first login through this entry in Unix milliseconds, or null. */
   acceptedAt: number | null;
-  /** The app. */
+  /** App id. */
   appId: string;
-  /** The id of the entry. */
+  /** Entry id. */
   id: string;
-  /** What the value is: `email`, `emailDomain`, `wallet` or `phone`. */
+  /** The type of the value: `email`, `emailDomain`, `wallet` or `phone`. */
   type: string;
   /** The address, domain or number, in the form in which it is stored. */
   value: string;
 };
 
-/** Who may log in; `type` tells what the value is. */
+/** The person or domain to allow, discriminated by `type`. */
 export type AllowlistEntryRequest = EmailInviteInput | EmailDomainInviteInput | WalletInviteInput | PhoneInviteInput;
 
 /** All entries, newest first. */
 export type AllowlistListResponse = AllowlistEntry[];
 
-/** Which side of an exchange the amount fixes: `exact_input` spends exactly the amount, `exact_output` delivers exactly the amount. */
+/** Which side of an exchange the amount fixes: `exact_input` spends exactly this amount, `exact_output` delivers exactly this amount. */
 export type AmountType = "exact_input" | "exact_output";
 
-/** What to show to somebody who is not on the allowlist; null means the standard words. */
+/** The message shown to users who are not on the allowlist; null for the default message. */
 export type AppAllowlistConfig = {
-  /** Where the button leads. */
+  /** The link of the button. */
   cta_link: string | null;
-  /** What the button says. */
+  /** The label of the button. */
   cta_text: string | null;
-  /** The text. */
+  /** The message text. */
   error_detail: string | null;
-  /** The heading. */
+  /** The message title. */
   error_title: string | null;
 };
 
-/** An OAuth provider that the app configured itself. */
+/** An OAuth provider that the app has configured. */
 export type AppCustomOAuthProvider = {
-  /** Whether users can log in with it. */
+  /** Whether users can log in with this provider. */
   enabled: boolean;
   provider: CustomOAuthProviderId;
-  /** Its name on the login page. */
+  /** Provider name shown on the login page. */
   provider_display_name: string;
-  /** Its picture on the login page. */
+  /** Provider icon shown on the login page. */
   provider_icon_url: string;
 };
 
@@ -281,7 +281,7 @@ export type AppJwk = {
   x: string;
   /** The y coordinate, base64url, 32 bytes. */
   y: string;
-  /** The id of the key, as in the header of the tokens that it signed. */
+  /** Key id, as in the `kid` header of the tokens signed with this key. */
   kid: string;
   use: "sig";
   alg: "ES256";
@@ -293,49 +293,49 @@ export type AppJwks = {
   keys: AppJwk[];
 };
 
-/** The settings of an app that its clients may know. */
+/** The app settings that are visible to clients. */
 export type AppResponse = {
-  /** The colour of buttons, as `#rrggbb`, or null. */
+  /** Button color as `#rrggbb`, or null. */
   accent_color: string | null;
-  /** The web origins from which browsers may call. Empty means any. */
+  /** Web origins from which browsers may call the API. An empty list allows any origin. */
   allowed_domains: string[];
-  /** The native apps that may call, by bundle id or package name. */
+  /** Bundle ids and package names of the native apps that may call the API. */
   allowed_native_app_ids: string[];
-  /** The URL schemes to which a login in a native app may return. */
+  /** URL schemes that a login in a native app may return to. */
   allowed_native_app_url_schemes: string[];
   allowlist_config: AppAllowlistConfig;
-  /** Whether only who is on the allowlist may log in. */
+  /** Whether only users on the allowlist can log in. */
   allowlist_enabled: boolean;
   /** Whether users can log in with an Apple account. */
   apple_oauth: boolean;
-  /** Whether a captcha must be solved at login. */
+  /** Whether a captcha is required at login. */
   captcha_enabled: boolean;
-  /** The public key for the captcha. Absent without one. */
+  /** Public key of the captcha. Absent if no captcha is configured. */
   captcha_site_key?: string | undefined;
-  /** The app's own address for the API, or null. */
+  /** Custom API URL of the app, or null. */
   custom_api_url: string | null;
-  /** Whether users can log in with tokens that the app issues itself. */
+  /** Whether users can log in with tokens issued by the app. */
   custom_jwt_auth: boolean;
-  /** OAuth providers that the app configured itself. */
+  /** OAuth providers that the app has configured. */
   custom_oauth_providers: AppCustomOAuthProvider[];
-  /** These settings may be shown to anybody. */
+  /** Always `public`: these settings contain no secrets. */
   data_classification: "public";
-  /** Whether email addresses with a plus sign are refused. */
+  /** Whether email addresses with a plus sign are rejected. */
   disable_plus_emails: boolean;
   /** Whether users can log in with a Discord account. */
   discord_oauth: boolean;
   /** Whether users can log in with a code sent by email. */
   email_auth: boolean;
   embedded_wallet_config: EmbeddedWalletConfig;
-  /** Who runs the captcha, or null. */
+  /** Captcha provider, or null. */
   enabled_captcha_provider: CaptchaProvider | null;
-  /** Whether every signature must be confirmed by the user on a page. */
+  /** Whether the user must confirm every signature in a wallet UI. */
   enforce_wallet_uis: boolean;
-  /** Whether a new user may begin with an external wallet. */
+  /** Whether new users can sign up with an external wallet. */
   external_wallets_for_signup_enabled: boolean;
   /** Whether users can log in with Farcaster. */
   farcaster_auth: boolean;
-  /** Whether the wallets of a Farcaster account are linked as well. */
+  /** Whether the wallets of a Farcaster account are linked too. */
   farcaster_link_wallets_enabled: boolean;
   /** Whether users can buy tokens with a card. */
   fiat_on_ramp_enabled: boolean;
@@ -344,41 +344,41 @@ export type AppResponse = {
   github_oauth: boolean;
   /** Whether users can log in with a Google account. */
   google_oauth: boolean;
-  /** Whether people can begin without an account. */
+  /** Whether guests can start without an account. */
   guest_auth: boolean;
-  /** The address of the icon, or null. */
+  /** Icon URL, or null. */
   icon_url: string | null;
-  /** The id of the app. */
+  /** App id. */
   id: string;
   /** Whether users can log in with an Instagram account. */
   instagram_oauth: boolean;
-  /** Whether the older confirmation pages are used. */
+  /** Whether the legacy confirmation pages are used. */
   legacy_wallet_ui_config: boolean;
-  /** The name of the company, or null. */
+  /** Legal company name, or null. */
   legal_name: string | null;
   /** Whether users can log in with a LINE account. */
   line_oauth: boolean;
   /** Whether users can log in with a LinkedIn account. */
   linkedin_oauth: boolean;
-  /** The address of the logo, or null. */
+  /** Logo URL, or null. */
   logo_url: string | null;
-  /** How many external wallets a user may link, or null for any number. */
+  /** Maximum number of external wallets per user, or null for no limit. */
   max_linked_wallets_per_user: number | null;
-  /** Whether a login with another account of the same email address joins the same user. */
+  /** Whether logins with the same email address are merged into one user. */
   merge_accounts_by_email: boolean;
-  /** The second factors that users can enroll. */
+  /** The MFA methods that users can enroll. */
   mfa_methods: MfaMethod[];
-  /** The name of the app. */
+  /** App name. */
   name: string;
   /** Whether users can log in with a passkey. */
   passkey_auth: boolean;
-  /** Whether a new user may begin with a passkey. */
+  /** Whether new users can sign up with a passkey. */
   passkeys_for_signup_enabled: boolean;
-  /** The address of the privacy policy, or null. */
+  /** Privacy policy URL, or null. */
   privacy_policy_url: string | null;
-  /** Whether users must accept the terms before they go on; null means no. */
+  /** Whether users must accept the terms before they can continue; null means no. */
   require_users_accept_terms: boolean | null;
-  /** Whether the login page offers wallets before other ways. */
+  /** Whether the login page lists wallets first. */
   show_wallet_login_first: boolean;
   smart_wallet_config: SmartWalletConfiguration;
   /** Whether users can log in with a code sent by text message. */
@@ -392,11 +392,11 @@ export type AppResponse = {
   telegram_auth_config?: TelegramAuthConfig | undefined;
   /** Whether users can log in with Telegram by OAuth. */
   telegram_oauth: boolean;
-  /** Whether users who come from the chat app are logged in without asking. */
+  /** Whether users who come from Telegram are logged in automatically. */
   telegram_seamless_auth_enabled?: boolean | undefined;
-  /** The address of the terms, or null. */
+  /** Terms and conditions URL, or null. */
   terms_and_conditions_url: string | null;
-  /** The look of the login pages: `light`, `dark` or a background colour. */
+  /** Theme of the login pages: `light`, `dark` or a background color. */
   theme: string;
   /** Whether users can log in with a TikTok account. */
   tiktok_oauth: boolean;
@@ -404,31 +404,31 @@ export type AppResponse = {
   twitch_oauth: boolean;
   /** Whether users can log in with a Twitter account. */
   twitter_oauth: boolean;
-  /** Whether Twitter can be used for login on phones. */
+  /** Whether users can log in with Twitter on mobile devices. */
   twitter_oauth_on_mobile_enabled: boolean;
-  /** The public key for the tokens of the app's users: P-256, SubjectPublicKeyInfo as PEM. The same key as in the key set. */
+  /** The public key that verifies the tokens of the app's users: P-256, SubjectPublicKeyInfo as PEM. The same key is in the JWK set. */
   verification_key: string;
   /** Whether users can log in with an Ethereum wallet. */
   wallet_auth: boolean;
-  /** The id of the app at the wallet connection relay, or null. */
+  /** App id at the wallet connection relay, or null. */
   wallet_connect_cloud_project_id: string | null;
-  /** Whether codes are sent through WhatsApp as well. */
+  /** Whether codes can also be sent through WhatsApp. */
   whatsapp_enabled: boolean;
 };
 
-/** A BCS-serialized Aptos transaction as `0x`-prefixed hex, at least one byte, an even number of digits. */
+/** A BCS-serialized Aptos transaction as `0x`-prefixed hex with an even number of digits, at least one byte. */
 export type AptosBcsHex = string;
 
-/** Sign an Aptos or Movement transaction. Nothing is broadcast. */
+/** Signs an Aptos or Movement transaction. Nothing is broadcast. */
 export type AptosSignTransactionRpcInput = {
   method: "aptos_signTransaction";
   /** The transaction. */
   params: AptosSignTransactionRpcInputParams;
 };
 
-/** The transaction to be signed. */
+/** The transaction to sign. */
 export type AptosSignTransactionRpcInputParams = {
-  /** The BCS bytes of the `RawTransaction`; its sender must be the wallet. */
+  /** The BCS bytes of the `RawTransaction`. Its sender must be the wallet. */
   transaction: AptosBcsHex;
 };
 
@@ -441,13 +441,13 @@ export type AptosSignTransactionRpcResponse = {
 
 /** An Aptos transaction with its signature. */
 export type AptosSignTransactionRpcResponseData = {
-  /** Always hex. */
+  /** Always `hex`. */
   encoding: "hex";
-  /** The BCS bytes of the `SignedTransaction`: raw transaction and ed25519 authenticator. */
+  /** The BCS bytes of the `SignedTransaction`: the raw transaction and an ed25519 authenticator. */
   signed_transaction: AptosSignedTransactionBcsHex;
 };
 
-/** The BCS bytes of a signed Aptos transaction, `0x` hex. */
+/** The BCS bytes of a signed Aptos transaction, as `0x` hex. */
 export type AptosSignedTransactionBcsHex = string;
 
 /** The user or organization that a wallet belongs to. */
@@ -457,101 +457,101 @@ export type AssignWalletEntityRequest = {
   type: WalletEntityType;
 };
 
-/** Which automations to attach, and how. */
+/** The automations to attach, and their parameters. */
 export type AttachWalletAutomationsRequest = {
-  /** Ids of the automations; each must be of this app. */
+  /** Automation ids; each must belong to this app. */
   automation_ids: string[];
-  /** For automations that swap; refused for others. */
+  /** Only for swap automations; refused for others. */
   params?: SwapAttachmentParams | undefined;
 };
 
-/** An automation that acts on the deposits of the wallet. */
+/** An automation that is attached to the wallet. */
 export type AttachedWalletAutomation = {
-  /** False while the automation is disabled. */
+  /** False if the automation is disabled. */
   enabled: boolean;
-  /** Id of the automation. */
+  /** Automation id. */
   id: string;
 };
 
-/** Who logs in: `email` or `phone_number`, and the code. */
+/** The credentials: `email` or `phone_number`, and the code. */
 export type AuthenticatePasswordlessRequest = {
-  /** The email address to which the code was sent. */
+  /** The email address that the code was sent to. */
   email?: string | undefined;
-  /** The phone number to which the code was sent, written in any usual way. */
+  /** The phone number that the code was sent to, in any common format. */
   phone_number?: string | undefined;
-  /** The code: exactly six digits. */
+  /** The code, exactly six digits. */
   code: string;
-  /** What to do with an unknown user: `no-signup` refuses, `login-or-sign-up` (as when it is left out) makes the user. */
+  /** How to handle an unknown user: `no-signup` refuses, `login-or-sign-up` (the default) creates the user. */
   mode?: "no-signup" | "login-or-sign-up" | undefined;
 };
 
-/** The token of a user, the intents that the key is for, and how the key is to come. */
+/** The user's token, the intents to bind the key to, and how to return the key. */
 export type AuthenticateWalletIntentsRequest = WalletAuthenticateBoundEncryptedRequest | WalletAuthenticateBoundUnencryptedRequest;
 
-/** The token of a user, and how the key is to come: sealed to a key of the caller, or as it is. */
+/** The user's token, and how to return the key: encrypted to a recipient key, or in plaintext. */
 export type AuthenticateWalletsRequest = WalletAuthenticateEncryptedRequest | WalletAuthenticateUnencryptedRequest;
 
 /** A public key that is a member of a key quorum. */
 export type AuthorizationKey = {
-  /** A name for people, or null. */
+  /** Display name, or null. */
   display_name: string | null;
-  /** The key as base64 SubjectPublicKeyInfo DER; a key given as PEM comes back in this form. */
+  /** Base64 SubjectPublicKeyInfo DER. A key that was given as PEM is returned in this format. */
   public_key: string;
 };
 
-/** One signature of one member. */
+/** The signature of one member. */
 export type AuthorizeIntentRequest = {
-  /** The ECDSA P-256 signature over the canonical payload of the proposed request, DER in base64. */
+  /** ECDSA P-256 signature over the canonical payload of the proposed request, as DER in base64. */
   signature: string;
-  /** When it was signed: Unix time in milliseconds. A user's key must have been good then and be good still; more than five minutes in the future is refused. */
+  /** Signing time in Unix milliseconds. A user's key must have been valid then and must still be valid; a time more than five minutes in the future is refused. */
   timestamp: number;
 };
 
-/** What happens to the deposit, told apart by `type`. */
+/** The action to run on the deposit, discriminated by `type`. */
 export type AutomationActionConfig = AutomationSwapActionConfig | AutomationEarnDepositActionConfig;
 
-/** What is to happen to the deposit, told apart by `type`. */
+/** The action to run on the deposit, discriminated by `type`. */
 export type AutomationActionConfigInput = AutomationSwapActionConfigInput | AutomationEarnDepositActionConfigInput;
 
-/** Which assets count. */
+/** The assets that trigger the automation. */
 export type AutomationAssetFilter = AutomationAssetFilterAll | AutomationAssetFilterInclude | AutomationAssetFilterExclude;
 
-/** Every asset counts. */
+/** All assets. */
 export type AutomationAssetFilterAll = {
-  /** Every asset. */
+  /** All assets. */
   mode: "all";
 };
 
-/** Every asset but these counts. */
+/** All assets except those listed. */
 export type AutomationAssetFilterExclude = {
-  /** How the list is read. */
+  /** How the list is applied. */
   mode: "exclude";
   /** The assets. */
   values: AutomationAssetSpec[];
 };
 
-/** Only these assets count. */
+/** Only the listed assets. */
 export type AutomationAssetFilterInclude = {
-  /** How the list is read. */
+  /** How the list is applied. */
   mode: "include";
   /** The assets. */
   values: AutomationAssetSpec[];
 };
 
-/** Which assets are to count. */
+/** The assets that trigger the automation. */
 export type AutomationAssetFilterInput = AutomationAssetFilterAll | AutomationAssetFilterInputInclude | AutomationAssetFilterInputExclude;
 
-/** Every asset but these is to count. */
+/** All assets except those listed. */
 export type AutomationAssetFilterInputExclude = {
-  /** How the list is read. */
+  /** How the list is applied. */
   mode: "exclude";
   /** 1 to 100 assets. */
   values: AutomationAssetSpecInput[];
 };
 
-/** Only these assets are to count. */
+/** Only the listed assets. */
 export type AutomationAssetFilterInputInclude = {
-  /** How the list is read. */
+  /** How the list is applied. */
   mode: "include";
   /** 1 to 100 assets. */
   values: AutomationAssetSpecInput[];
@@ -561,83 +561,83 @@ export type AutomationAssetFilterInputInclude = {
 export type AutomationAssetSpec = {
   /** Contract or mint of the asset, or `native`. */
   asset_address: string;
-  /** The chain it is on. */
+  /** CAIP-2 chain id. */
   caip2: string;
 };
 
-/** An asset on a chain: `asset` or `asset_address`, and `chain` or `caip2`. What is given by name is resolved when it is stored. */
+/** An asset on a chain: `asset` or `asset_address`, and `chain` or `caip2`. Names are resolved when the automation is stored. */
 export type AutomationAssetSpecInput = {
-  /** Name of the asset, for example `usdc`. Not together with `asset_address`. */
+  /** Asset name, for example `usdc`. Mutually exclusive with `asset_address`. */
   asset?: string | undefined;
   /** Contract or mint of the asset, or `native`. */
   asset_address?: string | undefined;
-  /** The chain it is on. */
+  /** CAIP-2 chain id. */
   caip2?: string | undefined;
-  /** Name of the chain, for example `base`. Not together with `caip2`. */
+  /** Chain name, for example `base`. Mutually exclusive with `caip2`. */
   chain?: string | undefined;
 };
 
-/** When an automation acts and what it does. */
+/** The trigger and the action of an automation. */
 export type AutomationConfig = {
-  /** What it does. */
+  /** The action to run. */
   action: AutomationActionConfig;
-  /** When it acts. */
+  /** The trigger. */
   trigger: AutomationTriggerConfig;
 };
 
-/** When an automation is to act and what it is to do. */
+/** The trigger and the action of an automation. */
 export type AutomationConfigInput = {
-  /** What it does. */
+  /** The action to run. */
   action: AutomationActionConfigInput;
-  /** When it acts. */
+  /** The trigger. */
   trigger: AutomationTriggerConfigInput;
 };
 
-/** Deposit it into a vault. */
+/** Deposits the asset into a vault. */
 export type AutomationEarnDepositActionConfig = {
   type: "earn_deposit";
-  /** Id of the vault. */
+  /** Vault id. */
   vault_id: string;
 };
 
-/** Deposit it into a vault. */
+/** Deposits the asset into a vault. */
 export type AutomationEarnDepositActionConfigInput = {
   type: "earn_deposit";
-  /** Id of the vault. */
+  /** Vault id. */
   vault_id: string;
 };
 
-/** Swap it for another asset. */
+/** Swaps the asset for another asset. */
 export type AutomationSwapActionConfig = {
   /** The asset to receive. */
   destination_chain_asset: AutomationAssetSpec;
   type: "swap";
 };
 
-/** Swap it for another asset. */
+/** Swaps the asset for another asset. */
 export type AutomationSwapActionConfigInput = {
   /** The asset to receive. */
   destination_chain_asset: AutomationAssetSpecInput;
   type: "swap";
 };
 
-/** A deposit to the wallet. */
+/** Triggers on deposits to the wallet. */
 export type AutomationTriggerConfig = {
-  /** Deposits of which assets. */
+  /** The assets whose deposits are matched. */
   assets: AutomationAssetFilter;
   type: "deposit";
 };
 
-/** A deposit to the wallet. */
+/** Triggers on deposits to the wallet. */
 export type AutomationTriggerConfigInput = {
-  /** Deposits of which assets. */
+  /** The assets whose deposits are matched. */
   assets: AutomationAssetFilterInput;
   type: "deposit";
 };
 
-/** What an account holds of one asset. */
+/** The holdings of an account in one asset. */
 export type BalanceAsset = {
-  /** In units of the asset, as a decimal string. */
+  /** Amount in units of the asset, as a decimal string. */
   amount: string;
   /** Price of one unit. */
   price: CurrencyAmount;
@@ -645,11 +645,11 @@ export type BalanceAsset = {
   symbol: string;
 };
 
-/** What an account holds of one asset on one chain. */
+/** The holdings of an account in one asset on one chain. */
 export type BalanceAssetByChain = {
-  /** In units of the asset, as a decimal string. */
+  /** Amount in units of the asset, as a decimal string. */
   amount: string;
-  /** The chain by its CAIP-2 id. */
+  /** CAIP-2 chain id. */
   chain_id: string;
   /** Price of one unit. */
   price: CurrencyAmount;
@@ -657,7 +657,7 @@ export type BalanceAssetByChain = {
   symbol: string;
 };
 
-/** The users to make. */
+/** The users to create. */
 export type BatchCreateUsersRequest = {
   /** 1 to 20 users. */
   users: UserBatchCreateInputUser[];
@@ -665,190 +665,190 @@ export type BatchCreateUsersRequest = {
 
 /** A block. */
 export type BlockInfo = {
-  /** The height of the block; on Solana, the slot. */
+  /** Block height; on Solana, the slot. */
   number: number;
-  /** When the block was made: Unix time in seconds. */
+  /** Block time in Unix seconds. */
   timestamp: number;
 };
 
-/** Where a broadcast transaction stands. `pending` and `broadcasted` may still change; `confirmed` is in a block and `finalized` cannot be reorganized away; `execution_reverted`, `failed`, `replaced` and `provider_error` are final. */
+/** Status of a broadcast transaction. `pending` and `broadcasted` can still change. `confirmed` means the transaction is in a block; `finalized` means it can no longer be reorganized away. `execution_reverted`, `failed`, `replaced` and `provider_error` are final. */
 export type BlockchainTransactionStatus = "broadcasted" | "confirmed" | "execution_reverted" | "failed" | "replaced" | "finalized" | "provider_error" | "pending";
 
-/** Hundredths of a percent. */
+/** Basis points (hundredths of a percent). */
 export type Bps = number;
 
-/** Crypto that was sent to a collecting address. */
+/** Crypto sent to a liquidation address. */
 export type BridgeCryptoDepositMetadata = {
-  /** The id of the collection at the provider. */
+  /** Drain id at the provider. */
   drain_id: string;
-  /** The collecting address. */
+  /** The liquidation address. */
   liquidation_address: string;
-  /** The id of the collecting address at the provider. */
+  /** Liquidation address id at the provider. */
   liquidation_address_id: string;
   method: "liquidation_address";
-  /** Who sent the crypto. */
+  /** Sender of the crypto. */
   source_wallet_address: string;
   type: "crypto_deposit";
 };
 
-/** Crypto that was sent for a transfer. */
+/** Crypto sent for a transfer. */
 export type BridgeCryptoTransferMetadata = {
   method: "transfer";
-  /** Who sent the crypto. */
+  /** Sender of the crypto. */
   source_wallet_address: string;
-  /** The id of the transfer at the provider. */
+  /** Transfer id at the provider. */
   transfer_id: string;
   type: "crypto_deposit";
 };
 
-/** Money that was paid to a virtual bank account. */
+/** Money paid into a virtual bank account. */
 export type BridgeFiatDepositMetadata = {
-  /** The id of the payment at the provider. */
+  /** Payment id at the provider. */
   activity_id: string;
   method: "virtual_account";
   type: "fiat_deposit";
-  /** The id of the virtual bank account at the provider. */
+  /** Virtual account id at the provider. */
   virtual_account_id: string;
 };
 
-/** Money that was paid for a transfer. */
+/** Money paid for a transfer. */
 export type BridgeFiatTransferMetadata = {
   method: "transfer";
-  /** The id of the transfer at the provider. */
+  /** Transfer id at the provider. */
   transfer_id: string;
   type: "fiat_deposit";
 };
 
-/** What the payment provider did; `type` and `method` tell which kind. */
+/** The operation of the payment provider, discriminated by `type` and `method`. */
 export type BridgeMetadata = BridgeCryptoDepositMetadata | BridgeRefundMetadata | BridgeFiatDepositMetadata | BridgeCryptoTransferMetadata | BridgeFiatTransferMetadata | BridgeTransferRefundMetadata | BridgeStaticMemoDepositMetadata;
 
-/** Crypto that came back from a collecting address. */
+/** Crypto refunded from a liquidation address. */
 export type BridgeRefundMetadata = {
-  /** The id of the collection at the provider. */
+  /** Drain id at the provider. */
   drain_id: string;
-  /** The id of the collecting address at the provider. */
+  /** Liquidation address id at the provider. */
   liquidation_address_id: string;
   method: "liquidation_address";
-  /** The hash of the transaction that is undone. */
+  /** Hash of the refunded transaction. */
   original_transaction_hash: string;
   type: "refund";
 };
 
-/** Money that was paid with a fixed reference. */
+/** Money paid with a static reference. */
 export type BridgeStaticMemoDepositMetadata = {
   method: "static_memo";
-  /** The id of the payment at the provider. */
+  /** Payment id at the provider. */
   static_memo_event_id: string;
-  /** The id of the reference at the provider. */
+  /** Static reference id at the provider. */
   static_memo_id: string;
   type: "fiat_deposit";
 };
 
-/** Crypto that came back from a transfer. */
+/** Crypto refunded from a transfer. */
 export type BridgeTransferRefundMetadata = {
   method: "transfer";
-  /** The hash of the transaction that is undone. */
+  /** Hash of the refunded transaction. */
   original_transaction_hash?: string | undefined;
-  /** The id of the transfer at the provider. */
+  /** Transfer id at the provider. */
   transfer_id: string;
   type: "refund";
 };
 
-/** A chain by its CAIP-2 id, `<namespace>:<reference>`, for example `eip155:8453` for Base or `solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp` for Solana main net. */
+/** CAIP-2 chain id, `<namespace>:<reference>`, for example `eip155:8453` for Base or `solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp` for Solana mainnet. */
 export type Caip2 = string;
 
-/** Who runs the captcha. */
+/** Captcha provider. */
 export type CaptchaProvider = "turnstile" | "hcaptcha";
 
-/** Which rewards to claim. */
+/** The rewards to claim. */
 export type ClaimEthereumEarnIncentiveRequest = {
-  /** Name of the chain, for example `base`. */
+  /** Chain name, for example `base`. */
   chain: string;
-  /** Stops the replay of a signed request: a value that this wallet has seen is refused. */
+  /** Prevents the replay of a signed request: a value already used for this wallet is refused. */
   nonce?: WalletActionNonce | undefined;
-  /** Your own reference, 1 to 64 characters, answered with the action. */
+  /** Caller-defined reference, 1 to 64 characters, returned with the action. */
   reference_id?: string | undefined;
 };
 
-/** How a condition compares the field with its value. `in` takes a list; `in_condition_set` takes the id of a condition set; `contains`, `starts_with` and `ends_with` compare text; the ordering operators compare integers, given as decimal or `0x` hex strings. */
+/** How the condition compares the field with its value. `in` takes a list; `in_condition_set` takes a condition set id; `contains`, `starts_with` and `ends_with` compare strings; the ordering operators compare integers, given as decimal or `0x` hex strings. */
 export type ConditionOperator = "eq" | "neq" | "gt" | "gte" | "lt" | "lte" | "in" | "in_condition_set" | "contains" | "starts_with" | "ends_with";
 
-/** A list of values that conditions refer to by its id. */
+/** A list of values that conditions refer to by id. */
 export type ConditionSet = {
-  /** When it was made, in Unix milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
   /** 24 characters. */
   id: string;
-  /** A name for people. */
+  /** Display name. */
   name: string;
-  /** The key quorum that owns it; null when the app secret alone suffices. */
+  /** The key quorum that owns the resource; null if only the app secret is required. */
   owner_id: KeyQuorumId | null;
 };
 
-/** How proposed items of a condition set went. */
+/** Outcome of proposed condition set items. */
 export type ConditionSetIntentActionResult = {
-  /** The HTTP status that the request would have got. */
+  /** HTTP status that the direct request would have returned. */
   status_code: number;
-  /** When it was carried out: Unix time in milliseconds. */
+  /** Execution time in Unix milliseconds. */
   executed_at: number;
   /** The key quorum whose threshold was met. */
   authorized_by_id?: string | undefined;
-  /** The name of that key quorum, when it has one. */
+  /** Name of that key quorum, if it has one. */
   authorized_by_display_name?: string | undefined;
-  /** What the request would have answered: the resource, or the refusal when it failed. */
+  /** Response body that the direct request would have returned: the resource, or the error if it failed. */
   response_body?: ConditionSetItems | Error | undefined;
-  /** The resource as it was before. Absent when there was none. */
+  /** The resource before the change. Absent if it did not exist. */
   prior_state?: ConditionSetItems | undefined;
 };
 
-/** The proposed request: `POST` adds the items, `PUT` puts them in the place of all others. */
+/** The proposed request: `POST` adds the items, `PUT` replaces all items. */
 export type ConditionSetIntentRequestDetails = {
   method: "POST" | "PUT";
-  /** The whole address of the request, which is what is signed. */
+  /** Full URL of the request, as it is signed. */
   url: string;
   body: ConditionSetItemsRequest;
 };
 
-/** Proposed items of a condition set. */
+/** An intent to add or replace condition set items. */
 export type ConditionSetIntentResponse = {
-  /** How the request went. Only in status `executed` or `failed`. */
+  /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: ConditionSetIntentActionResult | undefined;
-  /** Who can authorize it, and who has: one entry for each key quorum that may, the owner first. Any one of them is enough. */
+  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name: string;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** The resource as it is. Absent when it was deleted. */
+  /** Current state of the resource. Absent if it was deleted. */
   current_resource_data?: ConditionSet | undefined;
-  /** Whether the maker set the expiry; otherwise it is 72 hours after creation. */
+  /** True if the creator set the expiry; otherwise the intent expires 72 hours after creation. */
   custom_expiry: boolean;
-  /** Why it was dismissed. Only in status `dismissed`. */
+  /** Why the intent was dismissed. Present only in status `dismissed`. */
   dismissal_reason?: string | undefined;
-  /** When it was dismissed: Unix time in milliseconds. Only in status `dismissed`. */
+  /** Time of dismissal in Unix milliseconds. Present only in status `dismissed`. */
   dismissed_at?: number | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: "CONDITION_SET";
-  /** When it was rejected: Unix time in milliseconds. Only in status `rejected`. */
+  /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request that is carried out once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, as the direct request would be sent. */
   request_details: ConditionSetIntentRequestDetails;
-  /** The id of the resource that the request would change or use. */
+  /** Id of the resource that the request changes or uses. */
   resource_id: string;
-  /** Where the intent stands. */
+  /** Status of the intent. */
   status: IntentStatus;
 };
 
 /** One value of a condition set. */
 export type ConditionSetItem = {
-  /** The set it is in. */
+  /** The condition set that contains the item. */
   condition_set_id: string;
-  /** When it was added, in Unix milliseconds. */
+  /** Time at which the item was added, in Unix milliseconds. */
   created_at: number;
   /** 24 characters. */
   id: string;
@@ -856,13 +856,13 @@ export type ConditionSetItem = {
   value: string;
 };
 
-/** One value to be added. */
+/** A value to add. */
 export type ConditionSetItemValueInput = {
   /** 1 to 512 characters, without U+0000. */
   value: string;
 };
 
-/** Items of a condition set, in the order of the request. */
+/** Items of a condition set, in request order. */
 export type ConditionSetItems = ConditionSetItem[];
 
 /** 1 to 100 values. */
@@ -872,373 +872,373 @@ export type ConditionSetItemsRequest = ConditionSetItemValueInput[];
 export type ConditionSetItemsResponse = {
   /** Newest first. */
   items: ConditionSetItem[];
-  /** Pass it as `cursor` for the next page; null at the end. */
+  /** Pass as `cursor` to get the next page. Null on the last page. */
   next_cursor: string | null;
 };
 
-/** What a field is compared with: one text, or for `in` 1 to 100 texts. Numbers are written as decimal or `0x` hex text. */
+/** The value to compare with: a string, or for `in` 1 to 100 strings. Numbers are decimal or `0x` hex strings. */
 export type ConditionValue = string | string[];
 
-/** Existing wallets for an account. */
+/** Creates an account from existing wallets. */
 export type CreateAccountFromWalletIdsInput = {
-  /** A name for people. */
+  /** Display name. */
   display_name?: AccountDisplayName | undefined;
   /** The wallets. */
   wallet_ids: AccountWalletIds;
 };
 
-/** An account with wallets of its own. */
+/** Creates an account together with its wallets. */
 export type CreateAccountFromWalletsConfigurationInput = {
-  /** A name for people. */
+  /** Display name. */
   display_name?: AccountDisplayName | undefined;
-  /** The wallets to be made. */
+  /** The wallets to create. */
   wallets_configuration: AccountWalletsConfiguration;
 };
 
-/** An account to be made, of existing wallets or of new ones, not both. */
+/** The account to create, from existing wallets or from new ones, but not both. */
 export type CreateAccountRequest = CreateAccountFromWalletsConfigurationInput | CreateAccountFromWalletIdsInput;
 
-/** An aggregation to be made. `owner` and `owner_id` exclude each other. */
+/** The aggregation to create. `owner` and `owner_id` are mutually exclusive. */
 export type CreateAggregationRequest = {
-  /** At most 100; only requests that meet all of them count. None may be on another aggregation or a condition set. */
+  /** At most 100 conditions; only requests that meet all of them count. Conditions cannot refer to another aggregation or to a condition set. */
   conditions?: PolicyCondition[] | undefined;
   /** At most two fields. */
   group_by?: AggregationGroupBy[] | undefined;
   method: AggregationMethod;
-  /** What is summed. */
+  /** The value to sum. */
   metric: AggregationMetric;
   /** 1 to 255 characters. */
   name: string;
-  /** The owner as a user or a P-256 public key; null is no owner. */
+  /** The owner as a user or a P-256 public key; null for no owner. */
   owner?: OwnerInput | null | undefined;
-  /** The owner as an existing key quorum; null is no owner. */
+  /** The owner as an existing key quorum; null for no owner. */
   owner_id?: OwnerIdInput | undefined;
-  /** How far back it looks. */
+  /** The time window of the sum. */
   window: AggregationWindow;
 };
 
-/** A condition set to be made. `owner` and `owner_id` exclude each other. */
+/** The condition set to create. `owner` and `owner_id` are mutually exclusive. */
 export type CreateConditionSetRequest = {
   /** 1 to 100 characters. */
   name: string;
-  /** The owner as a user or a P-256 public key; null is no owner. */
+  /** The owner as a user or a P-256 public key; null for no owner. */
   owner?: OwnerInput | null | undefined;
-  /** The owner as an existing key quorum; null is no owner. */
+  /** The owner as an existing key quorum; null for no owner. */
   owner_id?: OwnerIdInput | undefined;
 };
 
-/** How deposits are to be routed, told apart by `type`. */
+/** How deposits are routed, discriminated by `type`. */
 export type CreateCryptoDepositAccountRequest = CreateCryptoDepositAccountWithConfigRequest | CreateCryptoDepositAccountWithRouteRequest;
 
-/** The addresses to deposit to. */
+/** The deposit addresses. */
 export type CreateCryptoDepositAccountResponse = {
   /** One per route. */
   deposit_accounts: CryptoDepositAddressRoute[];
 };
 
-/** Routes by a configuration of the app. */
+/** Routes defined by a configuration of the app. */
 export type CreateCryptoDepositAccountWithConfigRequest = {
-  /** By default `dedicated`. */
+  /** Defaults to `dedicated`. */
   deposit_address_strategy?: CryptoDepositAddressStrategy | undefined;
-  /** Id of the configuration. */
+  /** Configuration id. */
   deposit_config_id: string;
   type: "deposit_config";
 };
 
 /** One route. */
 export type CreateCryptoDepositAccountWithRouteRequest = {
-  /** By default `dedicated`. */
+  /** Defaults to `dedicated`. */
   deposit_address_strategy?: CryptoDepositAddressStrategy | undefined;
-  /** What deposits are turned into. */
+  /** The asset that deposits are converted into. */
   destination: CryptoDepositAsset;
-  /** What may be deposited. */
+  /** The assets that can be deposited. */
   source: CryptoDepositAssetFilter;
   type: "inline_route";
 };
 
-/** A custodial wallet to be opened. */
+/** The custodial wallet to open. */
 export type CreateCustodialWalletRequest = {
-  /** Who else may transfer out of it. */
+  /** Additional signers that may transfer out of the wallet. */
   additional_signers?: AdditionalSignerInput | undefined;
-  /** The chain; by default the first that fits `chain_type`, otherwise `base`. */
+  /** The chain. Defaults to the first chain of `chain_type` if that is given, otherwise to `base`. */
   chain?: CustodialWalletChain | undefined;
-  /** Use `chain` instead. */
+  /** Deprecated; use `chain`. */
   chain_type?: CustodialWalletChainType | undefined;
-  /** The owner as a user or a P-256 public key; null or absent is no owner. */
+  /** The owner as a user or a P-256 public key; null or omitted for no owner. */
   owner?: OwnerInput | null | undefined;
-  /** The policy that judges transfers out of it. */
+  /** The policy that applies to transfers out of the wallet. */
   policy_ids?: PolicyInput | undefined;
-  /** Name of the custodian. */
+  /** Custodian name. */
   provider: CustodialWalletProvider;
-  /** Id of the customer at the custodian. */
+  /** Customer id at the custodian. */
   provider_user_id: string;
 };
 
-/** The account to register. */
+/** The bank account to register. */
 export type CreateExternalFiatAccountRequest = {
   account: ExternalFiatAccountData;
-  /** The name of the account's owner, as the bank has it. */
+  /** Name of the account owner, as the bank has it on record. */
   account_owner_name: string;
   address?: ExternalFiatAccountAddress | undefined;
-  /** The name of the bank. */
+  /** Bank name. */
   bank_name?: string | undefined;
-  /** The currency of the account, as a lower-case ISO 4217 code. */
+  /** Currency of the account, as a lower-case ISO 4217 code. */
   currency: string;
   environment?: IntegrationEnvironment | undefined;
-  /** The payment provider. */
+  /** Payment provider. */
   provider: "bridge";
 };
 
-/** A bank account to be opened. */
+/** The fiat deposit account to open. */
 export type CreateFiatDepositAccountRequest = {
-  /** What deposits are turned into. */
+  /** The asset that deposits are converted into. */
   destination: FiatDepositAccountDestination;
-  /** By default that of the app. */
+  /** Defaults to the environment of the app. */
   environment?: IntegrationEnvironment | undefined;
-  /** Who is to keep it. */
+  /** Provider of the account. */
   provider: "bridge";
-  /** What is paid in. */
+  /** The currency that is deposited. */
   source: CreateFiatDepositAccountSource;
 };
 
-/** What is paid in. */
+/** The currency that is deposited. */
 export type CreateFiatDepositAccountSource = {
   /** ISO 4217 code in lower case, for example `usd`. */
   currency: string;
 };
 
-/** A payout to be made. */
+/** The payout to make. */
 export type CreateFiatPayoutRequest = {
-  /** The bank account that is paid. */
+  /** The bank account to pay. */
   destination: PayoutDestination;
-  /** Stops the replay of a signed request: a value that this wallet has seen is refused. */
+  /** Prevents the replay of a signed request: a value already used for this wallet is refused. */
   nonce?: WalletActionNonce | undefined;
-  /** What is spent. */
+  /** The asset and amount to spend. */
   source: PayoutSource;
 };
 
-/** The members of the new key quorum; at least one of `public_keys`, `user_ids` and `key_quorum_ids` is needed. */
+/** The members of the new key quorum; at least one of `public_keys`, `user_ids` and `key_quorum_ids` is required. */
 export type CreateKeyQuorumRequest = {
   /** P-256 public keys. */
   public_keys?: P256PublicKey[] | undefined;
-  /** Users of the app, with the prefix `did:service:`. */
+  /** User ids of the app, with the prefix `did:service:`. */
   user_ids?: string[] | undefined;
-  /** Key quorums of the app, at most 5, each of which counts as one member when its own threshold is met. They must not contain key quorums themselves. */
+  /** At most 5 key quorums of the app. Each counts as one member once its own threshold is met. They cannot contain key quorums themselves. */
   key_quorum_ids?: KeyQuorumId[] | undefined;
-  /** How many members must sign: at most as many as there are. Left out at creation, all of them. */
+  /** Number of members that must sign, at most the number of members. If omitted at creation, all members must sign. */
   authorization_threshold?: number | undefined;
-  /** A name for people, at most 50 characters. */
+  /** Display name, at most 50 characters. */
   display_name?: string | undefined;
 };
 
 /** The new organization. */
 export type CreateOrganizationRequest = {
   default_key_quorum_id: KeyQuorumId;
-  /** The name of the organization. */
+  /** Organization name. */
   display_name: string;
 };
 
 /** A new secret. */
 export type CreateOrganizationSecretResponse = {
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** The id of the secret. */
+  /** Secret id. */
   id: string;
-  /** The last four characters, to tell secrets apart. */
+  /** The last four characters of the secret. */
   last_four: string;
-  /** The secret, shown this once. */
+  /** The secret, only shown in this response. */
   organization_secret: string;
-  /** When it was revoked, ISO 8601, or null while it can be used. */
+  /** Time of revocation, ISO 8601; null while the secret is active. */
   revoked_at: string | null;
-  /** The P-256 public key that must sign with it, or null. */
+  /** The P-256 public key whose signature is required, or null. */
   signing_public_key: string | null;
 };
 
-/** A policy to be made. `owner` and `owner_id` exclude each other. */
+/** The policy to create. `owner` and `owner_id` are mutually exclusive. */
 export type CreatePolicyRequest = {
-  /** The chain type of the wallets that it judges; never changes. */
+  /** The chain type of the wallets that the policy applies to. It cannot change. */
   chain_type: WalletChainType;
   /** 1 to 50 characters. */
   name: string;
-  /** The owner as a user or a P-256 public key; null is no owner. */
+  /** The owner as a user or a P-256 public key; null for no owner. */
   owner?: OwnerInput | null | undefined;
-  /** The owner as an existing key quorum; null is no owner. */
+  /** The owner as an existing key quorum; null for no owner. */
   owner_id?: OwnerIdInput | undefined;
-  /** At most 100; an empty list denies everything. */
+  /** At most 100 rules. An empty list denies everything. */
   rules: PolicyRuleInput[];
-  /** The only version of the rule language. */
+  /** The only supported version of the rule language. */
   version: "1.0";
 };
 
-/** The accounts of the new user, and what to make with it. */
+/** The linked accounts of the new user, and the wallets to create. */
 export type CreateUserRequest = {
   custom_metadata?: CustomMetadata | undefined;
-  /** At least one account; at most one of each kind, except wallets and passkeys. */
+  /** At least one account, and at most one of each type except wallets and passkeys. */
   linked_accounts: LinkedAccountInput[];
-  /** Wallets to make for the user, who becomes their owner. */
+  /** Wallets to create for the user, who becomes their owner. */
   wallets?: WalletCreationInput[] | undefined;
 };
 
-/** An automation to be made. */
+/** The automation to create. */
 export type CreateWalletAutomationRequest = {
-  /** When it is to act and what it is to do. */
+  /** The trigger and the action. */
   config: AutomationConfigInput;
-  /** A name for people. */
+  /** Display name. */
   name?: string | undefined;
-  /** The key quorum that owns it; null for none. Must be given. */
+  /** The key quorum that owns the automation, or null for none. Required. */
   owner_id: string | null;
 };
 
-/** A wallet to be made. `owner` and `owner_id` exclude each other; with neither, or with null, the wallet has no owner. */
+/** The wallet to create. `owner` and `owner_id` are mutually exclusive; if both are omitted or null, the wallet has no owner. */
 export type CreateWalletRequest = {
-  /** Who else may act for the wallet. */
+  /** Additional signers of the wallet. */
   additional_signers?: AdditionalSignerInput | undefined;
-  /** Decides curve, derivation path and address format; never changes. */
+  /** Determines the curve, derivation path and address format. It cannot change. */
   chain_type: WalletChainType;
-  /** A name for people, at most 100 characters. */
+  /** Display name, at most 100 characters. */
   display_name?: string | undefined;
-  /** To whom the wallet belongs. An organization also lends its default key quorum as owner when none is given. */
+  /** The entity that the wallet belongs to. If no owner is given, the default key quorum of an organization becomes the owner. */
   entity?: AssignWalletEntityRequest | undefined;
-  /** Your own id of the wallet: unique in the app, set once. `ext_wal_<external_id>` then stands for the wallet id in every path. */
+  /** The app's own id of the wallet: unique in the app and immutable. `ext_wal_<external_id>` can then be used as the wallet id in every path. */
   external_id?: string | undefined;
-  /** The owner as a user or a P-256 public key. Not together with `owner_id`; null is no owner. */
+  /** The owner as a user or a P-256 public key; null for no owner. Mutually exclusive with `owner_id`. */
   owner?: OwnerInput | null | undefined;
-  /** The owner as an existing key quorum. Not together with `owner`; null is no owner. */
+  /** The owner as an existing key quorum; null for no owner. Mutually exclusive with `owner`. */
   owner_id?: OwnerIdInput | undefined;
-  /** The policy that judges what the wallet signs, of the same chain type; none allows everything. */
+  /** The policy that applies to signing requests of the wallet, of the same chain type. Without a policy everything is allowed. */
   policy_ids?: PolicyInput | undefined;
 };
 
-/** The wallets to be made. */
+/** The wallets to create. */
 export type CreateWalletsBatchRequest = {
   /** 1 to 100 wallets, independent of each other. */
   wallets: WalletBatchItemInput[];
 };
 
-/** The wallets, who signs for them and who recovers them. */
+/** The wallets, their primary signer and their recovery user. */
 export type CreateWalletsWithRecoveryRequest = {
   /** Who signs for the wallets. */
   primary_signer: RecoverableWalletPrimarySigner;
-  /** The user to be made, who recovers the wallets. */
+  /** The recovery user to create. */
   recovery_user: WalletRecoveryUser;
-  /** 1 to 100 wallets to be made. */
+  /** 1 to 100 wallets to create. */
   wallets: RecoverableWalletInput[];
 };
 
-/** The wallets that were made and the user who recovers them. */
+/** The created wallets and their recovery user. */
 export type CreateWalletsWithRecoveryResponse = {
-  /** Id of the new user, `did:service:…`. */
+  /** User id of the new user, `did:service:…`. */
   recovery_user_id: string;
-  /** In the order of the request. */
+  /** In request order. */
   wallets: Wallet[];
 };
 
-/** Where events are to go, and which. */
+/** The URL to send events to, and the event types. */
 export type CreateWebhookEndpointRequest = {
   url: WebhookUrl;
   description?: WebhookEndpointDescription | undefined;
   event_types?: WebhookEventTypes | undefined;
 };
 
-/** A wallet that another app shares. */
+/** A wallet shared by another app. */
 export type CrossAppEmbeddedWallet = {
-  /** The address of the wallet. */
+  /** Wallet address. */
   address: string;
 };
 
-/** A smart wallet that another app shares. */
+/** A smart wallet shared by another app. */
 export type CrossAppSmartWallet = {
-  /** The address of the wallet. */
+  /** Wallet address. */
   address: string;
 };
 
-/** An EVM chain by its CAIP-2 id. */
+/** CAIP-2 id of an EVM chain. */
 export type CryptoDepositAccountCaip2 = string;
 
-/** A chain that deposits can come from. */
+/** A chain from which deposits are accepted. */
 export type CryptoDepositAccountChain = {
   caip2: CryptoDepositAccountCaip2;
   /** EIP-155 chain id. */
   chain_id: number;
-  /** A name for people. */
+  /** Display name. */
   display_name: string;
-  /** A picture of it. */
+  /** Icon URL. */
   icon_url: string;
-  /** Kind of chain, for example `evm`. */
+  /** Type of chain, for example `evm`. */
   vm_type: string;
 };
 
-/** What crypto deposit accounts can take. */
+/** The chains and currencies that crypto deposit accounts can receive. */
 export type CryptoDepositAccountConfigResponse = {
-  /** By name. */
+  /** Chains by name. */
   chains: { [key: string]: CryptoDepositAccountChain };
-  /** What can be deposited. */
+  /** The currencies that can be deposited. */
   currencies: CryptoDepositAccountSourceCurrency[];
 };
 
 /** A currency on one chain. */
 export type CryptoDepositAccountSourceChain = {
-  /** Contract of the token; the zero address is the native one. */
+  /** Token contract address; the zero address is the native asset. */
   address: string;
   caip2: CryptoDepositAccountCaip2;
-  /** Decimals that people see. */
+  /** Number of decimals to display. */
   decimals: number;
 };
 
 /** A currency that can be deposited. */
 export type CryptoDepositAccountSourceCurrency = {
-  /** Where it can be deposited. */
+  /** The chains on which it can be deposited. */
   chains: CryptoDepositAccountSourceChain[];
-  /** A picture of it. */
+  /** Icon URL. */
   logo_uri: string;
-  /** A name for people. */
+  /** Display name. */
   name: string;
   /** Symbol. */
   symbol: string;
 };
 
-/** An address and where its deposits lead. */
+/** A deposit address and its route. */
 export type CryptoDepositAddressRoute = {
-  /** Where to deposit. */
+  /** Deposit address. */
   deposit_address: string;
-  /** What deposits are turned into. */
+  /** The asset that deposits are converted into. */
   destination: CryptoDepositAsset;
-  /** What may be deposited. */
+  /** The assets that can be deposited. */
   source: CryptoDepositAssetFilter;
   wallet_id: string;
 };
 
-/** Which address takes the deposits: one of its own (`dedicated`), that of the wallet where it will do (`prefer_destination`), or only that of the wallet (`require_destination`). */
+/** Which address receives the deposits: a dedicated address (`dedicated`), the wallet's own address where possible (`prefer_destination`), or only the wallet's own address (`require_destination`). */
 export type CryptoDepositAddressStrategy = "dedicated" | "prefer_destination" | "require_destination";
 
 /** An asset on a chain. */
 export type CryptoDepositAsset = {
-  /** Name or contract of the asset. */
+  /** Asset name or contract. */
   asset: string;
-  /** Name or CAIP-2 id of the chain; absent means every chain. */
+  /** Chain name or CAIP-2 id. If absent, every chain is included. */
   chain?: string | undefined;
 };
 
-/** Which assets may be deposited. */
+/** The assets that can be deposited. */
 export type CryptoDepositAssetFilter = CryptoDepositAssetFilterAll | CryptoDepositAssetFilterInclude | CryptoDepositAssetFilterExclude;
 
-/** Every asset. */
+/** All assets. */
 export type CryptoDepositAssetFilterAll = {
-  /** Every asset. */
+  /** All assets. */
   mode: "all";
 };
 
-/** Every asset but these. */
+/** All assets except those listed. */
 export type CryptoDepositAssetFilterExclude = {
-  /** How the list is read. */
+  /** How the list is applied. */
   mode: "exclude";
   /** 1 to 100 assets. */
   values: CryptoDepositAsset[];
 };
 
-/** Only these assets. */
+/** Only the listed assets. */
 export type CryptoDepositAssetFilterInclude = {
-  /** How the list is read. */
+  /** How the list is applied. */
   mode: "include";
   /** 1 to 100 assets. */
   values: CryptoDepositAsset[];
@@ -1258,46 +1258,46 @@ export type CurrencyAmount = {
   value: string;
 };
 
-/** The chain's own token or USDC. */
+/** The native asset of the chain, or USDC. */
 export type CurrencyAsset = "native-currency" | "USDC";
 
-/** A chain type of which the service signs digests or bytes (`raw_sign`) but does not broadcast. */
+/** A chain type for which the service signs digests or bytes (`raw_sign`) but does not broadcast transactions. */
 export type CurveSigningChainType = "cosmos" | "stellar" | "sui" | "aptos" | "movement" | "tron" | "bitcoin-segwit" | "bitcoin-taproot" | "pearl" | "near" | "ton" | "starknet" | "xrpl";
 
-/** A wallet whose key a custodian holds. */
+/** A wallet whose key is held by a custodian. */
 export type CustodialWallet = {
-  /** Who may transfer beside the owner. */
+  /** Additional signers that may transfer besides the owner. */
   additional_signers?: WalletAdditionalSigner | undefined;
-  /** Where it receives. */
+  /** Deposit address. */
   address: string;
-  /** The chain it is on. */
+  /** The chain of the wallet. */
   chain: CustodialWalletChain;
-  /** Use `chain` instead. */
+  /** Deprecated; use `chain`. */
   chain_type?: CustodialWalletChainType | undefined;
-  /** The custodian and its customer. */
+  /** The custodian and the customer. */
   custody: WalletCustodian;
   /** 24 characters. */
   id: string;
-  /** The key quorum that owns it; null when the app secret alone suffices. */
+  /** The key quorum that owns the resource; null if only the app secret is required. */
   owner_id: KeyQuorumId | null;
-  /** The policy that judges transfers out of it. */
+  /** The policy that applies to transfers out of the wallet. */
   policy_ids?: string[] | undefined;
 };
 
-/** The chain of a wallet that a custodian holds. */
+/** The chain of a custodial wallet. */
 export type CustodialWalletChain = "base" | "solana" | "tempo";
 
-/** The older way to name the chain. */
+/** Deprecated way to set the chain. */
 export type CustodialWalletChainType = "ethereum" | "solana";
 
-/** Name of the custodian. */
+/** Custodian name. */
 export type CustodialWalletProvider = "bridge";
 
 /** A step that a custodian carries out for a custodial wallet. */
 export type CustodianTransactionWalletActionStep = {
-  /** Name of the custodian. */
+  /** Custodian name. */
   custodian: string;
-  /** Only on a rejected or failed step. */
+  /** Present only on a rejected or failed step. */
   failure_reason?: FailureReason | undefined;
   status: CustodianTransactionWalletActionStepStatus;
   /** Null until the custodian has broadcast the transaction. */
@@ -1305,44 +1305,44 @@ export type CustodianTransactionWalletActionStep = {
   type: "custodian_transaction";
 };
 
-/** Where a step stands that a custodian carries out. `custodian_reviewing` waits for the custodian; `confirmed`, `rejected` and `failed` are final. */
+/** Status of a step carried out by a custodian. `custodian_reviewing` means the custodian has not decided yet. `confirmed`, `rejected` and `failed` are final. */
 export type CustodianTransactionWalletActionStepStatus = "preparing" | "queued" | "custodian_reviewing" | "pending" | "confirmed" | "rejected" | "failed";
 
-/** Facts that the app keeps about a user: a flat map from a name to a text, a number or a boolean. Nested objects, lists and null are refused, and so is more than 1024 bytes of JSON in all. */
+/** Metadata that the app stores for a user: a flat object whose values are strings, numbers or booleans. Nested objects, arrays and null are rejected, as is more than 1024 bytes of JSON in total. */
 export type CustomMetadata = { [key: string]: string | number | boolean };
 
-/** The metadata to store or to merge. */
+/** The metadata to store or merge. */
 export type CustomMetadataRequest = {
   custom_metadata: CustomMetadata;
 };
 
-/** An OAuth provider that the app configured itself: `custom:` and its name, for example `custom:acme`. */
+/** An OAuth provider configured by the app: `custom:` followed by its name, for example `custom:acme`. */
 export type CustomOAuthProviderId = string;
 
-/** The source as a token by its contract or mint address. */
+/** A source token, identified by contract or mint address. */
 export type CustomTokenTransferSource = {
-  /** In units of the token, as a decimal string, for example `1.5`. Here or as `amount` of the request, not both. */
+  /** In units of the token, as a decimal string, for example `1.5`. Set it either here or as `amount` of the request. */
   amount?: string | undefined;
-  /** Address of the token contract or mint. */
+  /** Token contract or mint address. */
   asset_address: string;
-  /** Name of the chain, for example `base`. */
+  /** Chain name, for example `base`. */
   chain: string;
 };
 
-/** In units of the asset, as a decimal string. */
+/** Amount in units of the asset, as a decimal string. */
 export type DepositAccountCryptoQuoteAmount = string;
 
 /** An asset on a chain. */
 export type DepositAccountCryptoQuoteAsset = {
-  /** Name or contract of the asset. */
+  /** Asset name or contract. */
   asset: string;
-  /** Name or CAIP-2 id of the chain. */
+  /** Chain name or CAIP-2 id. */
   chain: string;
 };
 
-/** What a deposit is estimated to deliver. */
+/** The estimated result of a deposit. */
 export type DepositAccountCryptoQuoteResponse = {
-  /** When the estimate was made. */
+  /** Time of the estimate. */
   created_at: string;
   /** In units of the destination asset, as a decimal string. */
   estimated_output_amount: string;
@@ -1350,102 +1350,102 @@ export type DepositAccountCryptoQuoteResponse = {
   input_amount: string;
 };
 
-/** A bank deposit that arrived. */
+/** A completed bank deposit. */
 export type DepositCompletedData = {
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
   destination: DepositCompletedDestination;
   source: DepositStartedSource;
 };
 
-/** What reached the wallet. */
+/** The asset that the wallet received. */
 export type DepositCompletedDestination = {
-  /** The amount, decimal. */
+  /** Decimal amount. */
   amount: string;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset: string;
-  /** The name of the chain. */
+  /** Chain name. */
   chain: string;
-  /** The hash of the transaction on its chain; on Solana, the signature. */
+  /** Transaction hash; on Solana, the signature. */
   transaction_hash: string;
 };
 
-/** A bank deposit that was sent back. */
+/** A returned bank deposit. */
 export type DepositFailedData = {
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
   destination: DepositStartedDestination;
-  /** Why, in the provider's words, for a person. */
+  /** Human-readable reason given by the provider. */
   reason: string;
-  /** Why, in the provider's words, for a program. */
+  /** Machine-readable reason given by the provider. */
   reason_code: string;
-  /** When the money was sent back, ISO 8601. */
+  /** Time of the refund, ISO 8601. */
   refunded_at: string;
   source: DepositStartedSource;
 };
 
-/** A bank deposit that is on its way. */
+/** A received bank deposit. */
 export type DepositStartedData = {
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
   destination: DepositStartedDestination;
   source: DepositStartedSource;
 };
 
-/** What a deposit is turned into, as events tell it. */
+/** The asset that a deposit is converted into, as shown in events. */
 export type DepositStartedDestination = {
-  /** Name of the asset. */
+  /** Asset name. */
   asset: string;
-  /** Name of the chain. */
+  /** Chain name. */
   chain: string;
 };
 
-/** What was paid in. */
+/** The payment that was received. */
 export type DepositStartedSource = {
-  /** The amount, decimal. */
+  /** Decimal amount. */
   amount: string;
   currency: FiatDepositCurrency;
-  /** How it was paid, in the provider's words: for example `sepa`, `ach_push`, `wire`, `pix`. Absent when that is not known. */
+  /** Payment rail, as the provider names it, for example `sepa`, `ach_push`, `wire` or `pix`. Absent if unknown. */
   payment_rail?: string | undefined;
-  /** Who paid. Absent when that is not known. */
+  /** Name of the payer. Absent if unknown. */
   sender_name?: string | undefined;
 };
 
-/** Which automations to detach. */
+/** The automations to detach. */
 export type DetachWalletAutomationsRequest = {
-  /** Ids of the automations; those that are not attached are passed over. */
+  /** Automation ids. Automations that are not attached are ignored. */
   automation_ids: string[];
 };
 
-/** The part of the fees that goes to the app, from `fee_configuration`. */
+/** The app's share of the fees, set by `fee_configuration`. */
 export type DeveloperFee = {
   /** In units of the source asset, as a decimal string. */
   amount: string;
-  /** Address that is paid. */
+  /** Recipient address. */
   recipient?: string | undefined;
   type: "developer";
 };
 
-/** The codes of a device authorization (RFC 8628, section 3.2). */
+/** Response of a device authorization (RFC 8628, section 3.2). */
 export type DeviceAuthorizationResponse = {
-  /** The program's code, to be exchanged for tokens. */
+  /** Device code, which the program exchanges for tokens. */
   device_code: string;
-  /** How long both codes are good, in seconds. */
+  /** Lifetime of both codes in seconds. */
   expires_in: number;
-  /** How long to wait between polls, in seconds. */
+  /** Minimum time between polls in seconds. */
   interval: number;
-  /** The person's code, to be typed. */
+  /** User code, which the user types in. */
   user_code: string;
-  /** Where the person enters the code. */
+  /** URL where the user enters the code. */
   verification_uri: string;
-  /** The same address with the code filled in. */
+  /** The same URL with the user code included. */
   verification_uri_complete: string;
 };
 
-/** What the user decides. */
+/** The decision of the user. */
 export type DeviceVerifyAction = "approve" | "deny";
 
-/** The decision is noted. */
+/** The decision was recorded. */
 export type DeviceVerifyResponse = {
   /** Always true. */
   success: boolean;
@@ -1453,96 +1453,96 @@ export type DeviceVerifyResponse = {
 
 /** The asset of a vault. */
 export type EarnAsset = {
-  /** Contract of the asset. */
+  /** Asset contract address. */
   address: string;
-  /** Decimals that people see. */
+  /** Number of decimals to display. */
   decimals: number;
   /** Symbol of the asset. */
   symbol: string;
 };
 
-/** The action that deposits into a vault. */
+/** A wallet action that deposits into a vault. */
 export type EarnDepositActionResponse = {
-  /** In units of the asset, as a decimal string. */
+  /** Amount in units of the asset, as a decimal string. */
   amount?: string | undefined;
-  /** Name of the asset, when it has one. */
+  /** Asset name, if the asset has one. */
   asset?: string | undefined;
-  /** Contract of the asset. */
+  /** Asset contract address. */
   asset_address: string;
   caip2: string;
-  /** When it was asked for. */
+  /** Time of the request. */
   created_at: string;
   /** Decimals of the asset. */
   decimals?: number | undefined;
-  /** Only when the status is `rejected` or `failed`. */
+  /** Present only if the status is `rejected` or `failed`. */
   failure_reason?: FailureReason | undefined;
-  /** Id of the action. */
+  /** Action id. */
   id: string;
-  /** In base units, as a whole number string. */
+  /** In base units, as an integer string. */
   raw_amount: string;
-  /** As given in the request, otherwise null. */
+  /** The reference of the request, or null. */
   reference_id?: string | null | undefined;
-  /** Shares given for it, in base units; null until it is confirmed. */
+  /** Vault shares received, in base units; null until the deposit is confirmed. */
   share_amount: string | null;
   status: WalletActionStatus;
-  /** Only when asked for with `include=steps`. */
+  /** Present only if requested with `include=steps`. */
   steps?: WalletActionStep[] | undefined;
   type: "earn_deposit";
-  /** Contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** Id of the vault. */
+  /** Vault id. */
   vault_id: string;
   wallet_id: string;
 };
 
-/** The action that collects the fees of the app from a vault. */
+/** A wallet action that collects the app's fees from a vault. */
 export type EarnFeeCollectActionResponse = {
-  /** In units of the asset, as a decimal string; null until it is known. */
+  /** In units of the asset, as a decimal string; null until known. */
   amount?: string | null | undefined;
-  /** Name of the asset, when it has one. */
+  /** Asset name, if the asset has one. */
   asset?: string | undefined;
-  /** Contract of the asset. */
+  /** Asset contract address. */
   asset_address: string;
   caip2: string;
-  /** When it was asked for. */
+  /** Time of the request. */
   created_at: string;
   /** Decimals of the asset. */
   decimals?: number | undefined;
-  /** Only when the status is `rejected` or `failed`. */
+  /** Present only if the status is `rejected` or `failed`. */
   failure_reason?: FailureReason | undefined;
-  /** Id of the action. */
+  /** Action id. */
   id: string;
-  /** In base units, as a whole number string; null until it is known. */
+  /** In base units, as an integer string; null until known. */
   raw_amount: string | null;
-  /** As given in the request, otherwise null. */
+  /** The reference of the request, or null. */
   reference_id?: string | null | undefined;
   status: WalletActionStatus;
-  /** Only when asked for with `include=steps`. */
+  /** Present only if requested with `include=steps`. */
   steps?: WalletActionStep[] | undefined;
   type: "earn_fee_collect";
-  /** Contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** Id of the vault. */
+  /** Vault id. */
   vault_id: string;
   wallet_id: string;
 };
 
-/** The action that claims rewards. */
+/** A wallet action that claims rewards. */
 export type EarnIncentiveClaimActionResponse = {
-  /** Name of the chain. */
+  /** Chain name. */
   chain: string;
-  /** When it was asked for. */
+  /** Time of the request. */
   created_at: string;
-  /** Only when the status is `rejected` or `failed`. */
+  /** Present only if the status is `rejected` or `failed`. */
   failure_reason?: FailureReason | undefined;
-  /** Id of the action. */
+  /** Action id. */
   id: string;
-  /** As given in the request, otherwise null. */
+  /** The reference of the request, or null. */
   reference_id?: string | null | undefined;
-  /** What is claimed, by token; null until it is prepared. */
+  /** The claimed rewards per token; null until the claim is prepared. */
   rewards: EarnIncentiveClaimRewardEntry[] | null;
   status: WalletActionStatus;
-  /** Only when asked for with `include=steps`. */
+  /** Present only if requested with `include=steps`. */
   steps?: WalletActionStep[] | undefined;
   type: "earn_incentive_claim";
   wallet_id: string;
@@ -1550,27 +1550,27 @@ export type EarnIncentiveClaimActionResponse = {
 
 /** One token of a claim. */
 export type EarnIncentiveClaimRewardEntry = {
-  /** In base units, as a whole number string. */
+  /** In base units, as an integer string. */
   amount: string;
-  /** Contract of the token. */
+  /** Token contract address. */
   token_address: string;
-  /** Decimals of the token, when known. */
+  /** Decimals of the token, if known. */
   token_decimals?: number | undefined;
-  /** Symbol of the token. */
+  /** Token symbol. */
   token_symbol: string;
 };
 
 /** The rewards of a wallet in one token. */
 export type EarnIncentiveRewardEntry = {
-  /** Claimed so far, in base units. */
+  /** Claimed amount, in base units. */
   amount_claimed: string;
-  /** Can be claimed now, in base units. */
+  /** Unclaimed amount, in base units. */
   amount_unclaimed: string;
-  /** Contract of the token. */
+  /** Token contract address. */
   token_address: string;
-  /** Decimals of the token, when known. */
+  /** Decimals of the token, if known. */
   token_decimals?: number | undefined;
-  /** Symbol of the token. */
+  /** Token symbol. */
   token_symbol: string;
 };
 
@@ -1580,62 +1580,62 @@ export type EarnIncentiveRewardsResponse = {
   rewards: EarnIncentiveRewardEntry[];
 };
 
-/** The part of a position that earns at one rate. */
+/** A part of the position that earns at one rate. */
 export type EarnPositionApyAllocation = {
-  /** What it earns a year, in basis points. */
+  /** Annual yield in basis points. */
   apy_bps: number;
-  /** How much of the asset earns so, in base units. */
+  /** Amount of the asset that earns at this rate, in base units. */
   assets_in_vault: string;
   type: EarnPositionApyType;
 };
 
-/** Whether a rate is the one of the vault or a boosted one. */
+/** Whether the rate is the base rate of the vault or a boosted rate. */
 export type EarnPositionApyType = "boost" | "base";
 
-/** How much to deposit or withdraw. Exactly one of `amount` and `raw_amount`. */
+/** The amount to deposit or withdraw. Give either `amount` or `raw_amount`. */
 export type EarnRequest = {
-  /** In units of the asset, as a decimal string, for example `1.5`. Not together with `raw_amount`. */
+  /** In units of the asset, as a decimal string, for example `1.5`. Mutually exclusive with `raw_amount`. */
   amount?: string | undefined;
-  /** Stops the replay of a signed request: a value that this wallet has seen is refused. */
+  /** Prevents the replay of a signed request: a value already used for this wallet is refused. */
   nonce?: WalletActionNonce | undefined;
-  /** In base units, 1 to 78 digits. Not together with `amount`. */
+  /** In base units, 1 to 78 digits. Mutually exclusive with `amount`. */
   raw_amount?: string | undefined;
-  /** Your own reference, 1 to 64 characters, answered with the action. */
+  /** Caller-defined reference, 1 to 64 characters, returned with the action. */
   reference_id?: string | undefined;
-  /** Id of the vault. */
+  /** Vault id. */
   vault_id: string;
 };
 
-/** The action that withdraws from a vault. */
+/** A wallet action that withdraws from a vault. */
 export type EarnWithdrawActionResponse = {
-  /** In units of the asset, as a decimal string. */
+  /** Amount in units of the asset, as a decimal string. */
   amount?: string | undefined;
-  /** Name of the asset, when it has one. */
+  /** Asset name, if the asset has one. */
   asset?: string | undefined;
-  /** Contract of the asset. */
+  /** Asset contract address. */
   asset_address: string;
   caip2: string;
-  /** When it was asked for. */
+  /** Time of the request. */
   created_at: string;
   /** Decimals of the asset. */
   decimals?: number | undefined;
-  /** Only when the status is `rejected` or `failed`. */
+  /** Present only if the status is `rejected` or `failed`. */
   failure_reason?: FailureReason | undefined;
-  /** Id of the action. */
+  /** Action id. */
   id: string;
-  /** In base units, as a whole number string. */
+  /** In base units, as an integer string. */
   raw_amount: string;
-  /** As given in the request, otherwise null. */
+  /** The reference of the request, or null. */
   reference_id?: string | null | undefined;
-  /** Shares taken for it, in base units; null until it is confirmed. */
+  /** Vault shares redeemed, in base units; null until the withdrawal is confirmed. */
   share_amount: string | null;
   status: WalletActionStatus;
-  /** Only when asked for with `include=steps`. */
+  /** Present only if requested with `include=steps`. */
   steps?: WalletActionStep[] | undefined;
   type: "earn_withdraw";
-  /** Contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** Id of the vault. */
+  /** Vault id. */
   vault_id: string;
   wallet_id: string;
 };
@@ -1643,13 +1643,13 @@ export type EarnWithdrawActionResponse = {
 /** A domain without the `@`, for example `acme.example`; stored in lower case. */
 export type EmailDomain = string;
 
-/** Everybody with an email address of a domain. */
+/** All email addresses of a domain. */
 export type EmailDomainInviteInput = {
   type: "emailDomain";
   value: EmailDomain;
 };
 
-/** A person by email address. */
+/** A person, identified by email address. */
 export type EmailInviteInput = {
   type: "email";
   /** The email address; stored in lower case. */
@@ -1659,153 +1659,153 @@ export type EmailInviteInput = {
 /** Codes sent by email. */
 export type EmailMfaMethod = {
   type: "email";
-  /** When the factor was last used or enrolled: Unix time in seconds. */
+  /** Time of the enrollment or last use, in Unix seconds. */
   verified_at: number;
 };
 
-/** How wallets of one chain type are made. */
+/** How wallets of one chain type are created. */
 export type EmbeddedWalletChainConfig = {
   create_on_login: EmbeddedWalletCreateOnLogin;
 };
 
-/** How wallets are made for users. */
+/** How wallets are created for users. */
 export type EmbeddedWalletConfig = {
   create_on_login: EmbeddedWalletCreateOnLogin;
   ethereum: EmbeddedWalletChainConfig;
   mode: EmbeddedWalletMode;
-  /** Whether a user must set up recovery when the wallet is made. */
+  /** Whether users must set up recovery when their wallet is created. */
   require_user_owned_recovery_on_create?: boolean | undefined;
-  /** Whether a user must set a password when the wallet is made. */
+  /** Whether users must set a password when their wallet is created. */
   require_user_password_on_create?: boolean | undefined;
   solana: EmbeddedWalletChainConfig;
-  /** The ways of recovery that users can choose. */
+  /** The recovery methods that users can choose from. */
   user_owned_recovery_options: UserOwnedRecoveryOption[];
 };
 
-/** For whom a wallet is made at login. */
+/** For which users a wallet is created at login. */
 export type EmbeddedWalletCreateOnLogin = "users-without-wallets" | "all-users" | "off";
 
 /** Where the keys of user wallets are kept. */
 export type EmbeddedWalletMode = "legacy-embedded-wallets-only" | "user-controlled-server-wallets-only";
 
-/** How an embedded wallet is recovered. Wallets made here are always `service-v2`; the other values belong to wallets made by earlier clients. */
+/** The recovery method of an embedded wallet. Wallets created by this service always use `service-v2`; the other values belong to wallets created by earlier clients. */
 export type EmbeddedWalletRecoveryMethod = "service" | "user-passcode" | "google-drive" | "icloud" | "recovery-encryption-key" | "service-v2";
 
-/** A user key, sealed. */
+/** An encrypted user key. */
 export type EncryptedAuthorizationKey = {
-  /** Base64 of ciphertext and tag. Opens to text: base64 of the PKCS #8 DER private key. */
+  /** Ciphertext and tag in base64. The plaintext is the PKCS #8 DER private key in base64. */
   ciphertext: string;
-  /** Base64 of the 65-byte ephemeral point. */
+  /** The 65-byte ephemeral point in base64. */
   encapsulated_key: string;
-  /** Only HPKE. */
+  /** Always `HPKE`. */
   encryption_type: "HPKE";
 };
 
-/** A sealed user key that is bound to intents. */
+/** An encrypted user key bound to intents. */
 export type EncryptedBoundAuthenticateResponse = {
   /** As given in the request. */
   bindings: IntentBinding[];
   /** The key. */
   encrypted_authorization_key: EncryptedAuthorizationKey;
-  /** Until when the key signs, in Unix milliseconds. */
+  /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** Wallets whose owner or additional signer has the user as a member. */
+  /** The wallets whose owner or additional signer has the user as a member. */
   wallets: Wallet[];
 };
 
-/** A sealed user key. */
+/** An encrypted user key. */
 export type EncryptedWalletAuthenticateResponse = {
   /** The key. */
   encrypted_authorization_key: EncryptedAuthorizationKey;
-  /** Until when the key signs, in Unix milliseconds. */
+  /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** Wallets whose owner or additional signer has the user as a member. */
+  /** The wallets whose owner or additional signer has the user as a member. */
   wallets: Wallet[];
 };
 
-/** The id of the entity that a wallet belongs to: a user id (`did:service:…`) or the id of an organization, by the `type` beside it. */
+/** The id of the entity that a wallet belongs to: a user id (`did:service:…`) or an organization id, depending on `type`. */
 export type EntityId = string;
 
-/** What every refusal looks like: a text for people, and for programs a code that does not change. */
+/** Error response: a human-readable message and a stable machine-readable code. */
 export type Error = {
-  /** What went wrong, for a person. Validation failures begin with the JSON pointer of the field. */
+  /** Human-readable message. Validation errors start with the JSON pointer of the field. */
   error: string;
-  /** What went wrong, for a program: one of the codes that the operation lists, which never change their meaning. Absent where the status says it all, for example on a 404. */
+  /** Machine-readable code: one of the codes listed for the operation. The meaning of a code never changes. Absent if the status is sufficient, for example for 404. */
   code?: "invalid_data" | "invalid_request" | "invalid_state" | "missing_or_invalid_token" | "missing_or_invalid_service_app_id" | "missing_or_invalid_service_client_id" | "missing_or_invalid_service_account_id" | "too_many_requests" | (string & {}) | undefined;
-  /** A second text where another system refused, for example the reason that a chain gave. */
+  /** The error reported by another system, for example the reason given by a chain. */
   cause?: string | undefined;
-  /** Particulars that a program can use, by the code: `issues` (a list of `{path, message}`) for `invalid_data`. */
+  /** Machine-readable details, depending on the code; for `invalid_data`, `issues` is a list of `{path, message}`. */
   data?: { [key: string]: unknown } | undefined;
 };
 
 /** The contract of an EIP-7702 authorization. */
 export type Ethereum7702AuthorizationCondition = {
-  /** The only field. */
+  /** The only supported field. */
   field: "contract";
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "ethereum_7702_authorization";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** A decoded argument of a contract call. Calldata that does not decode makes an ALLOW not match and a DENY match. */
+/** A decoded argument of a contract call. If the calldata cannot be decoded, the condition is not met in an ALLOW rule and is met in a DENY rule. */
 export type EthereumCalldataCondition = {
-  /** The functions that may be called. */
+  /** The functions that the condition recognizes. */
   abi: AbiSchema;
-  /** `function_name`, the name of a function (any call to it), or `<function>.<parameter>` with dots into tuples and positions into arrays. */
+  /** `function_name`, the name of a function (any call to it), or `<function>.<parameter>`, with dots for tuple members and positions for array elements. */
   field: string;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "ethereum_calldata";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** What a wallet has in a vault. Amounts are in base units, as whole number strings. */
+/** The position of a wallet in a vault. Amounts are in base units, as integer strings. */
 export type EthereumEarnPositionResponse = {
-  /** By rate; absent when there is only one. */
+  /** The position per rate; absent if there is only one rate. */
   apy_allocation?: EarnPositionApyAllocation[] | undefined;
-  /** What the position earns a year, in basis points; absent when unknown. */
+  /** Annual yield of the position in basis points; absent if unknown. */
   apy_bps?: number | undefined;
   /** The asset of the vault. */
   asset: EarnAsset;
-  /** What the shares are worth now. */
+  /** Current value of the shares. */
   assets_in_vault: string;
-  /** Shares that the wallet holds. */
+  /** Vault shares held by the wallet. */
   shares_in_vault: string;
-  /** Put in so far. */
+  /** Total deposited. */
   total_deposited: string;
-  /** Taken out so far. */
+  /** Total withdrawn. */
   total_withdrawn: string;
 };
 
-/** A vault, told apart by `provider`. */
+/** A vault, discriminated by `provider`. */
 export type EthereumEarnVaultDetailsResponse = AaveVaultDetails | MorphoVaultDetails | TempoVaultDetails | VedaVaultDetails;
 
-/** Sign a message as EIP-191 says. Nothing is broadcast. */
+/** Signs a message with the EIP-191 prefix. Nothing is broadcast. */
 export type EthereumPersonalSignRpcInput = {
-  /** For information; the wallet of the path signs whatever stands here. */
+  /** Informational; the wallet in the path signs, whatever this address is. */
   address?: string | undefined;
-  /** Needed for an ERC-1271 signature. */
+  /** Required for an ERC-1271 signature. */
   caip2?: Caip2 | undefined;
-  /** May be left out. */
+  /** Optional. */
   chain_type?: "ethereum" | undefined;
   method: "personal_sign";
   params: EthereumPersonalSignRpcInputParams;
-  /** By default `ecdsa`. */
+  /** Defaults to `ecdsa`. */
   signature_options?: SignatureOptions | undefined;
-  /** For information; the wallet of the path signs. */
+  /** Informational; the wallet in the path signs. */
   wallet_id?: string | undefined;
 };
 
-/** The message to be signed. */
+/** The message to sign. */
 export type EthereumPersonalSignRpcInputParams = {
-  /** How `message` writes the bytes: as UTF-8 text or as hex, with or without `0x`. */
+  /** Encoding of `message`: UTF-8 text, or hex with or without `0x`. */
   encoding: "utf-8" | "hex";
-  /** The message without the EIP-191 prefix, which is added here. At most 300002 characters. */
+  /** The message without the EIP-191 prefix, which is added by the service. At most 300002 characters. */
   message: string;
 };
 
@@ -1815,19 +1815,19 @@ export type EthereumPersonalSignRpcResponse = {
   method: "personal_sign";
 };
 
-/** Sign a digest as it is. There is no rule method for it: under a policy only a `*` rule allows it. */
+/** Signs a digest without hashing it. No rule method matches this request: with a policy, only a `*` rule allows it. */
 export type EthereumSecp256k1SignRpcInput = {
-  /** For information; the wallet of the path signs whatever stands here. */
+  /** Informational; the wallet in the path signs, whatever this address is. */
   address?: string | undefined;
-  /** May be left out. */
+  /** Optional. */
   chain_type?: "ethereum" | undefined;
   method: "secp256k1_sign";
   params: EthereumSecp256k1SignRpcInputParams;
-  /** For information; the wallet of the path signs. */
+  /** Informational; the wallet in the path signs. */
   wallet_id?: string | undefined;
 };
 
-/** The digest to be signed. */
+/** The digest to sign. */
 export type EthereumSecp256k1SignRpcInputParams = {
   /** Exactly 32 bytes. */
   hash: Hex;
@@ -1841,37 +1841,37 @@ export type EthereumSecp256k1SignRpcResponse = {
 
 /** One call of a batch. */
 export type EthereumSendCallsCall = {
-  /** Calldata; absent means none. */
+  /** Calldata. Absent for none. */
   data?: Hex | undefined;
-  /** Address that is called. */
+  /** Address to call. */
   to: string;
   /** Wei; absent means 0. */
   value?: Quantity | undefined;
 };
 
-/** Send 1 to 35 calls as one batch from the account of the wallet. */
+/** Sends 1 to 35 calls as one batch from the account of the wallet. */
 export type EthereumSendCallsRpcInput = {
-  /** For information; the wallet of the path signs whatever stands here. */
+  /** Informational; the wallet in the path signs, whatever this address is. */
   address?: string | undefined;
   /** The chain to send on. */
   caip2: Caip2;
-  /** May be left out. */
+  /** Optional. */
   chain_type?: "ethereum" | undefined;
   /** Bytes appended to the calldata, for attribution. */
   experimental_data_suffix?: Hex | undefined;
   method: "wallet_sendCalls";
   params: EthereumSendCallsRpcInputParams;
-  /** Let the app pay the gas; by default false. */
+  /** Whether the app pays the gas; defaults to false. */
   sponsor?: boolean | undefined;
   /** Only with `sponsor`. */
   sponsor_options?: RpcSponsorOptions | undefined;
-  /** For information; the wallet of the path signs. */
+  /** Informational; the wallet in the path signs. */
   wallet_id?: string | undefined;
 };
 
 /** The calls. */
 export type EthereumSendCallsRpcInputParams = {
-  /** In order; the policy judges each, and one denial stops all. */
+  /** The calls, in order. The policy evaluates each call, and one denial stops the whole batch. */
   calls: EthereumSendCallsCall[];
 };
 
@@ -1881,38 +1881,38 @@ export type EthereumSendCallsRpcResponse = {
   method: "wallet_sendCalls";
 };
 
-/** How to follow the batch. */
+/** The created transaction. */
 export type EthereumSendCallsRpcResponseData = {
   caip2: Caip2;
-  /** Id for `GET /v1/transactions/{transaction_id}`. */
+  /** Transaction id for `GET /v1/transactions/{transaction_id}`. */
   transaction_id: string;
 };
 
-/** Fill in, sign and broadcast an EVM transaction. */
+/** Completes, signs and broadcasts an EVM transaction. */
 export type EthereumSendTransactionRpcInput = {
-  /** For information; the wallet of the path signs whatever stands here. */
+  /** Informational; the wallet in the path signs, whatever this address is. */
   address?: string | undefined;
   /** The chain to send on. */
   caip2: Caip2;
-  /** May be left out. */
+  /** Optional. */
   chain_type?: "ethereum" | undefined;
   /** Bytes appended to the calldata, for attribution. */
   experimental_data_suffix?: Hex | undefined;
   method: "eth_sendTransaction";
   params: EthereumSendTransactionRpcInputParams;
-  /** Your own reference, 1 to 64 characters; finds the transaction later. */
+  /** Caller-defined reference, 1 to 64 characters, for finding the transaction later. */
   reference_id?: string | undefined;
-  /** Let the app pay the gas; by default false. */
+  /** Whether the app pays the gas; defaults to false. */
   sponsor?: boolean | undefined;
   /** Only with `sponsor`. */
   sponsor_options?: RpcSponsorOptions | undefined;
-  /** For information; the wallet of the path signs. */
+  /** Informational; the wallet in the path signs. */
   wallet_id?: string | undefined;
 };
 
-/** The transaction to be sent. */
+/** The transaction to send. */
 export type EthereumSendTransactionRpcInputParams = {
-  /** What is absent is filled in: chain id from `caip2`, sender, nonce, gas limit, fees. A chain id other than that of `caip2` is refused. */
+  /** Omitted fields are set by the service: the chain id from `caip2`, the sender, nonce, gas limit and fees. A chain id that differs from `caip2` is refused. */
   transaction: UnsignedEthereumTransaction;
 };
 
@@ -1922,28 +1922,28 @@ export type EthereumSendTransactionRpcResponse = {
   method: "eth_sendTransaction";
 };
 
-/** How to follow the transaction. */
+/** The created transaction. */
 export type EthereumSendTransactionRpcResponseData = {
   caip2: Caip2;
-  /** Hash of the transaction; empty while a sponsored one is not yet on chain, a webhook tells it then. */
+  /** Transaction hash. Empty while a sponsored transaction is not yet on chain; a webhook reports it later. */
   hash: string;
   /** As given in the request. */
   reference_id?: string | null | undefined;
-  /** Id for `GET /v1/transactions/{transaction_id}`. */
+  /** Transaction id for `GET /v1/transactions/{transaction_id}`. */
   transaction_id?: string | undefined;
-  /** The transaction as it was filled in. */
+  /** The complete transaction. */
   transaction_request?: UnsignedEthereumTransaction | undefined;
-  /** Only when gas is sponsored by a user operation. */
+  /** Present only if the gas is sponsored through a user operation. */
   user_operation_hash?: string | undefined;
 };
 
 /** A signed EIP-7702 authorization. */
 export type EthereumSign7702Authorization = {
-  /** The chain it holds on; 0 is every chain. */
+  /** The chain on which it is valid; 0 for every chain. */
   chain_id: Quantity;
-  /** Address of the contract whose code the account runs. */
+  /** Address of the contract whose code the account executes. */
   contract: string;
-  /** Nonce of the account that the authorization uses up. */
+  /** Account nonce that the authorization consumes. */
   nonce: Quantity;
   /** r of the signature. */
   r: Hex;
@@ -1953,27 +1953,27 @@ export type EthereumSign7702Authorization = {
   y_parity: 0 | 1;
 };
 
-/** Sign an EIP-7702 authorization. Nothing is broadcast. */
+/** Signs an EIP-7702 authorization. Nothing is broadcast. */
 export type EthereumSign7702AuthorizationRpcInput = {
-  /** For information; the wallet of the path signs whatever stands here. */
+  /** Informational; the wallet in the path signs, whatever this address is. */
   address?: string | undefined;
-  /** May be left out. */
+  /** Optional. */
   chain_type?: "ethereum" | undefined;
   method: "eth_sign7702Authorization";
   params: EthereumSign7702AuthorizationRpcInputParams;
-  /** For information; the wallet of the path signs. */
+  /** Informational; the wallet in the path signs. */
   wallet_id?: string | undefined;
 };
 
-/** The authorization to be signed. */
+/** The authorization to sign. */
 export type EthereumSign7702AuthorizationRpcInputParams = {
-  /** The chain it is to hold on; 0 is every chain. */
+  /** The chain on which it is valid; 0 for every chain. */
   chain_id: Quantity;
-  /** Address of the contract whose code the account is to run. */
+  /** Address of the contract whose code the account executes. */
   contract: string;
-  /** `self`: the wallet itself sends the transaction, so the nonce is one higher. */
+  /** `self`: the wallet itself sends the transaction, so the nonce is increased by one. */
   executor?: "self" | undefined;
-  /** Absent: read from the chain. */
+  /** If absent, read from the chain. */
   nonce?: Quantity | undefined;
 };
 
@@ -1985,25 +1985,25 @@ export type EthereumSign7702AuthorizationRpcResponse = {
 
 /** The result. */
 export type EthereumSign7702AuthorizationRpcResponseData = {
-  /** Ready for an `authorization_list`. */
+  /** Can be used in an `authorization_list`. */
   authorization: EthereumSign7702Authorization;
 };
 
-/** Sign an EVM transaction. Nothing is broadcast. */
+/** Signs an EVM transaction. Nothing is broadcast. */
 export type EthereumSignTransactionRpcInput = {
-  /** For information; the wallet of the path signs whatever stands here. */
+  /** Informational; the wallet in the path signs, whatever this address is. */
   address?: string | undefined;
-  /** May be left out. */
+  /** Optional. */
   chain_type?: "ethereum" | undefined;
   method: "eth_signTransaction";
   params: EthereumSignTransactionRpcInputParams;
-  /** For information; the wallet of the path signs. */
+  /** Informational; the wallet in the path signs. */
   wallet_id?: string | undefined;
 };
 
-/** The transaction to be signed. */
+/** The transaction to sign. */
 export type EthereumSignTransactionRpcInputParams = {
-  /** Signed exactly as given: nothing is filled in, an absent number is 0, an absent type is 2. */
+  /** Signed exactly as given: no field is filled in, an absent number is 0, and an absent type is 2. */
   transaction: UnsignedEthereumTransaction;
 };
 
@@ -2015,29 +2015,29 @@ export type EthereumSignTransactionRpcResponse = {
 
 /** A transaction with its signature. */
 export type EthereumSignTransactionRpcResponseData = {
-  /** Always RLP in its typed envelope. */
+  /** Always `rlp`: RLP in the typed envelope. */
   encoding: "rlp";
   /** `0x` hex, ready to broadcast. */
   signed_transaction: string;
 };
 
-/** Sign typed data as EIP-712 says. Nothing is broadcast. */
+/** Signs typed data (EIP-712). Nothing is broadcast. */
 export type EthereumSignTypedDataRpcInput = {
-  /** For information; the wallet of the path signs whatever stands here. */
+  /** Informational; the wallet in the path signs, whatever this address is. */
   address?: string | undefined;
-  /** Needed for an ERC-1271 signature. */
+  /** Required for an ERC-1271 signature. */
   caip2?: Caip2 | undefined;
-  /** May be left out. */
+  /** Optional. */
   chain_type?: "ethereum" | undefined;
   method: "eth_signTypedData_v4";
   params: EthereumSignTypedDataRpcInputParams;
-  /** By default `ecdsa`. */
+  /** Defaults to `ecdsa`. */
   signature_options?: SignatureOptions | undefined;
-  /** For information; the wallet of the path signs. */
+  /** Informational; the wallet in the path signs. */
   wallet_id?: string | undefined;
 };
 
-/** The typed data to be signed. */
+/** The typed data to sign. */
 export type EthereumSignTypedDataRpcInputParams = {
   /** Domain, types and message. */
   typed_data: EthereumTypedDataInput;
@@ -2049,25 +2049,25 @@ export type EthereumSignTypedDataRpcResponse = {
   method: "eth_signTypedData_v4";
 };
 
-/** Sign an ERC-4337 user operation. Nothing is broadcast. */
+/** Signs an ERC-4337 user operation. Nothing is broadcast. */
 export type EthereumSignUserOperationRpcInput = {
-  /** For information; the wallet of the path signs whatever stands here. */
+  /** Informational; the wallet in the path signs, whatever this address is. */
   address?: string | undefined;
-  /** May be left out. */
+  /** Optional. */
   chain_type?: "ethereum" | undefined;
   method: "eth_signUserOperation";
   params: EthereumSignUserOperationRpcInputParams;
-  /** For information; the wallet of the path signs. */
+  /** Informational; the wallet in the path signs. */
   wallet_id?: string | undefined;
 };
 
-/** The user operation to be signed. */
+/** The user operation to sign. */
 export type EthereumSignUserOperationRpcInputParams = {
-  /** The chain it is for. */
+  /** The chain of the user operation. */
   chain_id: Quantity;
-  /** Address of the entry point contract; it tells the version, and with it how the hash is made. */
+  /** Address of the entry point contract, which determines its version and how the hash is computed. */
   contract: string;
-  /** Without its signature. */
+  /** The user operation without its signature. */
   user_operation: UserOperationInput;
 };
 
@@ -2077,21 +2077,21 @@ export type EthereumSignUserOperationRpcResponse = {
   method: "eth_signUserOperation";
 };
 
-/** A signature of an Ethereum key: r, s and v (27 or 28), 65 bytes. */
+/** A signature by an Ethereum key: r, s and v (27 or 28), 65 bytes. */
 export type EthereumSignatureRpcResponseData = {
-  /** Always hex. */
+  /** Always `hex`. */
   encoding: "hex";
-  /** `0x` and 130 hex digits, or longer when `signature_options` asks for ERC-1271. */
+  /** `0x` and 130 hex digits, or longer if `signature_options` requests ERC-1271. */
   signature: string;
 };
 
 /** A field of an EVM transaction, call or user operation. */
 export type EthereumTransactionCondition = {
-  /** `to` compares as an address, `value` and `chain_id` as numbers, `value` in wei. */
+  /** `to` is compared as an address; `value` (in wei) and `chain_id` are compared as numbers. */
   field: EthereumTransactionConditionField;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "ethereum_transaction";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
@@ -2100,40 +2100,40 @@ export type EthereumTransactionCondition = {
 /** A field of an Ethereum transaction: the recipient, the value in wei, or the chain id. */
 export type EthereumTransactionConditionField = "to" | "value" | "chain_id";
 
-/** A field of the domain of typed data. */
+/** A field of the typed data domain. */
 export type EthereumTypedDataDomainCondition = {
-  /** Both spellings mean the same field of the domain. */
+  /** The snake_case and camelCase names refer to the same field of the domain. */
   field: EthereumTypedDataDomainConditionField;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "ethereum_typed_data_domain";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** A member of the EIP-712 domain. The snake_case spellings mean the same as the camelCase ones. */
+/** A member of the EIP-712 domain. The snake_case names are aliases of the camelCase names. */
 export type EthereumTypedDataDomainConditionField = "chainId" | "verifyingContract" | "chain_id" | "verifying_contract";
 
-/** Typed data as in EIP-712. */
+/** EIP-712 typed data. */
 export type EthereumTypedDataInput = {
-  /** Any of name, version, chainId, verifyingContract, salt. */
+  /** Any of `name`, `version`, `chainId`, `verifyingContract` and `salt`. */
   domain: TypedDataDomainInputParams;
-  /** Values of the primary type. */
+  /** The values of the primary type. */
   message: { [key: string]: unknown };
-  /** Name of the type of the message. */
+  /** Name of the message type. */
   primary_type: string;
-  /** All types that are used; `EIP712Domain` may be left out and then follows from the domain. */
+  /** All types used. If `EIP712Domain` is omitted, it is derived from the domain. */
   types: TypedDataTypesInputParams;
 };
 
-/** A field of the message of typed data. True only where the types of the request equal `typed_data.types` exactly. */
+/** A field of the typed data message. True only if the types in the request equal `typed_data.types` exactly. */
 export type EthereumTypedDataMessageCondition = {
-  /** Dot path in the message. */
+  /** Dotted path in the message. */
   field: string;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "ethereum_typed_data_message";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** The types that the request must declare. */
   typed_data: TypedDataInput;
@@ -2141,159 +2141,159 @@ export type EthereumTypedDataMessageCondition = {
   value: ConditionValue;
 };
 
-/** An EVM chain by its CAIP-2 id, `eip155:<chain id>`. */
+/** CAIP-2 id of an EVM chain, `eip155:<chain id>`. */
 export type EvmCaip2 = string;
 
-/** A step that is one transaction on an EVM chain. */
+/** A step that consists of one transaction on an EVM chain. */
 export type EvmTransactionWalletActionStep = {
   caip2: string;
-  /** Only on a step that did not succeed. */
+  /** Present only on a step that did not succeed. */
   failure_reason?: FailureReason | undefined;
-  /** True once the block cannot be reorganized away. */
+  /** True once the block can no longer be reorganized away. */
   finalized?: boolean | undefined;
-  /** Gas credits used, in US dollars as a decimal string; only when gas was sponsored. */
+  /** Gas credits used, in US dollars as a decimal string. Present only if the gas was sponsored. */
   gas_credits_charged_usd?: string | undefined;
   status: EvmWalletActionStepStatus;
-  /** Null until it is broadcast. */
+  /** Null until the transaction is broadcast. */
   transaction_hash: string | null;
   type: "evm_transaction";
 };
 
-/** The version of the ERC-4337 entry point contract that carries the user operation. */
+/** The version of the ERC-4337 entry point contract that executes the user operation. */
 export type EvmUserOperationEntrypointVersion = "0.6" | "0.7" | "0.8" | "0.9";
 
-/** A step that is one ERC-4337 user operation. */
+/** A step that consists of one ERC-4337 user operation. */
 export type EvmUserOperationWalletActionStep = {
-  /** Hash of the bundle that carried it; null until it is broadcast. */
+  /** Hash of the bundle transaction; null until it is broadcast. */
   bundle_transaction_hash: string | null;
   caip2: string;
-  /** Version of the entry point contract. */
+  /** Entry point contract version. */
   entrypoint_version: EvmUserOperationEntrypointVersion;
-  /** Only on a step that did not succeed. */
+  /** Present only on a step that did not succeed. */
   failure_reason?: FailureReason | undefined;
-  /** True once the block cannot be reorganized away. */
+  /** True once the block can no longer be reorganized away. */
   finalized?: boolean | undefined;
-  /** Gas credits used, in US dollars as a decimal string; only when gas was sponsored. */
+  /** Gas credits used, in US dollars as a decimal string. Present only if the gas was sponsored. */
   gas_credits_charged_usd?: string | undefined;
   status: EvmWalletActionStepStatus;
   type: "evm_user_operation";
-  /** Null until it is prepared. */
+  /** Null until the user operation is prepared. */
   user_operation_hash: string | null;
 };
 
-/** Where a step on an EVM chain stands. `confirmed`, `rejected`, `reverted`, `replaced` and `abandoned` are final; `retrying` was sent again with a higher fee. */
+/** Status of a step on an EVM chain. `confirmed`, `rejected`, `reverted`, `replaced` and `abandoned` are final; `retrying` means it was sent again with a higher fee. */
 export type EvmWalletActionStepStatus = "preparing" | "queued" | "pending" | "retrying" | "confirmed" | "rejected" | "reverted" | "replaced" | "abandoned";
 
-/** What to exchange; `grant_type` tells the kind. */
+/** The credential to exchange, discriminated by `grant_type`. */
 export type ExchangeOauthTokenRequest = OAuthTokenAuthorizationCodeRequest | OAuthTokenDeviceCodeRequest | OAuthTokenRefreshTokenRequest;
 
-/** A swap to be carried out. */
+/** The swap to execute. */
 export type ExecuteWalletSwapRequest = {
-  /** By default `exact_input`. */
+  /** Defaults to `exact_input`. */
   amount_type?: AmountType | undefined;
-  /** In base units of the asset that `amount_type` fixes, 1 to 78 digits. */
+  /** In base units of the asset fixed by `amount_type`, 1 to 78 digits. */
   base_amount: string;
-  /** What to receive. */
+  /** The asset to receive. */
   destination: SwapDestination;
-  /** What the app charges on top. */
+  /** The fee that the app charges. */
   fee_configuration?: FeeConfiguration | undefined;
-  /** Stops the replay of a signed request: a value that this wallet has seen is refused. */
+  /** Prevents the replay of a signed request: a value already used for this wallet is refused. */
   nonce?: WalletActionNonce | undefined;
-  /** Your own reference, 1 to 64 characters, answered with the action. */
+  /** Caller-defined reference, 1 to 64 characters, returned with the action. */
   reference_id?: string | undefined;
-  /** How much worse than estimated it may turn out, in hundredths of a percent. */
+  /** Maximum slippage in basis points. */
   slippage_bps?: number | undefined;
-  /** What to spend. */
+  /** The asset to spend. */
   source: SwapSource;
 };
 
-/** Export the private key, sealed to a key of the caller. Only the owner may. */
+/** Exports the private key, encrypted to a recipient key. Only the owner can do this. */
 export type ExportPrivateKeyRpcInput = {
-  /** Address of the wallet. */
+  /** Wallet address. */
   address: string;
   method: "exportPrivateKey";
-  /** To whom it is sealed. */
+  /** The key to encrypt to. */
   params: ExportWalletRequest;
 };
 
-/** The sealed private key. */
+/** The encrypted private key. */
 export type ExportPrivateKeyRpcResponse = {
-  /** Opens to 64 hex digits without `0x`, on Solana to base58 of the 64-byte secret key. */
+  /** The plaintext is 64 hex digits without `0x`, or on Solana base58 of the 64-byte secret key. */
   data: WalletExportResponse;
   method: "exportPrivateKey";
 };
 
-/** Export the seed phrase, sealed to a key of the caller. Only the owner may; a wallet imported by private key has none (`invalid_request`). */
+/** Exports the seed phrase, encrypted to a recipient key. Only the owner can do this. Returns `invalid_request` for a wallet imported by private key, which has no seed phrase. */
 export type ExportSeedPhraseRpcInput = {
-  /** Address of the wallet. */
+  /** Wallet address. */
   address: string;
   method: "exportSeedPhrase";
-  /** To whom it is sealed. */
+  /** The key to encrypt to. */
   params: ExportWalletRequest;
 };
 
-/** The sealed seed phrase. */
+/** The encrypted seed phrase. */
 export type ExportSeedPhraseRpcResponse = {
-  /** Opens to the words, joined by one space. */
+  /** The plaintext is the words, separated by single spaces. */
   data: WalletExportResponse;
   method: "exportSeedPhrase";
 };
 
-/** What the exported secret is for: `display` shows it to a person, `client` hands it to a program. */
+/** How the exported secret is used: `display` shows it to a person, `client` passes it to a program. */
 export type ExportType = "display" | "client";
 
-/** To whom the secret is sealed, and which secret. */
+/** The secret to export, and the key to encrypt it to. */
 export type ExportWalletRequest = {
-  /** Only HPKE. */
+  /** Always `HPKE`. */
   encryption_type: HpkeEncryption;
-  /** The seed phrase in place of the private key; by default false. */
+  /** Whether to export the seed phrase instead of the private key; defaults to false. */
   export_seed_phrase?: boolean | undefined;
-  /** What becomes of it: shown to its owner (`display`) or used by the client (`client`). Told in the event. */
+  /** How the secret is used: displayed to the owner (`display`) or used by a client (`client`). Included in the event. */
   export_type?: ExportType | undefined;
-  /** The key to seal to, P-256, as PEM or base64 of its SPKI DER. */
+  /** P-256 public key to encrypt to, as PEM or base64 SubjectPublicKeyInfo DER. */
   recipient_public_key: HpkeRecipientPublicKey;
 };
 
 /** A bank account of a user. */
 export type ExternalFiatAccount = {
-  /** The name of the account's owner. */
+  /** Name of the account owner. */
   account_owner_name: string;
-  /** How the account is addressed: `us`, `gb`, `iban`, `pix` or `swift`. */
+  /** Account type: `us`, `gb`, `iban`, `pix` or `swift`. */
   account_type: string;
-  /** The name of the bank. Absent when it was not given. */
+  /** Bank name. Absent if it was not provided. */
   bank_name?: string | undefined;
-  /** When it was registered, ISO 8601. */
+  /** Time of registration, ISO 8601. */
   created_at: string;
-  /** The currency of the account, as a lower-case ISO 4217 code. */
+  /** Currency of the account, as a lower-case ISO 4217 code. */
   currency: string;
   environment: IntegrationEnvironment;
-  /** The id of the account. */
+  /** Account id. */
   id: string;
-  /** The last four characters of the account number. Absent when the account has none. */
+  /** The last four characters of the account number. Absent if the account has no number. */
   last_4?: string | undefined;
-  /** The payment provider. */
+  /** Payment provider. */
   provider: "bridge";
-  /** The user. */
+  /** User id. */
   user_id: string;
 };
 
-/** The postal address of the account's owner; needed for US accounts. */
+/** Postal address of the account owner; required for US accounts. */
 export type ExternalFiatAccountAddress = {
-  /** The city. */
+  /** City. */
   city: string;
-  /** The country, as an ISO 3166-1 alpha-3 code. */
+  /** Country as an ISO 3166-1 alpha-3 code. */
   country: string;
-  /** The postal code. */
+  /** Postal code. */
   postal_code?: string | undefined;
-  /** The state or province. */
+  /** State or province. */
   state?: string | undefined;
-  /** Street and number. */
+  /** Street and house number. */
   street_line_1: string;
-  /** Flat, floor or the like. */
+  /** Apartment, floor or similar. */
   street_line_2?: string | undefined;
 };
 
-/** The account itself; `type` tells how it is addressed. */
+/** Account details, discriminated by `type`. */
 export type ExternalFiatAccountData = ExternalFiatAccountUsData | ExternalFiatAccountGBData | ExternalFiatAccountPixData | ExternalFiatAccountIbanData | ExternalFiatAccountSwiftData;
 
 /** A UK account. */
@@ -2307,22 +2307,22 @@ export type ExternalFiatAccountGBData = {
 
 /** An account with an IBAN. */
 export type ExternalFiatAccountIbanData = {
-  /** The IBAN, without blanks. */
+  /** IBAN without spaces. */
   account_number: string;
-  /** The BIC of the bank. */
+  /** BIC of the bank. */
   bic: string;
-  /** The country of the bank, as an ISO 3166-1 alpha-3 code. */
+  /** Country of the bank as an ISO 3166-1 alpha-3 code. */
   country: string;
   type: "iban";
 };
 
-/** A Brazilian account, by its key or by a code. */
+/** A Brazilian account, identified by a Pix key or a BR code. */
 export type ExternalFiatAccountPixData = {
-  /** The code, when there is no key. */
+  /** BR code; use it if there is no Pix key. */
   br_code?: string | undefined;
-  /** The owner's tax number (CPF or CNPJ): digits. */
+  /** Tax number of the owner (CPF or CNPJ), digits only. */
   document_number?: string | undefined;
-  /** The key: a phone number, an email address, a tax number or a random one. */
+  /** Pix key: a phone number, an email address, a tax number or a random key. */
   pix_key?: string | undefined;
   type: "pix";
 };
@@ -2332,124 +2332,124 @@ export type ExternalFiatAccountResponse = {
   external_fiat_account: ExternalFiatAccount;
 };
 
-/** What the owner is to the payer. */
+/** Relationship of the account owner to the payer. */
 export type ExternalFiatAccountSwiftCategory = "client" | "parent_company" | "subsidiary" | "supplier";
 
-/** An account that is reached through SWIFT. */
+/** An account reached through SWIFT. */
 export type ExternalFiatAccountSwiftData = {
-  /** The account number. */
+  /** Account number. */
   account_number: string;
-  /** The BIC of the bank. */
+  /** BIC of the bank. */
   bic: string;
   category: ExternalFiatAccountSwiftCategory;
-  /** The country of the bank, as an ISO 3166-1 alpha-3 code. */
+  /** Country of the bank as an ISO 3166-1 alpha-3 code. */
   country?: string | undefined;
-  /** What payments will be for. */
+  /** Purpose of the payments. */
   purpose_of_funds: ExternalFiatAccountSwiftPurposeOfFunds[];
   /** What the owner's business does. */
   short_business_description: string;
   type: "swift";
 };
 
-/** What a payment is for. */
+/** Purpose of a payment. */
 export type ExternalFiatAccountSwiftPurposeOfFunds = "intra_group_transfer" | "invoice_for_goods_and_services";
 
 /** A US account. */
 export type ExternalFiatAccountUsData = {
-  /** The account number. */
+  /** Account number. */
   account_number: string;
-  /** The kind of account: `checking` or `savings`. */
+  /** Account type: `checking` or `savings`. */
   checking_or_savings?: string | undefined;
-  /** The routing number: nine digits. */
+  /** Routing number, nine digits. */
   routing_number: string;
   type: "us";
 };
 
-/** A step that somebody else carries out, for example the payment of an exchange, or a bank's. */
+/** A step carried out by an external system, for example a payment by an exchange or a bank. */
 export type ExternalTransactionWalletActionStep = {
-  /** The chain that it happens on, when it happens on one. */
+  /** The chain of the step, if it happens on a chain. */
   caip2?: string | undefined;
-  /** Only on a rejected or failed step. */
+  /** Present only on a rejected or failed step. */
   failure_reason?: FailureReason | undefined;
   status: ExternalTransactionWalletActionStepStatus;
-  /** On that chain; null until it is confirmed. Absent where there is no chain. */
+  /** Transaction hash on that chain; null until it is confirmed. Absent if the step does not happen on a chain. */
   transaction_hash?: string | null | undefined;
   type: "external_transaction";
 };
 
-/** Where a step stands that another system sends. `confirmed`, `rejected` and `failed` are final. */
+/** Status of a step sent by an external system. `confirmed`, `rejected` and `failed` are final. */
 export type ExternalTransactionWalletActionStepStatus = "preparing" | "queued" | "pending" | "confirmed" | "rejected" | "failed";
 
 /** Why an action or a step was rejected or failed. */
 export type FailureReason = {
-  /** What else is known, of any shape; absent when nothing is. */
+  /** Further details, in any format. Absent if there are none. */
   details?: unknown | undefined;
-  /** For a person. */
+  /** Human-readable message. */
   message: string;
 };
 
-/** What the app charges; it is taken out of what is exchanged, so less arrives or more is spent. */
+/** The fee that the app charges. It is taken out of the exchange, so less is received or more is spent. */
 export type FeeConfiguration = {
-  /** The only kind: a share of the source amount. */
+  /** The only supported type: a share of the source amount. */
   type: "total_fee_bps";
   /** Hundredths of a percent of the source amount, 0 to 10000. */
   value: number;
 };
 
-/** One part of the fees, told apart by who receives it. */
+/** One fee, discriminated by its recipient type. */
 export type FeeLineItem = RelayerFee | ServiceFee | DeveloperFee;
 
-/** A bank account that pays into a wallet. */
+/** A bank account whose deposits go to a wallet. */
 export type FiatDepositAccount = {
-  /** When it was opened. */
+  /** Time at which the account was opened. */
   created_at: string;
-  /** How to pay in; null while they are being made and once it is deactivated. */
+  /** Payment instructions; null while they are being prepared and after the account is deactivated. */
   deposit_instructions: FiatDepositInstructions | null;
-  /** What deposits are turned into. */
+  /** The asset that deposits are converted into. */
   destination: FiatDepositAccountDestination;
-  /** Where it is kept. */
+  /** Environment of the account. */
   environment: IntegrationEnvironment;
-  /** The same for life. */
+  /** Account id. It never changes. */
   id: string;
-  /** Who keeps it. */
+  /** Provider of the account. */
   provider: "bridge";
-  /** What is paid in. */
+  /** The currency that is deposited. */
   source: FiatDepositAccountSource;
   status: FiatDepositAccountStatus;
   wallet_id: string;
 };
 
-/** What deposits are turned into. */
+/** The asset that deposits are converted into. */
 export type FiatDepositAccountDestination = {
-  /** Name of the asset, for example `usdc`. */
+  /** Asset name, for example `usdc`. */
   asset: string;
-  /** Name of the chain, for example `base`. */
+  /** Chain name, for example `base`. */
   chain: string;
 };
 
-/** A bank account that pays into a wallet. */
+/** A bank account whose deposits go to a wallet. */
 export type FiatDepositAccountResponse = {
   /** The account. */
   fiat_deposit_account: FiatDepositAccount;
 };
 
-/** What is paid in and how. */
+/** The currency that is deposited, and how. */
 export type FiatDepositAccountSource = {
   /** ISO 4217 code in lower case. */
   currency: string;
-  /** Ways to pay in, for example `ach_push`, `wire`, `sepa`. */
+  /** Accepted payment rails, for example `ach_push`, `wire` or `sepa`. */
   payment_rails: string[];
 };
 
-/** A deactivated account takes no deposits. */
+/** Status of the account. A deactivated account accepts no deposits. */
 export type FiatDepositAccountStatus = "activated" | "deactivated";
 
-/** A currency that can be paid in. */
+/** A currency that can be deposited. */
 export type FiatDepositCurrency = "usd" | "eur" | "gbp" | "brl" | "mxn" | "cop";
 
-/** How to pay in. Which fields there are depends on the currency. */
+/** Payment instructions. The fields depend on the currency. */
 export type FiatDepositInstructions = {
-  /** Name to pay to. */
+  /** Account holder to pay to. */
   account_holder_name?: string | undefined;
   /** Account number. */
   account_number?: string | undefined;
@@ -2467,830 +2467,830 @@ export type FiatDepositInstructions = {
   bank_routing_number?: string | undefined;
   /** BIC of the bank. */
   bic?: string | undefined;
-  /** Brazilian QR code text. */
+  /** Text of the Brazilian QR code. */
   br_code?: string | undefined;
   /** Colombian Bre-B key. */
   bre_b_key?: string | undefined;
   /** Mexican CLABE. */
   clabe?: string | undefined;
-  /** Text that must stand on the payment. */
+  /** Reference that the payment must carry. */
   deposit_message?: string | undefined;
   /** IBAN. */
   iban?: string | undefined;
-  /** Ways to pay in. */
+  /** Accepted payment rails. */
   payment_rails?: string[] | undefined;
   /** UK sort code. */
   sort_code?: string | undefined;
 };
 
-/** A chain type that the service can sign for, simulate and broadcast to. */
+/** A chain type for which the service can sign, simulate and broadcast. */
 export type FirstClassChainType = "ethereum" | "solana";
 
-/** How users are helped to fund a wallet. */
+/** How users can fund a wallet. */
 export type FundingConfig = {
-  /** Whether funds may come from another chain. */
+  /** Whether funds can be bridged from another chain. */
   cross_chain_bridging_enabled: boolean;
-  /** The amount that is suggested, as a decimal number. */
+  /** Suggested amount, as a decimal number. */
   default_recommended_amount: string;
   default_recommended_currency: Currency;
-  /** The ways that are offered. */
+  /** The available funding methods. */
   methods: FundingMethod[];
-  /** The ways that are offered, each with its provider. */
+  /** The available funding methods and their providers. */
   options: FundingOption[];
-  /** Whether to ask when a wallet is made. */
+  /** Whether users are prompted to fund a new wallet. */
   prompt_funding_on_wallet_creation: boolean;
 };
 
-/** A way to fund a wallet. */
+/** Funding method. */
 export type FundingMethod = "moonpay" | "coinbase-onramp" | "external";
 
-/** A way to fund a wallet, and who provides it. */
+/** A funding method and its provider. */
 export type FundingOption = {
-  /** The way. */
+  /** Funding method. */
   method: string;
-  /** The provider. */
+  /** Funding provider. */
   provider: string;
 };
 
 /** A wallet received funds. */
 export type FundsDepositedWebhookPayload = {
-  /** The amount in the smallest unit of the asset, decimal. */
+  /** Amount in base units, decimal. */
   amount: string;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset: WalletFundsAsset;
   block: BlockInfo;
-  /** How the payment provider made the transfer. Absent for others. */
+  /** How the payment provider made the transfer. Absent for other transfers. */
   bridge_metadata?: BridgeMetadata | undefined;
   caip2: Caip2;
   /** The same for every event about the same transfer. */
   idempotency_key: string;
-  /** Who received it. */
+  /** Recipient address. */
   recipient: string;
-  /** Who sent it. */
+  /** Sender address. */
   sender: string;
-  /** The network fee, in the smallest unit of the chain's own token. Absent when that is not known. */
+  /** Network fee, in base units of the native asset. Absent if unknown. */
   transaction_fee?: string | undefined;
-  /** The hash of the transaction on its chain; on Solana, the signature. */
+  /** Transaction hash; on Solana, the signature. */
   transaction_hash: string;
   type: "wallet.funds_deposited";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A wallet sent funds. */
 export type FundsWithdrawnWebhookPayload = {
-  /** The amount in the smallest unit of the asset, decimal. */
+  /** Amount in base units, decimal. */
   amount: string;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset: WalletFundsAsset;
   block: BlockInfo;
   caip2: Caip2;
   /** The same for every event about the same transfer. */
   idempotency_key: string;
-  /** Who received it. */
+  /** Recipient address. */
   recipient: string;
-  /** Who sent it. */
+  /** Sender address. */
   sender: string;
-  /** The network fee, in the smallest unit of the chain's own token. Absent when that is not known. */
+  /** Network fee, in base units of the native asset. Absent if unknown. */
   transaction_fee?: string | undefined;
-  /** The hash of the transaction on its chain; on Solana, the signature. */
+  /** Transaction hash; on Solana, the signature. */
   transaction_hash: string;
   type: "wallet.funds_withdrawn";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** What the network takes. */
+/** Network gas cost. */
 export type Gas = {
   /** In units of the gas asset, as a decimal string. */
   amount: string;
-  /** In base units (wei, lamports), as a whole number string. */
+  /** In base units (wei, lamports), as an integer string. */
   base_amount: string;
   /** The asset that gas is paid in, for example `eth`. */
   gas_asset: string;
 };
 
-/** The currency of the sum. */
+/** Currency of the total. */
 export type GasSpendCurrency = "usd";
 
-/** What was spent on gas. */
+/** Gas spend of the app. */
 export type GasSpendResponse = {
   currency: GasSpendCurrency;
   /** The sum as a decimal number, for example `12.48`. */
   value: string;
 };
 
-/** The next order, if there is one. */
+/** The next order, if any. */
 export type GetCryptoDepositAccountNextOrderResponse = {
-  /** Null while there is none. */
+  /** Null if there is no order yet. */
   order: GetCryptoDepositAccountOrderResponse | null;
 };
 
 /** The conversion of one deposit. */
 export type GetCryptoDepositAccountOrderResponse = {
-  /** Id of the order. */
+  /** Order id. */
   id: string;
   status: WalletActionStatus;
 };
 
 /** The id to look for. */
 export type GetUserByCustomAuthIDRequest = {
-  /** The value of the user id claim, 1 to 256 characters. */
+  /** Value of the user id claim, 1 to 256 characters. */
   custom_user_id: string;
 };
 
 /** The email address to look for. */
 export type GetUserByEmailAddressRequest = {
-  /** Upper and lower case do not matter. */
+  /** Email address, ignoring case. */
   address: string;
 };
 
 /** The Farcaster id to look for. */
 export type GetUserByFarcasterIDRequest = {
-  /** The Farcaster id. */
+  /** Farcaster id. */
   fid: number;
 };
 
 /** The phone number to look for. */
 export type GetUserByPhoneNumberRequest = {
-  /** Written in any usual way; without a country code it is taken as a US number. */
+  /** Phone number in any common format; without a country code it is read as a US number. */
   number: string;
 };
 
 /** The smart wallet to look for. */
 export type GetUserBySmartWalletAddressRequest = {
-  /** The address of the contract, in any case. */
+  /** Contract address, in any case. */
   address: string;
 };
 
 /** The Telegram user to look for. */
 export type GetUserByTelegramUserIDRequest = {
-  /** The numeric id at Telegram, as text. */
+  /** Numeric Telegram user id, as a string. */
   telegram_user_id: string;
 };
 
 /** The wallet to look for. */
 export type GetUserByWalletAddressRequest = {
-  /** An Ethereum address in any case, or an address of another chain as it is. */
+  /** An Ethereum address in any case, or the exact address on another chain. */
   address: string;
 };
 
 /** The address to look for. */
 export type GetWalletByAddressRequest = {
-  /** Ethereum addresses in any letter case, others exact. */
+  /** Ethereum addresses are matched case-insensitively, others exactly. */
   address: Address;
-  /** Also find archived wallets; by default false. */
+  /** Whether to include archived wallets; defaults to false. */
   include_archived?: boolean | undefined;
 };
 
-/** A wallet to be imported by its seed phrase. */
+/** A wallet to import by seed phrase. */
 export type HDInitInput = {
   /** The address that the secret must derive. */
   address: string;
-  /** Chain types that can be imported. */
+  /** A chain type that supports import. */
   chain_type: WalletImportSupportedChains;
-  /** Only HPKE. */
+  /** Always `HPKE`. */
   encryption_type: HpkeEncryption;
   /** A BIP-39 phrase of 12 to 24 words. */
   entropy_type: "hd";
-  /** Which account of the phrase: the last step of the usual derivation path, from 0. */
+  /** Account index of the phrase: the last step of the chain's default derivation path, starting at 0. */
   index: number;
 };
 
-/** A sealed seed phrase. */
+/** An encrypted seed phrase. */
 export type HDSubmitInput = {
   /** The address that the secret must derive. */
   address: string;
-  /** Chain types that can be imported. */
+  /** A chain type that supports import. */
   chain_type: WalletImportSupportedChains;
-  /** Base64 of ciphertext and tag. */
+  /** Ciphertext and tag in base64. */
   ciphertext: string;
-  /** Base64 of the 65-byte ephemeral point. */
+  /** The 65-byte ephemeral point in base64. */
   encapsulated_key: string;
-  /** Only HPKE. */
+  /** Always `HPKE`. */
   encryption_type: HpkeEncryption;
   /** A BIP-39 phrase of 12 to 24 words. */
   entropy_type: "hd";
-  /** Only when the caller sealed otherwise than by default. */
+  /** Only if the secret was not encrypted with the default settings. */
   hpke_config?: HpkeImportConfig | undefined;
-  /** Which account of the phrase: the last step of the usual derivation path, from 0. */
+  /** Account index of the phrase: the last step of the chain's default derivation path, starting at 0. */
   index: number;
 };
 
-/** Bytes as `0x`-prefixed hex, upper or lower case, at most 300002 characters (150,000 bytes). `0x` alone is no bytes; where it stands for a number, it is big-endian. */
+/** Bytes as `0x`-prefixed hex in upper or lower case, at most 300002 characters (150,000 bytes). `0x` is the empty byte string. Numbers are big-endian. */
 export type Hex = string;
 
-/** The cipher of the sealing. */
+/** HPKE cipher. */
 export type HpkeAeadAlgorithm = "CHACHA20_POLY1305" | "AES_GCM256";
 
-/** The encryption of a secret on the wire: HPKE (RFC 9180), mode Base, DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, ChaCha20-Poly1305, empty info and aad unless said otherwise. */
+/** Encryption of secrets in transit: HPKE (RFC 9180), mode Base, DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, ChaCha20-Poly1305, with empty `info` and `aad` unless stated otherwise. */
 export type HpkeEncryption = "HPKE";
 
-/** How the caller sealed, where it differs from the default. */
+/** HPKE settings that differ from the defaults. */
 export type HpkeImportConfig = {
-  /** Associated data, base64; by default empty. */
+  /** Associated data in base64; defaults to empty. */
   aad?: string | undefined;
-  /** By default `CHACHA20_POLY1305`. */
+  /** Defaults to `CHACHA20_POLY1305`. */
   aead_algorithm?: HpkeAeadAlgorithm | undefined;
-  /** Context, base64; by default empty. */
+  /** HPKE info in base64; defaults to empty. */
   info?: string | undefined;
 };
 
-/** The P-256 public key that a secret is sealed to: base64 of its SPKI DER, or PEM with its lines. The caller makes a fresh pair for each request. */
+/** The P-256 public key to encrypt a secret to: base64 SubjectPublicKeyInfo DER, or PEM. Generate a new key pair for each request. */
 export type HpkeRecipientPublicKey = string;
 
-/** A condition of a proposed rule that leaves open which field is compared and how. It can be proposed, but never holds. */
+/** A condition of a proposed rule without the field to compare or the operator. It can be proposed, but is never true. */
 export type IncompletePolicyCondition = {
-  /** Where the field would be taken from. */
+  /** The source of the field. */
   field_source: "ethereum_transaction" | "ethereum_calldata" | "ethereum_typed_data_domain" | "ethereum_typed_data_message" | "ethereum_7702_authorization" | "tempo_transaction" | "solana_program_instruction" | "solana_system_program_instruction" | "solana_token_program_instruction" | "system" | "tron_transaction" | "tron_trigger_smart_contract_data" | "xrpl_transaction" | "sui_transaction_command" | "sui_transfer_objects_command" | "action_request_body" | "reference" | "message";
   /** What it would be compared with. */
   value: ConditionValue;
 };
 
-/** What is to be imported, told apart by `entropy_type`. */
+/** The wallet to import, discriminated by `entropy_type`. */
 export type InitWalletImportRequest = HDInitInput | PrivateKeyInitInput;
 
-/** Which provider to open the verification at. */
+/** The provider to start the verification with. */
 export type InitiateOrganizationKybLinksRequest = {
-  /** The name of the business. */
+  /** Business name. */
   business_name?: string | undefined;
-  /** The id of the terms that the customer accepted at the app, when the provider wants it. */
+  /** Id of the terms that the customer accepted in the app, if the provider requires it. */
   client_agreement_id?: string | undefined;
-  /** The email address, in which the provider's letters are sent. */
+  /** Email address. */
   email: string;
-  /** Which sets of services to apply for. Left out, the standard ones. */
+  /** The service sets to apply for. Defaults to the standard ones. */
   endorsements?: KyxEndorsementName[] | undefined;
-  /** Its test system or its real one. Left out, `production`. */
+  /** Environment of the provider. Defaults to `production`. */
   environment?: KyxEnvironment | undefined;
-  /** The company that verifies. */
+  /** Verification provider. */
   provider: KyxProvider;
-  /** Where the hosted page leads back to. */
+  /** URL to return to from the hosted page. */
   redirect_uri?: string | undefined;
 };
 
-/** Whose terms. */
+/** The provider whose terms are requested. */
 export type InitiateOrganizationKybTosRequest = {
-  /** The name of the business. */
+  /** Business name. */
   business_name?: string | undefined;
-  /** The email address, in which the provider's letters are sent. */
+  /** Email address. */
   email: string;
-  /** Its test system or its real one. Left out, `production`. */
+  /** Environment of the provider. Defaults to `production`. */
   environment?: KyxEnvironment | undefined;
-  /** The company that verifies. */
+  /** Verification provider. */
   provider: KyxProvider;
 };
 
-/** Which provider to open the verification at. */
+/** The provider to start the verification with. */
 export type InitiateUserKycLinksRequest = {
-  /** The id of the terms that the customer accepted at the app, when the provider wants it. */
+  /** Id of the terms that the customer accepted in the app, if the provider requires it. */
   client_agreement_id?: string | undefined;
-  /** The email address, in which the provider's letters are sent. */
+  /** Email address. */
   email?: string | undefined;
-  /** Which sets of services to apply for. Left out, the standard ones. */
+  /** The service sets to apply for. Defaults to the standard ones. */
   endorsements?: KyxEndorsementName[] | undefined;
-  /** Its test system or its real one. Left out, `production`. */
+  /** Environment of the provider. Defaults to `production`. */
   environment?: KyxEnvironment | undefined;
-  /** The company that verifies. */
+  /** Verification provider. */
   provider: KyxProvider;
-  /** Where the hosted page leads back to. */
+  /** URL to return to from the hosted page. */
   redirect_uri?: string | undefined;
 };
 
-/** Whose terms. */
+/** The provider whose terms are requested. */
 export type InitiateUserKycTosRequest = {
-  /** The email address, in which the provider's letters are sent. */
+  /** Email address. */
   email?: string | undefined;
-  /** Its test system or its real one. Left out, `production`. */
+  /** Environment of the provider. Defaults to `production`. */
   environment?: KyxEnvironment | undefined;
-  /** The company that verifies. */
+  /** Verification provider. */
   provider: KyxProvider;
 };
 
-/** Which environment of the payment provider is meant: its test system or its real one. */
+/** The environment of the payment provider: sandbox or production. */
 export type IntegrationEnvironment = "sandbox" | "production";
 
-/** How a proposed request went, of any kind of intent. */
+/** Outcome of a proposed request, for any intent type. */
 export type IntentActionResult = {
-  /** The HTTP status that the request would have got. */
+  /** HTTP status that the direct request would have returned. */
   status_code: number;
-  /** When it was carried out: Unix time in milliseconds. */
+  /** Execution time in Unix milliseconds. */
   executed_at: number;
   /** The key quorum whose threshold was met. */
   authorized_by_id?: string | undefined;
-  /** The name of that key quorum, when it has one. */
+  /** Name of that key quorum, if it has one. */
   authorized_by_display_name?: string | undefined;
-  /** What the request would have answered, by the kind of intent: the resource, or the refusal when it failed. */
+  /** Response body that the direct request would have returned, depending on the intent type: the resource, or the error if it failed. */
   response_body?: unknown | undefined;
-  /** The resource as it was before, by the kind of intent. Absent for signing and transfers. */
+  /** The resource before the change, depending on the intent type. Absent for rpc requests and transfers. */
   prior_state?: unknown | undefined;
 };
 
 /** A key quorum that can authorize the intent. */
 export type IntentAuthorization = {
-  /** The name of the key quorum. Absent when it has none. */
+  /** Name of the key quorum. Absent if it has none. */
   display_name?: string | undefined;
-  /** Its members, and which of them have signed. */
+  /** Its members and their signatures. */
   members: IntentAuthorizationMember[];
-  /** How many members must sign. */
+  /** Number of members that must sign. */
   threshold: number;
 };
 
 /** An authorization key that can sign. */
 export type IntentAuthorizationKeyMember = {
-  /** The public key, base64 SubjectPublicKeyInfo DER. */
+  /** Public key as base64 SubjectPublicKeyInfo DER. */
   public_key: string;
-  /** When the member signed: Unix time in milliseconds, or null if not yet. */
+  /** Time at which the member signed, in Unix milliseconds; null if the member has not signed. */
   signed_at: number | null;
   type: "key";
 };
 
-/** A key quorum inside the key quorum, which counts as one member. */
+/** A key quorum nested in the key quorum, which counts as one member. */
 export type IntentAuthorizationKeyQuorum = {
-  /** Its name. Absent when it has none. */
+  /** Name of the nested key quorum. Absent if it has none. */
   display_name?: string | undefined;
-  /** The key quorum. */
+  /** Key quorum id. */
   key_quorum_id: string;
-  /** Its members, and which of them have signed. */
+  /** Its members and their signatures. */
   members: IntentAuthorizationKeyQuorumMember[];
-  /** How many of them must sign. */
+  /** Number of its members that must sign. */
   threshold: number;
-  /** Whether enough of them have. */
+  /** Whether enough of its members have signed. */
   threshold_met: boolean;
   type: "key_quorum";
 };
 
-/** A member of a key quorum inside another; `type` tells the kind. */
+/** A member of a nested key quorum, discriminated by `type`. */
 export type IntentAuthorizationKeyQuorumMember = IntentAuthorizationUserMember | IntentAuthorizationKeyMember;
 
-/** A member of a key quorum; `type` tells the kind. */
+/** A member of a key quorum, discriminated by `type`. */
 export type IntentAuthorizationMember = IntentAuthorizationUserMember | IntentAuthorizationKeyMember | IntentAuthorizationKeyQuorum;
 
 /** A user who can sign. */
 export type IntentAuthorizationUserMember = {
-  /** When the member signed: Unix time in milliseconds, or null if not yet. */
+  /** Time at which the member signed, in Unix milliseconds; null if the member has not signed. */
   signed_at: number | null;
   type: "user";
-  /** The user. */
+  /** User id. */
   user_id: string;
 };
 
 /** A member signed an intent. */
 export type IntentAuthorizedWebhookPayload = {
-  /** When the signature was taken in: Unix time in milliseconds. */
+  /** Time at which the signature was accepted, in Unix milliseconds. */
   authorized_at: number;
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name?: string | undefined;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: IntentType;
-  /** Who signed. */
+  /** The member who signed. */
   member: IntentAuthorizationKeyQuorumMember;
   status: IntentStatus;
   type: "intent.authorized";
 };
 
-/** An intent that a key may authorize. */
+/** An intent that the key can authorize. */
 export type IntentBinding = {
-  /** Id of the intent; written in camel case on the wire. */
+  /** Intent id, in camelCase on the wire. */
   intentId: string;
-  /** The only kind of binding. */
+  /** The only supported binding type. */
   type: "intent";
 };
 
-/** An intent was made. */
+/** An intent was created. */
 export type IntentCreatedWebhookPayload = {
-  /** Who can sign, one entry for each key quorum that may. */
+  /** The key quorums that can sign, one entry each. */
   authorization_details?: IntentAuthorization[] | undefined;
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name?: string | undefined;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: IntentType;
   status: IntentStatus;
   type: "intent.created";
 };
 
-/** An intent was carried out. */
+/** An intent was executed. */
 export type IntentExecutedWebhookPayload = {
   action_result: IntentActionResult;
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name?: string | undefined;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: IntentType;
   status: IntentStatus;
   type: "intent.executed";
 };
 
-/** An intent was carried out and refused. */
+/** An intent failed. */
 export type IntentFailedWebhookPayload = {
   action_result: IntentActionResult;
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name?: string | undefined;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: IntentType;
   status: IntentStatus;
   type: "intent.failed";
 };
 
-/** A page of intents. */
+/** One page of intents. */
 export type IntentListResponse = {
-  /** The intents, in the order that was asked for. */
+  /** The intents, in the requested order. */
   data: IntentResponse[];
-  /** The cursor of the next page, or null on the last one. */
+  /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
 };
 
 /** An intent was rejected. */
 export type IntentRejectedWebhookPayload = {
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name?: string | undefined;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: IntentType;
-  /** When it was rejected: Unix time in milliseconds. */
+  /** Time of rejection in Unix milliseconds. */
   rejected_at: number;
   status: IntentStatus;
   type: "intent.rejected";
 };
 
-/** An intent; `intent_type` tells the kind. */
+/** An intent, discriminated by `intent_type`. */
 export type IntentResponse = RpcIntentResponse | TransferIntentResponse | WalletIntentResponse | PolicyIntentResponse | RuleIntentResponse | KeyQuorumIntentResponse | ConditionSetIntentResponse;
 
-/** Where an intent stands. `pending` waits for signatures; `processing` is being carried out; `executed` and `failed` were carried out; `rejected`, `expired` and `dismissed` never will be. */
+/** Status of an intent. `pending` waits for signatures; `processing` is running; `executed` and `failed` have run; `rejected`, `expired` and `dismissed` will never run. */
 export type IntentStatus = "pending" | "processing" | "executed" | "failed" | "expired" | "rejected" | "dismissed";
 
-/** What an intent proposes. */
+/** The type of request that an intent proposes. */
 export type IntentType = "CONDITION_SET" | "KEY_QUORUM" | "POLICY" | "RPC" | "RULE" | "TRANSFER" | "WALLET";
 
-/** What the account is for, in the provider's words. */
+/** Purpose of the account, as the provider names it. */
 export type KYBAccountPurpose = string;
 
-/** Somebody who owns or controls the business, or signs for it. */
+/** A person who owns, controls or signs for the business. */
 export type KYBAssociatedPerson = {
-  /** The day of birth, `YYYY-MM-DD`. */
+  /** Date of birth, `YYYY-MM-DD`. */
   date_of_birth: string;
-  /** Further documents. */
+  /** Additional documents. */
   documents?: KYBDocument[] | undefined;
-  /** The email address, in which the provider's letters are sent. */
+  /** Email address. */
   email: string;
-  /** The given name, as in the documents. */
+  /** Given name, as in the identity document. */
   first_name: string;
-  /** Whether the person decides over the business. */
+  /** Whether the person controls the business. */
   has_control: boolean;
-  /** Whether the person owns at least the share of `ownership_threshold`. */
+  /** Whether the person owns at least the share given by `ownership_threshold`. */
   has_ownership: boolean;
-  /** Identity documents and tax numbers; at least one with the first submission. */
+  /** Identity documents and tax numbers; at least one is required in the first submission. */
   identifying_information: VerificationDocument[];
   /** Whether the person is a director. */
   is_director?: boolean | undefined;
-  /** Whether the person may sign for the business. */
+  /** Whether the person is authorized to sign for the business. */
   is_signer: boolean;
-  /** The family name, as in the documents. */
+  /** Family name, as in the identity document. */
   last_name: string;
-  /** The middle name, as in the documents. */
+  /** Middle name, as in the identity document. */
   middle_name?: string | undefined;
-  /** The nationalities, as ISO 3166-1 alpha-3 codes. */
+  /** Nationalities as ISO 3166-1 alpha-3 codes. */
   nationalities?: string[] | undefined;
-  /** The share that the person owns, in percent. */
+  /** Ownership share in percent. */
   ownership_percentage?: number | undefined;
-  /** The phone number in E.164 form, `+` and digits. */
+  /** Phone number in E.164 format: `+` followed by digits. */
   phone?: string | undefined;
   place_of_birth?: KYBPlaceOfBirth | undefined;
-  /** Since when, `YYYY-MM-DD`. */
+  /** Start of the relationship, `YYYY-MM-DD`. */
   relationship_established_at?: string | undefined;
   residential_address: VerificationAddress;
-  /** The position in the business. */
+  /** Position in the business. */
   title?: string | undefined;
-  /** The given name in Latin letters, when it is written in others. */
+  /** Given name in Latin characters, if it is written in another script. */
   transliterated_first_name?: string | undefined;
-  /** The family name in Latin letters, when it is written in others. */
+  /** Family name in Latin characters, if it is written in another script. */
   transliterated_last_name?: string | undefined;
-  /** The middle name in Latin letters, when it is written in others. */
+  /** Middle name in Latin characters, if it is written in another script. */
   transliterated_middle_name?: string | undefined;
   transliterated_residential_address?: VerificationAddress | undefined;
 };
 
-/** The legal form, in the provider's words: for example `llc`, `corporation`, `partnership`, `sole_prop`. */
+/** Legal form, as the provider names it, for example `llc`, `corporation`, `partnership` or `sole_prop`. */
 export type KYBBusinessType = string;
 
 /** A document about the business or a person. */
 export type KYBDocument = {
-  /** What it is, in words. */
+  /** Description of the document. */
   description?: string | undefined;
-  /** The file: base64 of PDF, PNG or JPEG. */
+  /** The file: a PDF, PNG or JPEG in base64. */
   file: string;
-  /** What it proves. */
+  /** What the document proves. */
   purposes: KYBDocumentPurpose[];
 };
 
-/** What a document proves, in the provider's words: for example `business_formation`, `ownership_information`, `proof_of_address`. */
+/** What the document proves, as the provider names it, for example `business_formation`, `ownership_information` or `proof_of_address`. */
 export type KYBDocumentPurpose = string;
 
-/** The yearly revenue in US dollars, as one of the provider's ranges, for example `1000000_9999999`. */
+/** Annual revenue in US dollars, as one of the provider's ranges, for example `1000000_9999999`. */
 export type KYBEstimatedAnnualRevenue = string;
 
-/** An activity that the provider looks at more closely, in its words, or `none_of_the_above`. */
+/** An activity that needs closer review, as the provider names it, or `none_of_the_above`. */
 export type KYBHighRiskActivity = string;
 
-/** Where a person was born. */
+/** Place of birth. */
 export type KYBPlaceOfBirth = {
-  /** The city. */
+  /** City. */
   city?: string | undefined;
-  /** The country, as an ISO 3166-1 alpha-3 code. */
+  /** Country as an ISO 3166-1 alpha-3 code. */
   country: string;
 };
 
-/** A listing at a stock exchange. */
+/** A stock exchange listing. */
 export type KYBPubliclyTradedListing = {
-  /** The exchange, as an ISO 10383 code. */
+  /** Market identifier code of the exchange (ISO 10383). */
   market_identifier_code: string;
-  /** The ISIN. */
+  /** ISIN. */
   stock_number: string;
-  /** The ticker. */
+  /** Ticker symbol. */
   ticker: string;
 };
 
-/** The licence under which the business acts. */
+/** The license under which the business operates. */
 export type KYBRegulatedActivity = {
-  /** The number of the licence. */
+  /** License number. */
   license_number: string;
-  /** The country of the authority, as an ISO 3166-1 alpha-3 code. */
+  /** Country of the authority as an ISO 3166-1 alpha-3 code. */
   primary_regulatory_authority_country: string;
-  /** The authority. */
+  /** Name of the authority. */
   primary_regulatory_authority_name: string;
-  /** What the licence allows. */
+  /** The activities that the license covers. */
   regulated_activities_description: string;
 };
 
-/** Where the money comes from, in the provider's words. */
+/** Source of the funds, as the provider names it. */
 export type KYBSourceOfFunds = string;
 
-/** The statuses of an organization. */
+/** The verification statuses of an organization. */
 export type KYBStatusListResponse = {
-  /** One for each provider and environment that was asked. */
+  /** One status per provider and environment where verification was started. */
   kyb_statuses: KYBStatusResponse[];
-  /** Always null: there is one status for each provider and environment. */
+  /** Always null: the response contains all statuses. */
   next_cursor: string | null;
 };
 
-/** Where an organization stands at a provider. */
+/** The status of an organization at one provider. */
 export type KYBStatusResponse = {
   capabilities: KyxCapabilities;
-  /** The sets of services that were applied for. */
+  /** The service sets that were applied for. */
   endorsements: KyxEndorsement[];
-  /** Its test system or its real one. Left out, `production`. */
+  /** Environment of the provider. */
   environment: KyxEnvironment;
-  /** What the provider will need later, in its own words. */
+  /** Information that the provider will require later, as the provider names it. */
   future_requirements_due: string[];
   kyb: KyxVerificationStatusDetail;
-  /** The company that verifies. */
+  /** Verification provider. */
   provider: KyxProvider;
-  /** What the provider still needs before it can go on, in its own words. */
+  /** Information that the provider still requires, as the provider names it. */
   requirements_due: string[];
   status: KyxProviderStatus;
   tos: KyxTosStatusDetail;
 };
 
-/** What is known about the business. Give what you have; the first submission has a minimum. */
+/** Data about the business. Submit what is available; the first submission has required fields. */
 export type KYBSubmitData = {
   account_purpose?: KYBAccountPurpose | undefined;
-  /** What the account is for, when none of the provider's words fits. */
+  /** Purpose of the account, if none of the provider's values applies. */
   account_purpose_other?: string | undefined;
-  /** Whether the business acts for others. */
+  /** Whether the business acts on behalf of others. */
   acting_as_intermediary?: boolean | undefined;
-  /** The persons who own or control the business. */
+  /** The people who own or control the business. */
   associated_persons?: KYBAssociatedPerson[] | undefined;
   /** What the business does. */
   business_description?: string | undefined;
-  /** The branch, as NAICS codes. */
+  /** Industry as NAICS codes. */
   business_industry?: string[] | undefined;
-  /** The name in the register. */
+  /** Registered legal name. */
   business_legal_name?: string | undefined;
-  /** The name in use, when it is another. */
+  /** Trade name, if it differs from the legal name. */
   business_trade_name?: string | undefined;
   business_type?: KYBBusinessType | undefined;
-  /** How the business checks its own customers. */
+  /** How the business screens its own customers. */
   compliance_screening_explanation?: string | undefined;
-  /** Whether the business moves money for others. */
+  /** Whether the business provides money services. */
   conducts_money_services?: boolean | undefined;
-  /** Which such services, when it does. */
+  /** The money services that the business provides, if any. */
   conducts_money_services_description?: string | undefined;
-  /** Whether it does so through this provider. */
+  /** Whether it provides them through this provider. */
   conducts_money_services_using_bridge?: boolean | undefined;
-  /** Further documents. */
+  /** Additional documents. */
   documents?: KYBDocument[] | undefined;
-  /** The email address, in which the provider's letters are sent. */
+  /** Email address. */
   email?: string | undefined;
   estimated_annual_revenue_usd?: KYBEstimatedAnnualRevenue | undefined;
-  /** What is expected to be moved in a month, in US dollars. */
+  /** Expected monthly payment volume in US dollars. */
   expected_monthly_payments_usd?: number | undefined;
-  /** Whether the business is registered for taxes abroad. */
+  /** Whether the business is registered for taxes in another country. */
   has_foreign_tax_registration?: boolean | undefined;
-  /** Whether other companies stand between the business and its owners. */
+  /** Whether the owners hold the business through other companies. */
   has_material_intermediary_ownership?: boolean | undefined;
-  /** Activities that the provider looks at more closely. */
+  /** Activities that need closer review by the provider. */
   high_risk_activities?: KYBHighRiskActivity[] | undefined;
-  /** More about them. */
+  /** Details of those activities. */
   high_risk_activities_explanation?: string | undefined;
-  /** Identity documents and tax numbers; at least one with the first submission. */
+  /** Identity documents and tax numbers; at least one is required in the first submission. */
   identifying_information?: VerificationDocument[] | undefined;
-  /** When the business was founded, `YYYY-MM-DD`. */
+  /** Date of incorporation, `YYYY-MM-DD`. */
   incorporation_date?: string | undefined;
-  /** Whether it is a decentralized autonomous organization. */
+  /** Whether the business is a decentralized autonomous organization. */
   is_dao?: boolean | undefined;
-  /** Whether it works in countries that the provider does not serve. */
+  /** Whether the business operates in countries that the provider does not serve. */
   operates_in_prohibited_countries?: boolean | undefined;
-  /** Further websites. */
+  /** Other websites. */
   other_websites?: string[] | undefined;
-  /** From which share, in percent, an owner must be named. */
+  /** Ownership share, in percent, from which owners must be named. */
   ownership_threshold?: number | undefined;
-  /** The phone number in E.164 form, `+` and digits. */
+  /** Phone number in E.164 format: `+` followed by digits. */
   phone?: string | undefined;
   physical_address?: VerificationAddress | undefined;
-  /** The website. */
+  /** Main website. */
   primary_website?: string | undefined;
-  /** Where the business is listed. */
+  /** Stock exchange listings. */
   publicly_traded_listings?: KYBPubliclyTradedListing[] | undefined;
   registered_address?: VerificationAddress | undefined;
   regulated_activity?: KYBRegulatedActivity | undefined;
   source_of_funds?: KYBSourceOfFunds | undefined;
-  /** More about where the money comes from. */
+  /** Details of the source of the funds. */
   source_of_funds_description?: string | undefined;
-  /** The legal name in Latin letters, when it is written in others. */
+  /** Legal name in Latin characters, if it is written in another script. */
   transliterated_business_legal_name?: string | undefined;
-  /** The trade name in Latin letters, when it is written in others. */
+  /** Trade name in Latin characters, if it is written in another script. */
   transliterated_business_trade_name?: string | undefined;
   transliterated_physical_address?: VerificationAddress | undefined;
   transliterated_registered_address?: VerificationAddress | undefined;
 };
 
-/** The statuses of a user. */
+/** The verification statuses of a user. */
 export type KYCStatusListResponse = {
-  /** One for each provider and environment that was asked. */
+  /** One status per provider and environment where verification was started. */
   kyc_statuses: KYCStatusResponse[];
-  /** Always null: there is one status for each provider and environment. */
+  /** Always null: the response contains all statuses. */
   next_cursor: string | null;
 };
 
-/** Where a user stands at a provider. */
+/** The status of a user at one provider. */
 export type KYCStatusResponse = {
   capabilities: KyxCapabilities;
-  /** The sets of services that were applied for. */
+  /** The service sets that were applied for. */
   endorsements: KyxEndorsement[];
-  /** Its test system or its real one. Left out, `production`. */
+  /** Environment of the provider. */
   environment: KyxEnvironment;
-  /** What the provider will need later, in its own words. */
+  /** Information that the provider will require later, as the provider names it. */
   future_requirements_due: string[];
   kyc: KyxVerificationStatusDetail;
-  /** The company that verifies. */
+  /** Verification provider. */
   provider: KyxProvider;
-  /** What the provider still needs before it can go on, in its own words. */
+  /** Information that the provider still requires, as the provider names it. */
   requirements_due: string[];
   status: KyxProviderStatus;
   tos: KyxTosStatusDetail;
 };
 
-/** What is known about the user. Give what you have; the first submission has a minimum. */
+/** Data about the user. Submit what is available; the first submission has required fields. */
 export type KYCSubmitData = {
-  /** The day of birth, `YYYY-MM-DD`. */
+  /** Date of birth, `YYYY-MM-DD`. */
   date_of_birth?: string | undefined;
-  /** The email address, in which the provider's letters are sent. */
+  /** Email address. */
   email?: string | undefined;
-  /** The given name, as in the documents. */
+  /** Given name, as in the identity document. */
   first_name?: string | undefined;
-  /** Identity documents and tax numbers; at least one with the first submission. */
+  /** Identity documents and tax numbers; at least one is required in the first submission. */
   identifying_information?: VerificationDocument[] | undefined;
-  /** The family name, as in the documents. */
+  /** Family name, as in the identity document. */
   last_name?: string | undefined;
-  /** The middle name, as in the documents. */
+  /** Middle name, as in the identity document. */
   middle_name?: string | undefined;
-  /** The nationalities, as ISO 3166-1 alpha-3 codes. */
+  /** Nationalities as ISO 3166-1 alpha-3 codes. */
   nationalities?: string[] | undefined;
-  /** Whether the user declares to be a non-resident alien for US taxes. */
+  /** Whether the user attests to being a nonresident alien for US tax purposes. */
   nonresident_alien_attestation?: boolean | undefined;
-  /** The phone number in E.164 form, `+` and digits. */
+  /** Phone number in E.164 format: `+` followed by digits. */
   phone?: string | undefined;
   residential_address?: VerificationAddress | undefined;
-  /** The given name in Latin letters, when it is written in others. */
+  /** Given name in Latin characters, if it is written in another script. */
   transliterated_first_name?: string | undefined;
-  /** The family name in Latin letters, when it is written in others. */
+  /** Family name in Latin characters, if it is written in another script. */
   transliterated_last_name?: string | undefined;
-  /** The middle name in Latin letters, when it is written in others. */
+  /** Middle name in Latin characters, if it is written in another script. */
   transliterated_middle_name?: string | undefined;
   transliterated_residential_address?: VerificationAddress | undefined;
 };
 
-/** A group that signs together. */
+/** A group whose members sign together. */
 export type KeyQuorum = {
-  /** The public keys among the members, in the order in which they were given. */
+  /** The public keys among the members, in the order they were given. */
   authorization_keys: AuthorizationKey[];
-  /** How many members must sign, or null for all of them. */
+  /** Number of members that must sign; null if all must sign. */
   authorization_threshold: number | null;
-  /** A name for people, or null. */
+  /** Display name, or null. */
   display_name: string | null;
-  /** The id of the key quorum. */
+  /** Key quorum id. */
   id: string;
-  /** The key quorums among the members. Absent when there are none. */
+  /** The key quorums among the members. Absent if there are none. */
   key_quorum_ids?: KeyQuorumId[] | undefined;
-  /** The users among the members, or null when there are none. */
+  /** The users among the members; null if there are none. */
   user_ids: string[] | null;
 };
 
-/** The id of a key quorum: 24 lower-case letters and digits. */
+/** Key quorum id: 24 lower-case letters and digits. */
 export type KeyQuorumId = string;
 
-/** How a proposed change of a key quorum went. */
+/** Outcome of a proposed key quorum update. */
 export type KeyQuorumIntentActionResult = {
-  /** The HTTP status that the request would have got. */
+  /** HTTP status that the direct request would have returned. */
   status_code: number;
-  /** When it was carried out: Unix time in milliseconds. */
+  /** Execution time in Unix milliseconds. */
   executed_at: number;
   /** The key quorum whose threshold was met. */
   authorized_by_id?: string | undefined;
-  /** The name of that key quorum, when it has one. */
+  /** Name of that key quorum, if it has one. */
   authorized_by_display_name?: string | undefined;
-  /** What the request would have answered: the resource, or the refusal when it failed. */
+  /** Response body that the direct request would have returned: the resource, or the error if it failed. */
   response_body?: KeyQuorum | Error | undefined;
-  /** The resource as it was before. Absent when there was none. */
+  /** The resource before the change. Absent if it did not exist. */
   prior_state?: KeyQuorum | undefined;
 };
 
-/** The proposed change of a key quorum. */
+/** The proposed key quorum update. */
 export type KeyQuorumIntentRequestDetails = {
   method: "PATCH";
-  /** The whole address of the request, which is what is signed. */
+  /** Full URL of the request, as it is signed. */
   url: string;
   body: UpdateKeyQuorumRequest;
 };
 
-/** A proposed change of a key quorum. */
+/** An intent to update a key quorum. */
 export type KeyQuorumIntentResponse = {
-  /** How the request went. Only in status `executed` or `failed`. */
+  /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: KeyQuorumIntentActionResult | undefined;
-  /** Who can authorize it, and who has: one entry for each key quorum that may, the owner first. Any one of them is enough. */
+  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name: string;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** The resource as it is. Absent when it was deleted. */
+  /** Current state of the resource. Absent if it was deleted. */
   current_resource_data?: KeyQuorum | undefined;
-  /** Whether the maker set the expiry; otherwise it is 72 hours after creation. */
+  /** True if the creator set the expiry; otherwise the intent expires 72 hours after creation. */
   custom_expiry: boolean;
-  /** Why it was dismissed. Only in status `dismissed`. */
+  /** Why the intent was dismissed. Present only in status `dismissed`. */
   dismissal_reason?: string | undefined;
-  /** When it was dismissed: Unix time in milliseconds. Only in status `dismissed`. */
+  /** Time of dismissal in Unix milliseconds. Present only in status `dismissed`. */
   dismissed_at?: number | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: "KEY_QUORUM";
-  /** When it was rejected: Unix time in milliseconds. Only in status `rejected`. */
+  /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request that is carried out once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, as the direct request would be sent. */
   request_details: KeyQuorumIntentRequestDetails;
-  /** The id of the resource that the request would change or use. */
+  /** Id of the resource that the request changes or uses. */
   resource_id: string;
-  /** Where the intent stands. */
+  /** Status of the intent. */
   status: IntentStatus;
 };
 
-/** What the customer may do by now. */
+/** The capabilities of the customer. */
 export type KyxCapabilities = {
   payin_crypto: KyxCapabilityStatus;
   payin_fiat: KyxCapabilityStatus;
@@ -3298,883 +3298,883 @@ export type KyxCapabilities = {
   payout_fiat: KyxCapabilityStatus;
 };
 
-/** Whether the provider lets the customer do something. The provider's own word, passed through: commonly `active`, `pending`, `inactive` or `rejected`. */
+/** Whether the provider allows this capability. The value is passed through from the provider: commonly `active`, `pending`, `inactive` or `rejected`. */
 export type KyxCapabilityStatus = string;
 
-/** A set of services that was applied for. */
+/** A service set that was applied for. */
 export type KyxEndorsement = {
-  /** What is missing for it, in the provider's words, or null. */
+  /** The missing requirements, as the provider names them, or null. */
   missing: string[] | null;
   name: KyxEndorsementName;
   status: KyxEndorsementStatus;
 };
 
-/** A set of services that the provider grants after extra checks, in the provider's words: for example `base` or `sepa`. */
+/** A set of services that the provider grants after additional checks, as the provider names it, for example `base` or `sepa`. */
 export type KyxEndorsementName = string;
 
-/** Where the endorsement stands, in the provider's words: commonly `incomplete`, `approved` or `revoked`. */
+/** Status of the endorsement, as the provider reports it: commonly `incomplete`, `approved` or `revoked`. */
 export type KyxEndorsementStatus = string;
 
-/** Which environment of the verification provider is meant: its test system or its real one. */
+/** The environment of the verification provider: sandbox or production. */
 export type KyxEnvironment = "production" | "sandbox";
 
-/** The company that verifies identities. One is supported. */
+/** Identity verification provider. One provider is supported. */
 export type KyxProvider = "bridge";
 
-/** Where the customer stands at the provider, in the provider's words: for example `not_started`, `incomplete`, `under_review`, `active`, `rejected`, `paused`, `offboarded`. New words may appear. */
+/** Status of the customer, as the provider reports it, for example `not_started`, `incomplete`, `under_review`, `active`, `rejected`, `paused` or `offboarded`. New values may be added. */
 export type KyxProviderStatus = string;
 
-/** Where one part of a verification stands. */
+/** Status of one part of a verification. */
 export type KyxStatusSummary = {
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: KyxVerificationStatus;
 };
 
 /** The provider's terms. */
 export type KyxTosResponse = {
-  /** Its test system or its real one. Left out, `production`. */
+  /** Environment of the provider. */
   environment: KyxEnvironment;
-  /** Where they can be read and accepted. */
+  /** URL where the terms can be read and accepted. */
   link: string;
-  /** The company that verifies. */
+  /** Verification provider. */
   provider: KyxProvider;
   status: KyxTosStatus;
 };
 
-/** Whether the customer accepted the provider's terms, in the provider's words: commonly `pending` or `approved`. */
+/** Whether the customer has accepted the provider's terms, as the provider reports it: commonly `pending` or `approved`. */
 export type KyxTosStatus = string;
 
-/** Whether the terms are accepted. */
+/** Whether the customer has accepted the terms. */
 export type KyxTosStatusDetail = {
-  /** Where the customer goes on. Absent when there is nothing to do. */
+  /** URL where the customer continues. Absent if no action is required. */
   link?: string | undefined;
   status: KyxTosStatus;
 };
 
-/** Where one check stands, in the provider's words: commonly `not_started`, `incomplete`, `under_review`, `approved` or `rejected`. */
+/** Status of one check, as the provider reports it: commonly `not_started`, `incomplete`, `under_review`, `approved` or `rejected`. */
 export type KyxVerificationStatus = string;
 
-/** Where the check itself stands. */
+/** Status of the verification. */
 export type KyxVerificationStatusDetail = {
-  /** Where the customer goes on. Absent when there is nothing to do. */
+  /** URL where the customer continues. Absent if no action is required. */
   link?: string | undefined;
-  /** Why it was refused, in the provider's words. Absent unless it was. */
+  /** Rejection reasons, as the provider names them. Present only if the verification was rejected. */
   rejection_reasons?: string[] | undefined;
   status: KyxVerificationStatus;
 };
 
-/** An account that is linked to a user. `type` tells the kind; for `wallet`, `wallet_client` and `chain_type` tell external from embedded wallets. */
+/** A linked account of a user, discriminated by `type`. For `wallet`, `wallet_client` and `chain_type` distinguish external from embedded wallets. */
 export type LinkedAccount = LinkedAccountEmail | LinkedAccountPhone | LinkedAccountEthereum | LinkedAccountSolana | LinkedAccountSmartWallet | LinkedAccountEthereumEmbeddedWallet | LinkedAccountSolanaEmbeddedWallet | LinkedAccountBitcoinSegwitEmbeddedWallet | LinkedAccountBitcoinTaprootEmbeddedWallet | LinkedAccountCurveSigningEmbeddedWallet | LinkedAccountGoogleOAuth | LinkedAccountTwitterOAuth | LinkedAccountDiscordOAuth | LinkedAccountGitHubOAuth | LinkedAccountSpotifyOAuth | LinkedAccountInstagramOAuth | LinkedAccountTiktokOAuth | LinkedAccountLineOAuth | LinkedAccountTwitchOAuth | LinkedAccountLinkedInOAuth | LinkedAccountAppleOAuth | LinkedAccountCustomOAuth | LinkedAccountCustomJwt | LinkedAccountFarcaster | LinkedAccountPasskey | LinkedAccountTelegram | LinkedAccountCrossApp | LinkedAccountAuthorizationKey;
 
 /** An Apple account. */
 export type LinkedAccountAppleInput = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email?: string | undefined;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "apple_oauth";
 };
 
 /** An Apple account of the user. */
 export type LinkedAccountAppleOAuth = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email: string | null;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "apple_oauth";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
-/** An authorization key that stands for the user. */
+/** An authorization key that acts for the user. */
 export type LinkedAccountAuthorizationKey = {
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
   /** The P-256 public key, base64 SubjectPublicKeyInfo DER. */
   public_key: string;
   type: "authorization_key";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
-/** What identifies a wallet. */
+/** Identifies a wallet. */
 export type LinkedAccountBaseWallet = {
-  /** The address of the wallet. */
+  /** Wallet address. */
   address: string;
-  /** The chain type of the wallet. */
+  /** Chain type of the wallet. */
   chain_type: FirstClassChainType;
   type: LinkedAccountBaseWalletType;
 };
 
-/** Whether it is a plain wallet or a smart contract. */
+/** Whether it is a plain wallet or a smart contract wallet. */
 export type LinkedAccountBaseWalletType = "wallet" | "smart_wallet";
 
-/** A Bitcoin wallet with a native segwit address that the service holds for the user. */
+/** A Bitcoin wallet with a native segwit address, held by the service for the user. */
 export type LinkedAccountBitcoinSegwitEmbeddedWallet = {
-  /** The address of the wallet. */
+  /** Wallet address. */
   address: string;
-  /** The chain on which the wallet acts first, as CAIP-2. */
+  /** The primary chain of the wallet, as a CAIP-2 id. */
   chain_id: string;
   chain_type: "bitcoin-segwit";
   /** Always `embedded`. */
   connector_type: "embedded";
-  /** Whether the user lets the app sign without the user. */
+  /** Whether the user has allowed the app to sign without the user. */
   delegated: boolean;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** The id of the wallet; null for one that an earlier client made and the service cannot address. */
+  /** Wallet id; null for a wallet created by an earlier client, which the service cannot address. */
   id: string | null;
-  /** Whether the key was brought in from elsewhere. */
+  /** Whether the key was imported. */
   imported: boolean;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The public key: base58 for Solana, compressed hex without `0x` for secp256k1 chains, hex for others. */
+  /** Public key: base58 for Solana, compressed hex without `0x` for secp256k1 chains, hex for others. */
   public_key: string;
   recovery_method: EmbeddedWalletRecoveryMethod;
   type: "wallet";
-  /** Whether the user can sign with it at present. Absent when that is not known. */
+  /** Whether the user can currently sign with the wallet. Absent if unknown. */
   user_can_sign?: boolean | undefined;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
-  /** Who holds the key: the service. */
+  /** The holder of the key: this service. */
   wallet_client: "service";
-  /** Who holds the key: the service. */
+  /** The holder of the key: this service. */
   wallet_client_type: "service";
-  /** The position among the user's wallets of this chain type, from 0. */
+  /** Position among the user's wallets of this chain type, starting at 0. */
   wallet_index: number;
 };
 
-/** A Bitcoin wallet with a taproot address that the service holds for the user. */
+/** A Bitcoin wallet with a taproot address, held by the service for the user. */
 export type LinkedAccountBitcoinTaprootEmbeddedWallet = {
-  /** The address of the wallet. */
+  /** Wallet address. */
   address: string;
-  /** The chain on which the wallet acts first, as CAIP-2. */
+  /** The primary chain of the wallet, as a CAIP-2 id. */
   chain_id: string;
   chain_type: "bitcoin-taproot";
   /** Always `embedded`. */
   connector_type: "embedded";
-  /** Whether the user lets the app sign without the user. */
+  /** Whether the user has allowed the app to sign without the user. */
   delegated: boolean;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** The id of the wallet; null for one that an earlier client made and the service cannot address. */
+  /** Wallet id; null for a wallet created by an earlier client, which the service cannot address. */
   id: string | null;
-  /** Whether the key was brought in from elsewhere. */
+  /** Whether the key was imported. */
   imported: boolean;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The public key: base58 for Solana, compressed hex without `0x` for secp256k1 chains, hex for others. */
+  /** Public key: base58 for Solana, compressed hex without `0x` for secp256k1 chains, hex for others. */
   public_key: string;
   recovery_method: EmbeddedWalletRecoveryMethod;
   type: "wallet";
-  /** Whether the user can sign with it at present. Absent when that is not known. */
+  /** Whether the user can currently sign with the wallet. Absent if unknown. */
   user_can_sign?: boolean | undefined;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
-  /** Who holds the key: the service. */
+  /** The holder of the key: this service. */
   wallet_client: "service";
-  /** Who holds the key: the service. */
+  /** The holder of the key: this service. */
   wallet_client_type: "service";
-  /** The position among the user's wallets of this chain type, from 0. */
+  /** Position among the user's wallets of this chain type, starting at 0. */
   wallet_index: number;
 };
 
-/** An account that the user brought from another app. */
+/** An account of the user in another app. */
 export type LinkedAccountCrossApp = {
-  /** The wallets that the other app shares. */
+  /** The wallets shared by the other app. */
   embedded_wallets: CrossAppEmbeddedWallet[];
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The id of the other app. */
+  /** App id of the other app. */
   provider_app_id: string;
-  /** The smart wallets that the other app shares. */
+  /** The smart wallets shared by the other app. */
   smart_wallets: CrossAppSmartWallet[];
-  /** The id of the user in the other app. */
+  /** User id in the other app. */
   subject: string;
   type: "cross_app";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
-/** A wallet of another chain type that the service holds for the user. */
+/** A wallet of an extended chain type, held by the service for the user. */
 export type LinkedAccountCurveSigningEmbeddedWallet = {
-  /** The address of the wallet. */
+  /** Wallet address. */
   address: string;
-  /** The chain on which the wallet acts first, as CAIP-2. */
+  /** The primary chain of the wallet, as a CAIP-2 id. */
   chain_id: string;
   chain_type: CurveSigningChainType;
   /** Always `embedded`. */
   connector_type: "embedded";
-  /** Whether the user lets the app sign without the user. */
+  /** Whether the user has allowed the app to sign without the user. */
   delegated: boolean;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** The id of the wallet; null for one that an earlier client made and the service cannot address. */
+  /** Wallet id; null for a wallet created by an earlier client, which the service cannot address. */
   id: string | null;
-  /** Whether the key was brought in from elsewhere. */
+  /** Whether the key was imported. */
   imported: boolean;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The public key: base58 for Solana, compressed hex without `0x` for secp256k1 chains, hex for others. */
+  /** Public key: base58 for Solana, compressed hex without `0x` for secp256k1 chains, hex for others. */
   public_key: string;
   recovery_method: EmbeddedWalletRecoveryMethod;
   type: "wallet";
-  /** Whether the user can sign with it at present. Absent when that is not known. */
+  /** Whether the user can currently sign with the wallet. Absent if unknown. */
   user_can_sign?: boolean | undefined;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
-  /** Who holds the key: the service. */
+  /** The holder of the key: this service. */
   wallet_client: "service";
-  /** Who holds the key: the service. */
+  /** The holder of the key: this service. */
   wallet_client_type: "service";
-  /** The position among the user's wallets of this chain type, from 0. */
+  /** Position among the user's wallets of this chain type, starting at 0. */
   wallet_index: number;
 };
 
-/** The id that the user has in the app's own login. */
+/** The user's id in the app's own authentication system. */
 export type LinkedAccountCustomJwt = {
-  /** The value of the user id claim in the tokens that the app issues. */
+  /** Value of the user id claim in the tokens issued by the app. */
   custom_user_id: string;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
   type: "custom_auth";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
-/** The id that the user has in the app's own login. */
+/** The user's id in the app's own authentication system. */
 export type LinkedAccountCustomJwtInput = {
-  /** The value of the user id claim (commonly `sub`) in the tokens that the app issues, 1 to 256 characters. */
+  /** Value of the user id claim (commonly `sub`) in the tokens issued by the app, 1 to 256 characters. */
   custom_user_id: string;
   type: "custom_auth";
 };
 
-/** An account of the user at an OAuth provider that the app configured itself. */
+/** An account at an OAuth provider configured by the app. */
 export type LinkedAccountCustomOAuth = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email?: string | undefined;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name?: string | undefined;
-  /** The address of the profile picture. */
+  /** Profile picture URL. */
   profile_picture_url?: string | undefined;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: CustomOAuthProviderId;
-  /** The name at the provider. */
+  /** Username at the provider. */
   username?: string | undefined;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** A Discord account. */
 export type LinkedAccountDiscordInput = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email?: string | undefined;
-  /** The provider's own id of the account: 17 to 20 digits. */
+  /** The provider's id of the account: 17 to 20 digits. */
   subject: string;
   type: "discord_oauth";
-  /** The name at the provider. Without a discriminator, `#0` is added. */
+  /** Username at the provider. If it has no discriminator, `#0` is appended. */
   username: string;
 };
 
 /** A Discord account of the user. */
 export type LinkedAccountDiscordOAuth = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email: string | null;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "discord_oauth";
-  /** The name at the provider, with its discriminator (`#0` when it has none). */
+  /** Username at the provider with its discriminator (`#0` if it has none). */
   username: string | null;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** An email address of the user. */
 export type LinkedAccountEmail = {
-  /** The address, in lower case. */
+  /** Email address, in lower case. */
   address: string;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
   type: "email";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** An email address. */
 export type LinkedAccountEmailInput = {
-  /** The address; stored in lower case. */
+  /** Email address; stored in lower case. */
   address: string;
   type: "email";
 };
 
-/** An Ethereum wallet that the user holds elsewhere. */
+/** An external Ethereum wallet of the user. */
 export type LinkedAccountEthereum = {
-  /** The address of the wallet. */
+  /** Wallet address. */
   address: string;
-  /** The chain on which it was last seen, as CAIP-2. */
+  /** The chain on which the wallet was last seen, as a CAIP-2 id. */
   chain_id?: string | undefined;
   chain_type: "ethereum";
-  /** How the wallet was connected, when known. */
+  /** How the wallet was connected, if known. */
   connector_type?: string | undefined;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
   type: "wallet";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
-  /** Always `unknown`: the service does not hold the key. */
+  /** Always `unknown`, because the service does not hold the key. */
   wallet_client: "unknown";
-  /** Which wallet software it is, when known. */
+  /** Wallet software, if known. */
   wallet_client_type?: string | undefined;
 };
 
-/** An Ethereum wallet that the service holds for the user. */
+/** An Ethereum wallet held by the service for the user. */
 export type LinkedAccountEthereumEmbeddedWallet = {
-  /** The address of the wallet. */
+  /** Wallet address. */
   address: string;
-  /** The chain on which the wallet acts first, as CAIP-2. */
+  /** The primary chain of the wallet, as a CAIP-2 id. */
   chain_id: string;
   chain_type: "ethereum";
   /** Always `embedded`. */
   connector_type: "embedded";
-  /** Whether the user lets the app sign without the user. */
+  /** Whether the user has allowed the app to sign without the user. */
   delegated: boolean;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** The id of the wallet; null for one that an earlier client made and the service cannot address. */
+  /** Wallet id; null for a wallet created by an earlier client, which the service cannot address. */
   id: string | null;
-  /** Whether the key was brought in from elsewhere. */
+  /** Whether the key was imported. */
   imported: boolean;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
   recovery_method: EmbeddedWalletRecoveryMethod;
   type: "wallet";
-  /** Whether the user can sign with it at present. Absent when that is not known. */
+  /** Whether the user can currently sign with the wallet. Absent if unknown. */
   user_can_sign?: boolean | undefined;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
-  /** Who holds the key: the service. */
+  /** The holder of the key: this service. */
   wallet_client: "service";
-  /** Who holds the key: the service. */
+  /** The holder of the key: this service. */
   wallet_client_type: "service";
-  /** The position among the user's wallets of this chain type, from 0. */
+  /** Position among the user's wallets of this chain type, starting at 0. */
   wallet_index: number;
 };
 
 /** A Farcaster account of the user. */
 export type LinkedAccountFarcaster = {
-  /** What the profile says. */
+  /** Profile biography. */
   bio?: string | undefined;
-  /** The displayed name. */
+  /** Display name. */
   display_name?: string | undefined;
-  /** The Farcaster id. */
+  /** Farcaster id. */
   fid: number;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** The address of the home page. */
+  /** Home page URL. */
   homepage_url?: string | undefined;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The Ethereum address that holds the account, in checksum case. */
+  /** Ethereum address that owns the account, in checksum case. */
   owner_address: string;
-  /** The address of the picture. */
+  /** Profile picture URL. */
   profile_picture?: string | undefined;
-  /** The address of the picture. */
+  /** Profile picture URL. */
   profile_picture_url?: string | undefined;
-  /** The key that may post for the account, when the user added one. */
+  /** Key that can post for the account, if the user added one. */
   signer_public_key?: string | undefined;
   type: "farcaster";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username?: string | undefined;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** A Farcaster account. */
 export type LinkedAccountFarcasterInput = {
-  /** What the profile says. */
+  /** Profile biography. */
   bio?: string | undefined;
-  /** The displayed name. */
+  /** Display name. */
   display_name?: string | undefined;
-  /** The Farcaster id. */
+  /** Farcaster id. */
   fid: number;
-  /** The address of the home page. */
+  /** Home page URL. */
   homepage_url?: string | undefined;
-  /** The Ethereum address that holds the account. */
+  /** Ethereum address that owns the account. */
   owner_address: string;
-  /** The address of the profile picture. */
+  /** Profile picture URL. */
   profile_picture_url?: string | undefined;
   type: "farcaster";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username?: string | undefined;
 };
 
 /** A GitHub account. */
 export type LinkedAccountGitHubInput = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email?: string | undefined;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name?: string | undefined;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "github_oauth";
-  /** The name at the provider: letters and digits with single hyphens between, at most 39. */
+  /** Username at the provider: at most 39 letters and digits, with single hyphens between them. */
   username: string;
 };
 
 /** A GitHub account of the user. */
 export type LinkedAccountGitHubOAuth = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email: string | null;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name: string | null;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "github_oauth";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username: string | null;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** A Google account. */
 export type LinkedAccountGoogleInput = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email: string;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name: string;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "google_oauth";
 };
 
 /** A Google account of the user. */
 export type LinkedAccountGoogleOAuth = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email: string;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name: string | null;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "google_oauth";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
-/** An account to link; `type` tells the kind. */
+/** An account to link, discriminated by `type`. */
 export type LinkedAccountInput = LinkedAccountWalletInput | LinkedAccountEmailInput | LinkedAccountPhoneInput | LinkedAccountGoogleInput | LinkedAccountTwitterInput | LinkedAccountDiscordInput | LinkedAccountGitHubInput | LinkedAccountSpotifyInput | LinkedAccountInstagramInput | LinkedAccountTiktokInput | LinkedAccountLineInput | LinkedAccountTwitchInput | LinkedAccountAppleInput | LinkedAccountLinkedInInput | LinkedAccountFarcasterInput | LinkedAccountTelegramInput | LinkedAccountCustomJwtInput | LinkedAccountPasskeyInput;
 
 /** An Instagram account. */
 export type LinkedAccountInstagramInput = {
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "instagram_oauth";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username: string;
 };
 
 /** An Instagram account of the user. */
 export type LinkedAccountInstagramOAuth = {
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "instagram_oauth";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username: string | null;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** A LINE account. */
 export type LinkedAccountLineInput = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email?: string | undefined;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name?: string | undefined;
-  /** The address of the profile picture. */
+  /** Profile picture URL. */
   profile_picture_url?: string | undefined;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "line_oauth";
 };
 
 /** A LINE account of the user. */
 export type LinkedAccountLineOAuth = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email: string | null;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name: string | null;
-  /** The address of the profile picture. */
+  /** Profile picture URL. */
   profile_picture_url: string | null;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "line_oauth";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** A LinkedIn account. */
 export type LinkedAccountLinkedInInput = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email?: string | undefined;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name?: string | undefined;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "linkedin_oauth";
-  /** The name in the address of the public profile. Answers call it `vanity_name`. */
+  /** Name in the URL of the public profile. Responses use `vanity_name`. */
   vanityName?: string | undefined;
 };
 
 /** A LinkedIn account of the user. */
 export type LinkedAccountLinkedInOAuth = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email: string | null;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name?: string | undefined;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "linkedin_oauth";
-  /** The name in the address of the public profile. */
+  /** Name in the URL of the public profile. */
   vanity_name?: string | undefined;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** A passkey of the user. */
 export type LinkedAccountPasskey = {
-  /** The authenticator that holds it, when known. */
+  /** Authenticator that holds the passkey, if known. */
   authenticator_name?: string | undefined;
-  /** Where it was registered, when known. */
+  /** Where the passkey was registered, if known. */
   created_with_browser?: string | undefined;
-  /** Where it was registered, when known. */
+  /** Where the passkey was registered, if known. */
   created_with_device?: string | undefined;
-  /** Where it was registered, when known. */
+  /** Where the passkey was registered, if known. */
   created_with_os?: string | undefined;
-  /** The id of the credential, base64url. */
+  /** Credential id, base64url. */
   credential_id: string;
-  /** Whether it also serves as a second factor. */
+  /** Whether the passkey is also enrolled as an MFA method. */
   enrolled_in_mfa: boolean;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The public key of the credential in COSE form, base64url. */
+  /** Public key of the credential in COSE format, base64url. */
   public_key?: string | undefined;
   type: "passkey";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
-/** Whether the passkey stays on one device or is synchronized between several. */
+/** Whether the passkey is bound to one device or synchronized between devices. */
 export type LinkedAccountPasskeyCredentialDeviceType = "singleDevice" | "multiDevice";
 
 /** A WebAuthn credential that the user registered with the app. */
 export type LinkedAccountPasskeyInput = {
   credential_device_type: LinkedAccountPasskeyCredentialDeviceType;
-  /** The id of the credential, base64url. */
+  /** Credential id, base64url. */
   credential_id: string;
-  /** The public key of the credential in COSE form, base64url. */
+  /** Public key of the credential in COSE format, base64url. */
   credential_public_key: string;
-  /** The name under which the authenticator shows the credential. */
+  /** Username that the authenticator shows for the credential. */
   credential_username: string;
   type: "passkey";
 };
 
 /** A phone number of the user. */
 export type LinkedAccountPhone = {
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The same number once more. */
+  /** The same number as in `phoneNumber`. */
   number?: string | undefined;
-  /** The number in international form with blanks. */
+  /** Phone number in international format, with spaces. */
   phoneNumber: string;
   type: "phone";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** A phone number. */
 export type LinkedAccountPhoneInput = {
-  /** The number, written in any usual way; without a country code it is taken as a US number. Stored in international form with blanks, for example `+1 555 555 0100`. */
+  /** Phone number in any common format; without a country code it is read as a US number. Stored in international format with spaces, for example `+1 555 555 0100`. */
   number: string;
   type: "phone";
 };
 
 /** A smart contract wallet of the user. */
 export type LinkedAccountSmartWallet = {
-  /** The address of the contract, in checksum case. */
+  /** Contract address, in checksum case. */
   address: string;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
   smart_wallet_type: SmartWalletType;
-  /** The version of the contract. */
+  /** Version of the smart wallet contract. */
   smart_wallet_version?: string | undefined;
   type: "smart_wallet";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
-/** A Solana wallet that the user holds elsewhere. */
+/** An external Solana wallet of the user. */
 export type LinkedAccountSolana = {
-  /** The address of the wallet. */
+  /** Wallet address. */
   address: string;
   chain_type: "solana";
-  /** How the wallet was connected, when known. */
+  /** How the wallet was connected, if known. */
   connector_type?: string | undefined;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
   type: "wallet";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
-  /** Always `unknown`: the service does not hold the key. */
+  /** Always `unknown`, because the service does not hold the key. */
   wallet_client: "unknown";
-  /** Which wallet software it is, when known. */
+  /** Wallet software, if known. */
   wallet_client_type?: string | undefined;
 };
 
-/** A Solana wallet that the service holds for the user. */
+/** A Solana wallet held by the service for the user. */
 export type LinkedAccountSolanaEmbeddedWallet = {
-  /** The address of the wallet. */
+  /** Wallet address. */
   address: string;
-  /** The chain on which the wallet acts first, as CAIP-2. */
+  /** The primary chain of the wallet, as a CAIP-2 id. */
   chain_id: string;
   chain_type: "solana";
   /** Always `embedded`. */
   connector_type: "embedded";
-  /** Whether the user lets the app sign without the user. */
+  /** Whether the user has allowed the app to sign without the user. */
   delegated: boolean;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** The id of the wallet; null for one that an earlier client made and the service cannot address. */
+  /** Wallet id; null for a wallet created by an earlier client, which the service cannot address. */
   id: string | null;
-  /** Whether the key was brought in from elsewhere. */
+  /** Whether the key was imported. */
   imported: boolean;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The public key: base58 for Solana, compressed hex without `0x` for secp256k1 chains, hex for others. */
+  /** Public key: base58 for Solana, compressed hex without `0x` for secp256k1 chains, hex for others. */
   public_key: string;
   recovery_method: EmbeddedWalletRecoveryMethod;
   type: "wallet";
-  /** Whether the user can sign with it at present. Absent when that is not known. */
+  /** Whether the user can currently sign with the wallet. Absent if unknown. */
   user_can_sign?: boolean | undefined;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
-  /** Who holds the key: the service. */
+  /** The holder of the key: this service. */
   wallet_client: "service";
-  /** Who holds the key: the service. */
+  /** The holder of the key: this service. */
   wallet_client_type: "service";
-  /** The position among the user's wallets of this chain type, from 0. */
+  /** Position among the user's wallets of this chain type, starting at 0. */
   wallet_index: number;
 };
 
 /** A Spotify account. */
 export type LinkedAccountSpotifyInput = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email?: string | undefined;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name?: string | undefined;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "spotify_oauth";
 };
 
 /** A Spotify account of the user. */
 export type LinkedAccountSpotifyOAuth = {
-  /** The email address that the provider gave. */
+  /** Email address provided by the OAuth provider. */
   email: string | null;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name: string | null;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "spotify_oauth";
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** A Telegram account of the user. */
 export type LinkedAccountTelegram = {
-  /** The first name at the provider. */
+  /** First name at the provider. */
   first_name?: string | null | undefined;
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** The last name at the provider. */
+  /** Last name at the provider. */
   last_name?: string | null | undefined;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The address of the profile picture. */
+  /** Profile picture URL. */
   photo_url?: string | null | undefined;
-  /** The numeric id at Telegram, as text. */
+  /** Numeric Telegram user id, as a string. */
   telegram_user_id: string;
   type: "telegram";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username?: string | null | undefined;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** A Telegram account. */
 export type LinkedAccountTelegramInput = {
-  /** The first name at the provider. */
+  /** First name at the provider. */
   first_name?: string | undefined;
-  /** The last name at the provider. */
+  /** Last name at the provider. */
   last_name?: string | undefined;
-  /** The address of the profile picture. */
+  /** Profile picture URL. */
   photo_url?: string | undefined;
-  /** The numeric id at Telegram, as text. */
+  /** Numeric Telegram user id, as a string. */
   telegram_user_id: string;
   type: "telegram";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username?: string | undefined;
 };
 
 /** A TikTok account. */
 export type LinkedAccountTiktokInput = {
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name: string | null;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "tiktok_oauth";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username: string;
 };
 
 /** A TikTok account of the user. */
 export type LinkedAccountTiktokOAuth = {
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name: string | null;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "tiktok_oauth";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username: string | null;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** A Twitch account. */
 export type LinkedAccountTwitchInput = {
-  /** The provider's own id of the account: digits. */
+  /** The provider's id of the account, digits only. */
   subject: string;
   type: "twitch_oauth";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username?: string | undefined;
 };
 
 /** A Twitch account of the user. */
 export type LinkedAccountTwitchOAuth = {
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "twitch_oauth";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username: string | null;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
 /** A Twitter account. */
 export type LinkedAccountTwitterInput = {
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name: string;
-  /** The address of the profile picture. */
+  /** Profile picture URL. */
   profile_picture_url?: string | undefined;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "twitter_oauth";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username: string;
 };
 
 /** A Twitter account of the user. */
 export type LinkedAccountTwitterOAuth = {
-  /** When the account was first verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the first verification in Unix seconds, or null if unknown. */
   first_verified_at: number | null;
-  /** When the account was last verified: Unix time in seconds, or null when that is not known. */
+  /** Time of the last verification in Unix seconds, or null if unknown. */
   latest_verified_at: number | null;
-  /** The displayed name at the provider. */
+  /** Display name at the provider. */
   name: string | null;
-  /** The address of the profile picture. */
+  /** Profile picture URL. */
   profile_picture_url: string | null;
-  /** The provider's own id of the account, 1 to 256 ASCII characters; it does not change with the name. */
+  /** The provider's id of the account, 1 to 256 ASCII characters. It does not change with the username. */
   subject: string;
   type: "twitter_oauth";
-  /** The name at the provider. */
+  /** Username at the provider. */
   username: string | null;
-  /** When the account was last verified: Unix time in seconds. For an imported account, when it was imported. */
+  /** Time of the last verification in Unix seconds. For an imported account, the time of the import. */
   verified_at: number;
 };
 
-/** The kind of a linked account. */
+/** The type of a linked account. */
 export type LinkedAccountType = "email" | "phone" | "wallet" | "smart_wallet" | "google_oauth" | "twitter_oauth" | "discord_oauth" | "github_oauth" | "spotify_oauth" | "instagram_oauth" | "tiktok_oauth" | "line_oauth" | "twitch_oauth" | "linkedin_oauth" | "apple_oauth" | "custom_auth" | "farcaster" | "passkey" | "telegram" | "cross_app" | "authorization_key" | CustomOAuthProviderId;
 
-/** A wallet that the user holds elsewhere. */
+/** An external wallet of the user. */
 export type LinkedAccountWalletInput = {
-  /** The address; an Ethereum address is stored in checksum case. */
+  /** Wallet address. An Ethereum address is stored in checksum case. */
   address: string;
   chain_type: FirstClassChainType;
   type: "wallet";
 };
 
-/** A second factor of the user; `type` tells the kind. */
+/** An MFA method of the user, discriminated by `type`. */
 export type LinkedMfaMethod = SMSMfaMethod | TotpMfaMethod | PasskeyMfaMethod | EmailMfaMethod;
 
 /** One page of deposit addresses. */
@@ -4188,15 +4188,15 @@ export type ListCryptoDepositAccountsResponse = {
 export type ListExternalFiatAccountsResponse = {
   /** The accounts, newest first. */
   external_fiat_accounts: ExternalFiatAccount[];
-  /** Always null: the whole list is answered. */
+  /** Always null: the response contains all accounts. */
   next_cursor: string | null;
 };
 
-/** Bank accounts that pay into a wallet. */
+/** The fiat deposit accounts of a wallet. */
 export type ListFiatDepositAccountsResponse = {
   /** Newest first. */
   fiat_deposit_accounts: FiatDepositAccount[];
-  /** Always null: all of them are answered. */
+  /** Always null: the response contains all accounts. */
   next_cursor: string | null;
 };
 
@@ -4204,7 +4204,7 @@ export type ListFiatDepositAccountsResponse = {
 export type ListOrganizationExternalFiatAccountsResponse = {
   /** The accounts, newest first. */
   external_fiat_accounts: OrganizationExternalFiatAccount[];
-  /** Always null: the whole list is answered. */
+  /** Always null: the response contains all accounts. */
   next_cursor: string | null;
 };
 
@@ -4212,42 +4212,42 @@ export type ListOrganizationExternalFiatAccountsResponse = {
 export type ListWalletActionsResponse = {
   /** Newest first. */
   data: WalletActionResponse[];
-  /** Pass it as `cursor` for the next page; null at the end. */
+  /** Pass as `cursor` to get the next page. Null on the last page. */
   next_cursor: string | null;
 };
 
-/** A property of a message that is to be signed. `content` of bytes that are not UTF-8 cannot be read: an ALLOW does not match, a DENY does. */
+/** A property of the message to sign. If the bytes are not valid UTF-8, `content` cannot be read: the condition is not met in an ALLOW rule and is met in a DENY rule. */
 export type MessageSigningCondition = {
   /** `content` is the text, `byte_length` its length in bytes. */
   field: MessageSigningField;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "message";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** What of a message to be signed is compared: its text, or its length in bytes. */
+/** The property of the message to compare: its text, or its length in bytes. */
 export type MessageSigningField = "content" | "byte_length";
 
-/** A user removed a second factor. */
+/** A user removed an MFA method. */
 export type MfaDisabledWebhookPayload = {
   method: MfaMethod;
   type: "mfa.disabled";
-  /** The user. */
+  /** User id. */
   user_id: string;
 };
 
-/** A user enrolled a second factor. */
+/** A user enrolled an MFA method. */
 export type MfaEnabledWebhookPayload = {
   method: MfaMethod;
   type: "mfa.enabled";
-  /** The user. */
+  /** User id. */
   user_id: string;
 };
 
-/** A kind of second factor. */
+/** MFA method. */
 export type MfaMethod = "sms" | "totp" | "passkey" | "email";
 
 /** A vault of the provider `morpho`. */
@@ -4256,48 +4256,48 @@ export type MorphoVaultDetails = {
   admin_wallet_address: string;
   /** The wallet with that address. */
   admin_wallet_id: string;
-  /** What the app earns a year, in basis points; null when unknown. */
+  /** Annual yield of the app in basis points; null if unknown. */
   app_apy: number | null;
-  /** The asset that the vault takes. */
+  /** The asset that the vault accepts. */
   asset: EarnAsset;
-  /** What can be withdrawn at once, in US dollars; null when unknown. */
+  /** Amount that can be withdrawn immediately, in US dollars; null if unknown. */
   available_liquidity_usd: number | null;
   caip2: string;
-  /** Id of the vault. */
+  /** Vault id. */
   id: string;
-  /** Name of the vault. */
+  /** Vault name. */
   name: string;
-  /** Who runs it. */
+  /** Vault provider. */
   provider: "morpho";
-  /** What rewards add a year, in percent. */
+  /** Annual yield from rewards, in percent. */
   total_rewards_apr: number;
-  /** What it holds in all, in US dollars; null when unknown. */
+  /** Total value locked, in US dollars; null if unknown. */
   tvl_usd: number | null;
-  /** What the depositor earns a year, in basis points; null when unknown. */
+  /** Annual yield of the depositor in basis points; null if unknown. */
   user_apy: number | null;
-  /** Contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
 };
 
-/** The source as a named asset. */
+/** A source asset, identified by name. */
 export type NamedTokenTransferSource = {
-  /** In units of the asset, as a decimal string, for example `1.5`. Here or as `amount` of the request, not both. */
+  /** In units of the asset, as a decimal string, for example `1.5`. Set it either here or as `amount` of the request. */
   amount?: string | undefined;
-  /** Name of the asset, for example `usdc`. */
+  /** Asset name, for example `usdc`. */
   asset: string;
-  /** Name of the chain, for example `base`. */
+  /** Chain name, for example `base`. */
   chain: string;
 };
 
-/** Sign a NEAR transaction. Nothing is broadcast. */
+/** Signs a NEAR transaction. Nothing is broadcast. */
 export type NearSignTransactionRpcInput = {
   method: "near_signTransaction";
   params: NearSignTransactionRpcInputParams;
 };
 
-/** The transaction to be signed. */
+/** The transaction to sign. */
 export type NearSignTransactionRpcInputParams = {
-  /** The Borsh bytes of the unsigned transaction, base64; its signer must be the wallet. */
+  /** The Borsh bytes of the unsigned transaction, in base64. Its signer must be the wallet. */
   transaction: NearUnsignedTransactionBorshBase64;
 };
 
@@ -4309,52 +4309,52 @@ export type NearSignTransactionRpcResponse = {
 
 /** A NEAR transaction with its signature. */
 export type NearSignTransactionRpcResponseData = {
-  /** Always base64. */
+  /** Always `base64`. */
   encoding: "base64";
-  /** Transaction, key type 0 and 64-byte signature. */
+  /** The transaction, key type 0 and the 64-byte signature. */
   signed_transaction: NearSignedTransactionBorshBase64;
 };
 
-/** The Borsh bytes of a signed NEAR transaction, base64. */
+/** The Borsh bytes of a signed NEAR transaction, in base64. */
 export type NearSignedTransactionBorshBase64 = string;
 
-/** An unsigned NEAR transaction, Borsh-serialized, in base64. */
+/** An unsigned NEAR transaction, Borsh-serialized and base64-encoded. */
 export type NearUnsignedTransactionBorshBase64 = string;
 
-/** A device that a user approved. */
+/** A device approved by a user. */
 export type OAuthGrant = {
-  /** When it was approved, ISO 8601. */
+  /** Time of approval, ISO 8601. */
   created_at: string;
-  /** How it was granted. */
+  /** Grant type. */
   grant_type: "device_code";
-  /** The id of the grant. */
+  /** Grant id. */
   id: string;
-  /** When its tokens were last renewed, ISO 8601. */
+  /** Time of the last token refresh, ISO 8601. */
   last_used_at: string;
 };
 
 /** The grants. */
 export type OAuthGrantListResponse = {
-  /** All of them, newest first. */
+  /** All grants, newest first. */
   data: OAuthGrant[];
 };
 
 /** An authorization code (RFC 6749, section 4.1.3). */
 export type OAuthTokenAuthorizationCodeRequest = {
-  /** The id of the client. */
+  /** Client id. */
   client_id?: string | undefined;
-  /** The secret of the client, if it has one. */
+  /** Client secret, if the client has one. */
   client_secret?: string | undefined;
-  /** The code from the redirect; good once. */
+  /** The code from the redirect. Single use. */
   code: string;
   grant_type: "authorization_code";
-  /** The address of the redirect, equal to the one that was asked for. */
+  /** The redirect URI of the authorization request. */
   redirect_uri?: string | undefined;
 };
 
 /** A device code (RFC 8628, section 3.4). */
 export type OAuthTokenDeviceCodeRequest = {
-  /** The program's code. */
+  /** Device code. */
   device_code: string;
   grant_type: "urn:ietf:params:oauth:grant-type:device_code";
 };
@@ -4362,58 +4362,58 @@ export type OAuthTokenDeviceCodeRequest = {
 /** A refresh token (RFC 6749, section 6). */
 export type OAuthTokenRefreshTokenRequest = {
   grant_type: "refresh_token";
-  /** The newest refresh token; good once. */
+  /** The latest refresh token. Single use. */
   refresh_token: string;
 };
 
 /** The tokens. */
 export type OAuthTokenSuccessResponse = {
-  /** The access token, a JWT. */
+  /** Access token, a JWT. */
   access_token: string;
-  /** How long the access token is good, in seconds. */
+  /** Lifetime of the access token in seconds. */
   expires_in?: number | undefined;
-  /** The next refresh token. Absent when the grant cannot be renewed. */
+  /** The next refresh token. Absent if the grant cannot be refreshed. */
   refresh_token?: string | undefined;
-  /** How to send it: `Authorization: Bearer …`. */
+  /** Token type; send the token as `Authorization: Bearer …`. */
   token_type: "Bearer";
 };
 
-/** The company that moves money between bank accounts and chains. One is supported. */
+/** Provider that moves money between bank accounts and chains. One provider is supported. */
 export type OrchestrationProvider = "bridge";
 
 /** A business customer of the app. */
 export type Organization = {
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
   default_key_quorum_id: KeyQuorumId;
-  /** The name of the organization. */
+  /** Organization name. */
   display_name: string;
-  /** The id of the organization. */
+  /** Organization id. */
   id: string;
-  /** When it was last changed: Unix time in milliseconds. */
+  /** Time of the last change in Unix milliseconds. */
   updated_at: number;
 };
 
 /** A bank account of an organization. */
 export type OrganizationExternalFiatAccount = {
-  /** The name of the account's owner. */
+  /** Name of the account owner. */
   account_owner_name: string;
-  /** How the account is addressed: `us`, `gb`, `iban`, `pix` or `swift`. */
+  /** Account type: `us`, `gb`, `iban`, `pix` or `swift`. */
   account_type: string;
-  /** The name of the bank. Absent when it was not given. */
+  /** Bank name. Absent if it was not provided. */
   bank_name?: string | undefined;
-  /** When it was registered, ISO 8601. */
+  /** Time of registration, ISO 8601. */
   created_at: string;
-  /** The currency of the account, as a lower-case ISO 4217 code. */
+  /** Currency of the account, as a lower-case ISO 4217 code. */
   currency: string;
   environment: IntegrationEnvironment;
-  /** The id of the account. */
+  /** Account id. */
   id: string;
-  /** The last four characters of the account number. Absent when the account has none. */
+  /** The last four characters of the account number. Absent if the account has no number. */
   last_4?: string | undefined;
-  /** The organization. */
+  /** Organization id. */
   organization_id: string;
-  /** The payment provider. */
+  /** Payment provider. */
   provider: "bridge";
 };
 
@@ -4422,151 +4422,151 @@ export type OrganizationExternalFiatAccountResponse = {
   external_fiat_account: OrganizationExternalFiatAccount;
 };
 
-/** How the verification of an organization stands now. */
+/** The current verification state of an organization. */
 export type OrganizationKYBUpdatedData = {
   capabilities: KyxCapabilities;
-  /** The sets of services that were applied for. */
+  /** The service sets that were applied for. */
   endorsements: KyxEndorsement[];
   kyb: KyxStatusSummary;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: KyxProviderStatus;
   tos: KyxStatusSummary;
 };
 
 /** The verification of an organization changed. */
 export type OrganizationKYBUpdatedWebhookEvent = {
-  /** From the name of a field to its old and its new value. */
+  /** Maps each changed field to its old and new value. */
   changes: { [key: string]: unknown[] };
   data: OrganizationKYBUpdatedData;
   environment: KyxEnvironment;
-  /** The organization. */
+  /** Organization id. */
   organization_id: string;
   provider: KyxProvider;
   type: "organization.kyb.updated";
 };
 
-/** A secret of an organization, without the secret itself. */
+/** A secret of an organization, without its value. */
 export type OrganizationSecretView = {
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** The id of the secret. */
+  /** Secret id. */
   id: string;
-  /** The last four characters, to tell secrets apart. */
+  /** The last four characters of the secret. */
   last_four: string;
-  /** When it was revoked, ISO 8601, or null while it can be used. */
+  /** Time of revocation, ISO 8601; null while the secret is active. */
   revoked_at: string | null;
-  /** The P-256 public key that must sign with it, or null. */
+  /** The P-256 public key whose signature is required, or null. */
   signing_public_key: string | null;
 };
 
 /** The secrets of an organization. */
 export type OrganizationSecretsListResponse = {
-  /** All of them, newest first. */
+  /** All grants, newest first. */
   data: OrganizationSecretView[];
 };
 
-/** A page of organizations. */
+/** One page of organizations. */
 export type OrganizationsListResponse = {
   /** The organizations, newest first. */
   data: Organization[];
-  /** The cursor of the next page, or null on the last one. */
+  /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
 };
 
-/** A token output that a Spark transfer is to spend. */
+/** A token output for a Spark transfer to spend. */
 export type OutputWithPreviousTransactionData = {
   /** The output itself. */
   output?: TokenOutput | undefined;
-  /** Hash of the transaction that made it, hex. */
+  /** Hash of the transaction that created the output, hex. */
   previous_transaction_hash: string;
-  /** Its position in that transaction. */
+  /** Position of the output in that transaction. */
   previous_transaction_vout: number;
 };
 
-/** Makes an existing key quorum of the app the owner. Null means no owner. Not allowed together with `owner`. */
+/** Makes an existing key quorum of the app the owner. Null means no owner. Mutually exclusive with `owner`. */
 export type OwnerIdInput = string | null;
 
-/** Makes a user or a single authorization key the owner. The service stores every owner as a key quorum: it makes, or finds again, the one-of-one quorum of that user or key, and answers show its id in `owner_id`. Not allowed together with `owner_id`. */
+/** Makes a user or a single authorization key the owner. Every owner is stored as a key quorum: the service creates or reuses the 1-of-1 quorum of that user or key, and responses show its id as `owner_id`. Mutually exclusive with `owner_id`. */
 export type OwnerInput = OwnerInputUser | OwnerInputPublicKey;
 
-/** An authorization key as the owner. Whoever holds the private key signs; the service never sees it. */
+/** An authorization key as the owner. The holder of the private key signs; the service never sees the private key. */
 export type OwnerInputPublicKey = {
   public_key: P256PublicKey;
 };
 
 /** A user as the owner. The user signs with a time-bound key from `POST /v1/wallets/authenticate`. */
 export type OwnerInputUser = {
-  /** The user, who must exist in the app; with the prefix `did:service:`. */
+  /** User id with the prefix `did:service:`. The user must exist in the app. */
   user_id: string;
 };
 
-/** A public key on the curve P-256: base64 of its SubjectPublicKeyInfo DER, or the same as PEM with its `-----BEGIN PUBLIC KEY-----` lines. Answers always give the base64. A point that is not on the curve, a key of another curve and a bare point are refused. */
+/** A P-256 public key: base64 of its SubjectPublicKeyInfo DER, or PEM with the `-----BEGIN PUBLIC KEY-----` lines. Responses always use base64. A point that is not on the curve, a key on another curve, and a point without the SubjectPublicKeyInfo structure are rejected. */
 export type P256PublicKey = string;
 
 /** A passkey. */
 export type PasskeyMfaMethod = {
   type: "passkey";
-  /** When the factor was last used or enrolled: Unix time in seconds. */
+  /** Time of the enrollment or last use, in Unix seconds. */
   verified_at: number;
 };
 
 /** An open session. */
 export type PasswordlessAuthenticateResponse = {
   user: User;
-  /** The access token: a JWT signed with ES256 by the app's key, good for one hour. */
+  /** Access token: a JWT signed with ES256 by the app's key, valid for one hour. */
   token: string;
   /** The same access token. */
   service_access_token: string;
-  /** Renews the session; opaque. */
+  /** Opaque token that renews the session. */
   refresh_token: string;
-  /** A JWT with the linked accounts and metadata of the user. Absent when the app has not turned it on. */
+  /** A JWT with the linked accounts and metadata of the user. Absent if the app has not enabled it. */
   identity_token?: string | undefined;
-  /** Whether the user was made by this login. */
+  /** Whether this login created the user. */
   is_new_user: boolean;
 };
 
-/** The bank account that is paid. */
+/** The bank account to pay. */
 export type PayoutDestination = {
   /** Id of an external fiat account of the user or organization that the wallet belongs to. */
   fiat_account_id: string;
 };
 
-/** The action that pays out to a bank account. */
+/** A wallet action that pays out to a bank account. */
 export type PayoutResponse = {
-  /** When it was asked for. */
+  /** Time of the request. */
   created_at: string;
   /** As given in the request. */
   destination: PayoutDestination;
-  /** Where it is carried out. */
+  /** Environment of the provider. */
   environment: IntegrationEnvironment;
-  /** Only when the status is `rejected` or `failed`. */
+  /** Present only if the status is `rejected` or `failed`. */
   failure_reason?: FailureReason | undefined;
-  /** Id of the action. */
+  /** Action id. */
   id: string;
-  /** Who carries it out. */
+  /** Payout provider. */
   provider: OrchestrationProvider;
-  /** Always null: a payout takes no reference. */
+  /** Always null: payouts have no reference. */
   reference_id?: string | null | undefined;
   /** As given in the request. */
   source: PayoutSource;
   status: WalletActionStatus;
-  /** Two: the transfer to the provider and the payment to the bank. Only when asked for with `include=steps`. */
+  /** Two steps: the transfer to the provider and the payment to the bank. Present only if requested with `include=steps`. */
   steps?: WalletActionStep[] | undefined;
   type: "payout";
   wallet_id: string;
 };
 
-/** What is spent. */
+/** The asset and amount to spend. */
 export type PayoutSource = {
-  /** In units of the asset, as a decimal string. */
+  /** Amount in units of the asset, as a decimal string. */
   amount: string;
-  /** Name of the asset, for example `usdc`. */
+  /** Asset name, for example `usdc`. */
   asset: string;
-  /** Name of the chain, for example `base`. */
+  /** Chain name, for example `base`. */
   chain: string;
 };
 
-/** A person by phone number. */
+/** A person, identified by phone number. */
 export type PhoneInviteInput = {
   type: "phone";
   /** The number, written in any usual way; stored in international form. */
@@ -4575,129 +4575,129 @@ export type PhoneInviteInput = {
 
 /** A named list of rules for wallets of one chain type. */
 export type Policy = {
-  /** The chain type of the wallets that it judges. */
+  /** The chain type of the wallets that the policy applies to. */
   chain_type: WalletChainType;
-  /** When it was made, in Unix milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
   /** 24 characters. */
   id: string;
-  /** A name for people. */
+  /** Display name. */
   name: string;
-  /** The key quorum that owns it; null when the app secret alone suffices. */
+  /** The key quorum that owns the resource; null if only the app secret is required. */
   owner_id: KeyQuorumId | null;
-  /** In their order. */
+  /** The rules, in order. */
   rules: PolicyRuleResponse[];
   /** The version of the rule language. */
   version: "1.0";
 };
 
-/** What a matching rule decides. One matching `DENY` outweighs any number of `ALLOW`; a request that no rule allows is denied. */
+/** The effect of a matching rule. A matching `DENY` overrides every `ALLOW`, and a request that no rule allows is denied. */
 export type PolicyAction = "ALLOW" | "DENY";
 
-/** A test of one field of the request, told apart by `field_source`. A field that the request does not have makes the condition false. */
+/** A test of one field of the request, discriminated by `field_source`. The condition is false if the request does not have the field. */
 export type PolicyCondition = EthereumTransactionCondition | EthereumCalldataCondition | EthereumTypedDataDomainCondition | EthereumTypedDataMessageCondition | Ethereum7702AuthorizationCondition | TempoTransactionCondition | SolanaProgramInstructionCondition | SolanaSystemProgramInstructionCondition | SolanaTokenProgramInstructionCondition | SystemCondition | TronTransactionCondition | TronCalldataCondition | XrplTransactionCondition | SuiTransactionCommandCondition | SuiTransferObjectsCommandCondition | ActionRequestBodyCondition | AggregationCondition | MessageSigningCondition;
 
-/** A condition of a proposed rule, complete or not. */
+/** A condition of a proposed rule, complete or incomplete. */
 export type PolicyConditionProposal = PolicyCondition | IncompletePolicyCondition;
 
-/** The ids of the policies that bind the signer: none or one. A list that is given replaces the old one. */
+/** The policy ids that apply to the signer: none or one. A new list replaces the previous one. */
 export type PolicyInput = string[];
 
-/** How a proposed change of a policy went. */
+/** Outcome of a proposed policy update. */
 export type PolicyIntentActionResult = {
-  /** The HTTP status that the request would have got. */
+  /** HTTP status that the direct request would have returned. */
   status_code: number;
-  /** When it was carried out: Unix time in milliseconds. */
+  /** Execution time in Unix milliseconds. */
   executed_at: number;
   /** The key quorum whose threshold was met. */
   authorized_by_id?: string | undefined;
-  /** The name of that key quorum, when it has one. */
+  /** Name of that key quorum, if it has one. */
   authorized_by_display_name?: string | undefined;
-  /** What the request would have answered: the resource, or the refusal when it failed. */
+  /** Response body that the direct request would have returned: the resource, or the error if it failed. */
   response_body?: Policy | Error | undefined;
-  /** The resource as it was before. Absent when there was none. */
+  /** The resource before the change. Absent if it did not exist. */
   prior_state?: Policy | undefined;
 };
 
-/** The proposed change of a policy. */
+/** The proposed policy update. */
 export type PolicyIntentRequestDetails = {
   method: "PATCH";
-  /** The whole address of the request, which is what is signed. */
+  /** Full URL of the request, as it is signed. */
   url: string;
   body: UpdatePolicyRequest;
 };
 
-/** A proposed change of a policy. */
+/** An intent to update a policy. */
 export type PolicyIntentResponse = {
-  /** How the request went. Only in status `executed` or `failed`. */
+  /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: PolicyIntentActionResult | undefined;
-  /** Who can authorize it, and who has: one entry for each key quorum that may, the owner first. Any one of them is enough. */
+  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name: string;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** The resource as it is. Absent when it was deleted. */
+  /** Current state of the resource. Absent if it was deleted. */
   current_resource_data?: Policy | undefined;
-  /** Whether the maker set the expiry; otherwise it is 72 hours after creation. */
+  /** True if the creator set the expiry; otherwise the intent expires 72 hours after creation. */
   custom_expiry: boolean;
-  /** Why it was dismissed. Only in status `dismissed`. */
+  /** Why the intent was dismissed. Present only in status `dismissed`. */
   dismissal_reason?: string | undefined;
-  /** When it was dismissed: Unix time in milliseconds. Only in status `dismissed`. */
+  /** Time of dismissal in Unix milliseconds. Present only in status `dismissed`. */
   dismissed_at?: number | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: "POLICY";
-  /** When it was rejected: Unix time in milliseconds. Only in status `rejected`. */
+  /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request that is carried out once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, as the direct request would be sent. */
   request_details: PolicyIntentRequestDetails;
-  /** The id of the resource that the request would change or use. */
+  /** Id of the resource that the request changes or uses. */
   resource_id: string;
-  /** Where the intent stands. */
+  /** Status of the intent. */
   status: IntentStatus;
 };
 
-/** The request that a rule speaks of: a method of wallet rpc, an action of the wallet, or `*` for every one of them. */
+/** The request method that a rule applies to: a wallet rpc method, a wallet action, or `*` for all of them. */
 export type PolicyMethod = "eth_sendTransaction" | "eth_signTransaction" | "eth_signUserOperation" | "eth_signTypedData_v4" | "personal_sign" | "eth_sign7702Authorization" | "wallet_sendCalls" | "signTransaction" | "signAndSendTransaction" | "signMessage" | "exportPrivateKey" | "exportSeedPhrase" | "signTransactionBytes" | "signRawMessageBytes" | "tron_sendTransaction" | "tron_signTransaction" | "xrpl_signTransaction" | "earn_deposit" | "earn_withdraw" | "transfer" | "*";
 
-/** A rule of a policy that is to be made. */
+/** A rule of a policy to create. */
 export type PolicyRuleInput = {
-  /** What a match does. */
+  /** The effect of a match. */
   action: PolicyAction;
-  /** 1 to 50; all must be true. A rule that is to match always takes a condition that is always true, such as `system.current_unix_timestamp` at least 0. */
+  /** 1 to 50 conditions, all of which must be true. For a rule that always matches, use a condition that is always true, such as `system.current_unix_timestamp` at least 0. */
   conditions: PolicyCondition[];
   /** Ignored, so that rules can be copied; every rule gets a new id. */
   id?: string | undefined;
-  /** The kind of request that it applies to; must fit the chain type. `*` is every kind. */
+  /** The request method that the rule applies to, which must fit the chain type. `*` applies to all methods. */
   method: PolicyMethod;
   /** 1 to 50 characters. */
   name: string;
 };
 
-/** A rule as an intent proposes it. `method`, `action` and the details of conditions may be left out of the proposal; the rule must be complete to be executed. */
+/** A rule proposed by an intent. `method`, `action` and the details of conditions can be omitted from the proposal, but the rule must be complete when it is executed. */
 export type PolicyRuleProposal = {
-  /** What a match does. */
+  /** The effect of a match. */
   action?: PolicyAction | undefined;
-  /** 1 to 50; all must be true. */
+  /** 1 to 50 conditions, all of which must be true. */
   conditions: PolicyConditionProposal[];
-  /** The kind of request that it applies to. */
+  /** The request method that the rule applies to. */
   method?: PolicyMethod | undefined;
   /** 1 to 50 characters. */
   name: string;
 };
 
-/** A whole rule. */
+/** A complete rule. */
 export type PolicyRuleRequest = {
-  /** What a match does. */
+  /** The effect of a match. */
   action: PolicyAction;
-  /** 1 to 50; all must be true. A rule that is to match always takes a condition that is always true, such as `system.current_unix_timestamp` at least 0. */
+  /** 1 to 50 conditions, all of which must be true. For a rule that always matches, use a condition that is always true, such as `system.current_unix_timestamp` at least 0. */
   conditions: PolicyCondition[];
-  /** The kind of request that it applies to; must fit the chain type. `*` is every kind. */
+  /** The request method that the rule applies to, which must fit the chain type. `*` applies to all methods. */
   method: PolicyMethod;
   /** 1 to 50 characters. */
   name: string;
@@ -4705,19 +4705,19 @@ export type PolicyRuleRequest = {
 
 /** A rule of a policy. */
 export type PolicyRuleResponse = {
-  /** What a match does. */
+  /** The effect of a match. */
   action: PolicyAction;
-  /** All must be true. */
+  /** Conditions, all of which must be true. */
   conditions: PolicyCondition[];
   /** 24 characters. */
   id: string;
-  /** The kind of request that it applies to. */
+  /** The request method that the rule applies to. */
   method: PolicyMethod;
-  /** A name for people. */
+  /** Display name. */
   name: string;
 };
 
-/** The wallets to make. */
+/** The wallets to create. */
 export type PregenerateUserWalletsRequest = {
   /** At least one wallet. */
   wallets: WalletCreationInput[];
@@ -4727,129 +4727,129 @@ export type PregenerateUserWalletsRequest = {
 export type PrivateKeyExportWebhookPayload = {
   export_source?: ExportType | undefined;
   type: "wallet.private_key_export";
-  /** The user who owns the wallet, or null when no user does. */
+  /** The user who owns the wallet; null if the wallet is not owned by a user. */
   user_id: string | null;
-  /** The address of the wallet. */
+  /** Wallet address. */
   wallet_address: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** A wallet to be imported by its private key. */
+/** A wallet to import by private key. */
 export type PrivateKeyInitInput = {
   /** The address that the secret must derive. */
   address: string;
-  /** Chain types that can be imported. */
+  /** A chain type that supports import. */
   chain_type: WalletImportSupportedChains;
-  /** Only HPKE. */
+  /** Always `HPKE`. */
   encryption_type: HpkeEncryption;
   /** A private key. */
   entropy_type: "private-key";
 };
 
-/** A sealed private key. */
+/** An encrypted private key. */
 export type PrivateKeySubmitInput = {
   /** The address that the secret must derive. */
   address: string;
-  /** Chain types that can be imported. */
+  /** A chain type that supports import. */
   chain_type: WalletImportSupportedChains;
-  /** Base64 of ciphertext and tag. */
+  /** Ciphertext and tag in base64. */
   ciphertext: string;
-  /** Base64 of the 65-byte ephemeral point. */
+  /** The 65-byte ephemeral point in base64. */
   encapsulated_key: string;
-  /** Only HPKE. */
+  /** Always `HPKE`. */
   encryption_type: HpkeEncryption;
   /** A private key. */
   entropy_type: "private-key";
-  /** Only when the caller sealed otherwise than by default. */
+  /** Only if the secret was not encrypted with the default settings. */
   hpke_config?: HpkeImportConfig | undefined;
 };
 
-/** A non-negative whole number: `0x` hex, or a JSON integer up to 2^53 − 1. Negative integers fit the format and are refused with 400 where they are used. */
+/** A non-negative integer: `0x` hex, or a JSON integer up to 2^53 − 1. Negative integers match the schema but are rejected with 400 where they are used. */
 export type Quantity = Hex | number;
 
-/** A deposit to be estimated. */
+/** The deposit to estimate. */
 export type QuoteCryptoDepositRequest = {
-  /** What it is turned into. */
+  /** The asset that the deposit is converted into. */
   destination: DepositAccountCryptoQuoteAsset;
-  /** How much is deposited. */
+  /** Amount of the deposit. */
   input_amount?: DepositAccountCryptoQuoteAmount | undefined;
-  /** How much worse than estimated it may turn out. */
+  /** Maximum slippage in basis points. */
   slippage_bps?: Bps | undefined;
-  /** What is deposited. */
+  /** The asset that is deposited. */
   source: DepositAccountCryptoQuoteAsset;
 };
 
-/** A swap to be estimated. */
+/** The swap to estimate. */
 export type QuoteWalletSwapRequest = {
-  /** By default `exact_input`. */
+  /** Defaults to `exact_input`. */
   amount_type?: AmountType | undefined;
-  /** In base units of the asset that `amount_type` fixes, 1 to 78 digits. */
+  /** In base units of the asset fixed by `amount_type`, 1 to 78 digits. */
   base_amount: string;
-  /** What to receive. */
+  /** The asset to receive. */
   destination: SwapDestination;
-  /** What the app charges on top. */
+  /** The fee that the app charges. */
   fee_configuration?: FeeConfiguration | undefined;
-  /** How much worse than estimated it may turn out, in hundredths of a percent. */
+  /** Maximum slippage in basis points. */
   slippage_bps?: number | undefined;
-  /** What to spend. */
+  /** The asset to spend. */
   source: SwapSource;
 };
 
-/** A transfer to be estimated. */
+/** The transfer to estimate. */
 export type QuoteWalletTransferRequest = {
-  /** In units of the asset that `amount_type` fixes, as a decimal string. Here or in `source`, not both. */
+  /** In units of the asset fixed by `amount_type`, as a decimal string. Set it either here or in `source`. */
   amount?: string | undefined;
-  /** By default `exact_input`. */
+  /** Defaults to `exact_input`. */
   amount_type?: AmountType | undefined;
-  /** Where it goes and as what. */
+  /** The destination of the transfer. */
   destination: TokenTransferDestination;
-  /** What the app charges on top. */
+  /** The fee that the app charges. */
   fee_configuration?: FeeConfiguration | undefined;
-  /** How much worse than estimated the exchange may turn out, in hundredths of a percent. */
+  /** Maximum slippage of the exchange in basis points. */
   slippage_bps?: number | undefined;
-  /** What is spent. */
+  /** The asset and amount to spend. */
   source: TokenTransferSource;
 };
 
-/** A user key, as it is, that is bound to intents. */
+/** A plaintext user key bound to intents. */
 export type RawBoundAuthenticateResponse = {
-  /** Base64 of the PKCS #8 DER private key, no PEM lines. Keep it out of logs. */
+  /** PKCS #8 DER private key in base64, without PEM lines. Keep it out of logs. */
   authorization_key: string;
   /** As given in the request. */
   bindings: IntentBinding[];
-  /** Until when the key signs, in Unix milliseconds. */
+  /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** Wallets whose owner or additional signer has the user as a member. */
+  /** The wallets whose owner or additional signer has the user as a member. */
   wallets: Wallet[];
 };
 
-/** How bytes are written in JSON. */
+/** Encoding of bytes in JSON. */
 export type RawSignBytesEncoding = "utf-8" | "hex" | "base64";
 
-/** The hash that is applied before signing. */
+/** The hash function applied before signing. */
 export type RawSignBytesHashFunction = "keccak256" | "sha256" | "blake2b256";
 
-/** Bytes that are hashed and then signed. */
+/** Bytes to hash and sign. */
 export type RawSignBytesParams = {
   /** At most 300002 characters. */
   bytes: string;
-  /** How `bytes` is written. */
+  /** Encoding of `bytes`. */
   encoding: RawSignBytesEncoding;
   /** The hash to apply. */
   hash_function: RawSignBytesHashFunction;
 };
 
-/** A digest that is signed as it is. */
+/** A digest to sign without hashing. */
 export type RawSignHashParams = {
-  /** 32 bytes for secp256k1 chains, any length from 1 byte for ed25519 chains, which sign it as the message. */
+  /** 32 bytes for secp256k1 chains; at least 1 byte for ed25519 chains, which sign it as the message. */
   hash: Hex;
 };
 
-/** What to sign: a digest, or bytes with the name of a hash. */
+/** What to sign: a digest, or bytes and a hash function. */
 export type RawSignInputParams = RawSignHashParams | RawSignBytesParams;
 
-/** A digest or bytes to be signed. */
+/** A digest or bytes to sign. */
 export type RawSignRequest = {
   /** What to sign. */
   params: RawSignInputParams;
@@ -4862,403 +4862,403 @@ export type RawSignResponse = {
   method: "raw_sign";
 };
 
-/** A signature in the form of its chain. */
+/** A signature in the format of the chain. */
 export type RawSignResponseData = {
-  /** Always hex. */
+  /** Always `hex`. */
   encoding: "hex";
-  /** 64 bytes, on Tron 65. */
+  /** 64 bytes, or 65 bytes on Tron. */
   signature: Hex;
 };
 
-/** A user key as it is. */
+/** A plaintext user key. */
 export type RawWalletAuthenticateResponse = {
-  /** Base64 of the PKCS #8 DER private key, no PEM lines. Keep it out of logs. */
+  /** PKCS #8 DER private key in base64, without PEM lines. Keep it out of logs. */
   authorization_key: string;
-  /** Until when the key signs, in Unix milliseconds. */
+  /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** Wallets whose owner or additional signer has the user as a member. */
+  /** The wallets whose owner or additional signer has the user as a member. */
   wallets: Wallet[];
 };
 
-/** One wallet to be made for the primary signer. */
+/** A wallet to create for the primary signer. */
 export type RecoverableWalletInput = {
-  /** The chain type of the wallet. */
+  /** Chain type of the wallet. */
   chain_type: WalletChainType;
-  /** A name for people. */
+  /** Display name. */
   display_name?: string | undefined;
-  /** Your own id of the wallet: unique in the app, set once. */
+  /** The app's own id of the wallet: unique in the app and immutable. */
   external_id?: string | undefined;
-  /** The policy that judges what the wallet signs. */
+  /** The policy that applies to signing requests of the wallet. */
   policy_ids?: PolicyInput | undefined;
 };
 
-/** Who signs for the wallets: a subject of the customer-issued tokens of the app. */
+/** Who signs for the wallets: the subject of tokens issued by the app. */
 export type RecoverableWalletPrimarySigner = {
-  /** The value of the user-id claim in the customer token, by default `sub`. */
+  /** Value of the user id claim in the app's tokens, by default `sub`. */
   subject_id: string;
 };
 
-/** The wallet, chain and asset to look at. One of `wallet_id` and `deposit_address`, one of `caip2` and `chain`. */
+/** The wallet, chain and asset to check: one of `wallet_id` and `deposit_address`, and one of `caip2` and `chain`. */
 export type ReindexWalletAutomationRequest = {
   /** Contract or mint of the asset, or `native`. */
   asset_address: string;
-  /** The chain by its CAIP-2 id. */
+  /** CAIP-2 chain id. */
   caip2?: WalletAutomationReindexCaip2 | undefined;
-  /** The chain by its name. */
+  /** Chain name. */
   chain?: string | undefined;
-  /** The wallet by its address. */
+  /** Wallet address. */
   deposit_address?: string | undefined;
-  /** The wallet by its id. */
+  /** Wallet id. */
   wallet_id?: string | undefined;
 };
 
-/** The part of the fees that goes to the relayer or liquidity source. */
+/** The share of the relayer or liquidity source in the fees. */
 export type RelayerFee = {
   /** In units of the source asset, as a decimal string. */
   amount: string;
-  /** Address that is paid, when known. */
+  /** Recipient address, if known. */
   recipient?: string | undefined;
   type: "relayer";
 };
 
-/** Which secret. */
+/** The secret to revoke. */
 export type RevokeOrganizationSecretRequest = {
-  /** The id of the secret. */
+  /** Secret id. */
   secret_id: string;
 };
 
-/** How long earlier secrets go on to count. */
+/** How long earlier secrets stay valid. */
 export type RotateWebhookSecretRequest = {
-  /** Seconds for which earlier secrets go on to sign, 0 to 604,800 (a week). Without it, 86,400 (a day). */
+  /** Seconds for which earlier secrets continue to sign, from 0 to 604,800 (one week). Defaults to 86,400 (one day). */
   overlap_seconds?: number | undefined;
 };
 
-/** How a proposed signing went. */
+/** Outcome of a proposed wallet rpc request. */
 export type RpcIntentActionResult = {
-  /** The HTTP status that the request would have got. */
+  /** HTTP status that the direct request would have returned. */
   status_code: number;
-  /** When it was carried out: Unix time in milliseconds. */
+  /** Execution time in Unix milliseconds. */
   executed_at: number;
   /** The key quorum whose threshold was met. */
   authorized_by_id?: string | undefined;
-  /** The name of that key quorum, when it has one. */
+  /** Name of that key quorum, if it has one. */
   authorized_by_display_name?: string | undefined;
-  /** What the request would have answered: the resource, or the refusal when it failed. */
+  /** Response body that the direct request would have returned: the resource, or the error if it failed. */
   response_body?: WalletRpcResponse | Error | undefined;
 };
 
-/** The proposed request of wallet rpc. */
+/** The proposed wallet rpc request. */
 export type RpcIntentRequestDetails = {
   method: "POST";
-  /** The whole address of the request, which is what is signed. */
+  /** Full URL of the request, as it is signed. */
   url: string;
   body: WalletRpcRequest;
 };
 
-/** A proposed signing. */
+/** An intent to run a wallet rpc request. */
 export type RpcIntentResponse = {
-  /** How the request went. Only in status `executed` or `failed`. */
+  /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: RpcIntentActionResult | undefined;
-  /** Who can authorize it, and who has: one entry for each key quorum that may, the owner first. Any one of them is enough. */
+  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name: string;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** Whether the maker set the expiry; otherwise it is 72 hours after creation. */
+  /** True if the creator set the expiry; otherwise the intent expires 72 hours after creation. */
   custom_expiry: boolean;
-  /** Why it was dismissed. Only in status `dismissed`. */
+  /** Why the intent was dismissed. Present only in status `dismissed`. */
   dismissal_reason?: string | undefined;
-  /** When it was dismissed: Unix time in milliseconds. Only in status `dismissed`. */
+  /** Time of dismissal in Unix milliseconds. Present only in status `dismissed`. */
   dismissed_at?: number | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: "RPC";
-  /** When it was rejected: Unix time in milliseconds. Only in status `rejected`. */
+  /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request that is carried out once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, as the direct request would be sent. */
   request_details: RpcIntentRequestDetails;
-  /** The id of the resource that the request would change or use. */
+  /** Id of the resource that the request changes or uses. */
   resource_id: string;
-  /** Where the intent stands. */
+  /** Status of the intent. */
   status: IntentStatus;
-  /** The resource as it is. Absent when it was deleted. */
+  /** Current state of the resource. Absent if it was deleted. */
   current_resource_data?: Wallet | undefined;
 };
 
-/** The asset in which a sponsored fee is charged to the app. */
+/** The asset in which the app is charged for the sponsored fee. */
 export type RpcSponsorAsset = string;
 
 /** How sponsored gas is paid. */
 export type RpcSponsorOptions = {
-  /** The asset that is charged. */
+  /** The asset in which the sponsored fee is charged. */
   asset: RpcSponsorAsset;
 };
 
-/** A proposed removal of a rule. */
+/** An intent to delete a rule. */
 export type RuleDeleteIntentResponse = {
-  /** How the request went. Only in status `executed` or `failed`. */
+  /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: RuleIntentActionResult | undefined;
-  /** Who can authorize it, and who has: one entry for each key quorum that may, the owner first. Any one of them is enough. */
+  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name: string;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** The rule as it is. Absent for a new rule and for one that was deleted. */
+  /** Current state of the rule. Absent for a new rule and after the rule was deleted. */
   current_resource_data?: PolicyRuleResponse | undefined;
-  /** Whether the maker set the expiry; otherwise it is 72 hours after creation. */
+  /** True if the creator set the expiry; otherwise the intent expires 72 hours after creation. */
   custom_expiry: boolean;
-  /** Why it was dismissed. Only in status `dismissed`. */
+  /** Why the intent was dismissed. Present only in status `dismissed`. */
   dismissal_reason?: string | undefined;
-  /** When it was dismissed: Unix time in milliseconds. Only in status `dismissed`. */
+  /** Time of dismissal in Unix milliseconds. Present only in status `dismissed`. */
   dismissed_at?: number | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: "RULE";
-  /** The policy of the rule, with its other rules. */
+  /** The policy of the rule, including its other rules. */
   policy?: Policy | undefined;
-  /** When it was rejected: Unix time in milliseconds. Only in status `rejected`. */
+  /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request that is carried out once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, as the direct request would be sent. */
   request_details: RuleIntentDeleteRequestDetails;
-  /** The id of the resource that the request would change or use. */
+  /** Id of the resource that the request changes or uses. */
   resource_id: string;
-  /** Where the intent stands. */
+  /** Status of the intent. */
   status: IntentStatus;
 };
 
-/** How a proposed change of a rule went. A removal answers `{success: true}`. */
+/** Outcome of a proposed rule change. Deleting a rule returns `{success: true}`. */
 export type RuleIntentActionResult = {
-  /** The HTTP status that the request would have got. */
+  /** HTTP status that the direct request would have returned. */
   status_code: number;
-  /** When it was carried out: Unix time in milliseconds. */
+  /** Execution time in Unix milliseconds. */
   executed_at: number;
   /** The key quorum whose threshold was met. */
   authorized_by_id?: string | undefined;
-  /** The name of that key quorum, when it has one. */
+  /** Name of that key quorum, if it has one. */
   authorized_by_display_name?: string | undefined;
-  /** What the request would have answered: the resource, or the refusal when it failed. */
+  /** Response body that the direct request would have returned: the resource, or the error if it failed. */
   response_body?: PolicyRuleResponse | SuccessResponse | Error | undefined;
-  /** The resource as it was before. Absent when there was none. */
+  /** The resource before the change. Absent if it did not exist. */
   prior_state?: PolicyRuleResponse | undefined;
 };
 
-/** The proposed request that adds a rule. */
+/** The proposed request to add a rule. */
 export type RuleIntentCreateRequestDetails = {
   body: PolicyRuleProposal;
   method: "POST";
-  /** The whole address of the request, which is what is signed. */
+  /** Full URL of the request, as it is signed. */
   url: string;
 };
 
-/** No fields. */
+/** An empty object. */
 export type RuleIntentDeleteRequest = { [key: string]: unknown };
 
-/** The proposed request that removes a rule. */
+/** The proposed request to delete a rule. */
 export type RuleIntentDeleteRequestDetails = {
   body?: RuleIntentDeleteRequest | undefined;
   method: "DELETE";
-  /** The whole address of the request, which is what is signed. */
+  /** Full URL of the request, as it is signed. */
   url: string;
 };
 
-/** The proposed request about a rule; `method` tells whether it adds, changes or removes. */
+/** The proposed rule request; `method` indicates whether it adds, replaces or deletes a rule. */
 export type RuleIntentRequestDetails = RuleIntentCreateRequestDetails | RuleIntentUpdateRequestDetails | RuleIntentDeleteRequestDetails;
 
-/** A proposed rule, a change of one, or its removal. */
+/** An intent to add, replace or delete a rule. */
 export type RuleIntentResponse = {
-  /** How the request went. Only in status `executed` or `failed`. */
+  /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: RuleIntentActionResult | undefined;
-  /** Who can authorize it, and who has: one entry for each key quorum that may, the owner first. Any one of them is enough. */
+  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name: string;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** The rule as it is. Absent for a new rule and for one that was deleted. */
+  /** Current state of the rule. Absent for a new rule and after the rule was deleted. */
   current_resource_data?: PolicyRuleResponse | undefined;
-  /** Whether the maker set the expiry; otherwise it is 72 hours after creation. */
+  /** True if the creator set the expiry; otherwise the intent expires 72 hours after creation. */
   custom_expiry: boolean;
-  /** Why it was dismissed. Only in status `dismissed`. */
+  /** Why the intent was dismissed. Present only in status `dismissed`. */
   dismissal_reason?: string | undefined;
-  /** When it was dismissed: Unix time in milliseconds. Only in status `dismissed`. */
+  /** Time of dismissal in Unix milliseconds. Present only in status `dismissed`. */
   dismissed_at?: number | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: "RULE";
-  /** The policy of the rule, with its other rules. */
+  /** The policy of the rule, including its other rules. */
   policy?: Policy | undefined;
-  /** When it was rejected: Unix time in milliseconds. Only in status `rejected`. */
+  /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request that is carried out once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, as the direct request would be sent. */
   request_details: RuleIntentRequestDetails;
-  /** The id of the resource that the request would change or use. */
+  /** Id of the resource that the request changes or uses. */
   resource_id: string;
-  /** Where the intent stands. */
+  /** Status of the intent. */
   status: IntentStatus;
 };
 
-/** The proposed request that changes a rule. */
+/** The proposed request to replace a rule. */
 export type RuleIntentUpdateRequestDetails = {
   body: PolicyRuleRequest;
   method: "PATCH";
-  /** The whole address of the request, which is what is signed. */
+  /** Full URL of the request, as it is signed. */
   url: string;
 };
 
 /** Codes sent by text message. */
 export type SMSMfaMethod = {
   type: "sms";
-  /** When the factor was last used or enrolled: Unix time in seconds. */
+  /** Time of the enrollment or last use, in Unix seconds. */
   verified_at: number;
 };
 
-/** A search by identifiers: all three lists must be there, each may be empty. */
+/** Search by identifiers. All three lists are required; each can be empty. */
 export type SearchUsersByIdentifiersRequest = {
-  /** Email addresses; upper and lower case do not matter. */
+  /** Email addresses, ignoring case. */
   emails: string[];
-  /** Phone numbers, written in any usual way. */
+  /** Phone numbers in any common format. */
   phoneNumbers: string[];
-  /** Addresses of wallets. */
+  /** Wallet addresses. */
   walletAddresses: string[];
 };
 
-/** A search by one term. */
+/** Search by one term. */
 export type SearchUsersByTermRequest = {
-  /** What to look for. */
+  /** Search term. */
   searchTerm: string;
 };
 
-/** A term, or three lists of identifiers. */
+/** A search term, or three lists of identifiers. */
 export type SearchUsersRequest = SearchUsersByTermRequest | SearchUsersByIdentifiersRequest;
 
 /** The seed phrase of a wallet was exported. */
 export type SeedPhraseExportWebhookPayload = {
   export_source?: ExportType | undefined;
   type: "wallet.seed_phrase_export";
-  /** The user who owns the wallet, or null when no user does. */
+  /** The user who owns the wallet; null if the wallet is not owned by a user. */
   user_id: string | null;
-  /** The address of the wallet. */
+  /** Wallet address. */
   wallet_address: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** The part of the fees that goes to the service. */
+/** The share of the service in the fees. */
 export type ServiceFee = {
   /** In units of the source asset, as a decimal string. */
   amount: string;
-  /** Address that is paid, when known. */
+  /** Recipient address, if known. */
   recipient?: string | undefined;
   type: "service";
 };
 
-/** A test of an endpoint. */
+/** A test event. */
 export type ServiceTestWebhookPayload = {
   type: "service.test";
-  /** The text that the test was asked to carry. */
+  /** The text given in the test request. */
   payload: string;
 };
 
-/** Which kind of signature to make. */
+/** The type of signature to create. */
 export type SignatureOptions = {
-  /** `ecdsa`: of the key itself; `erc1271`: as the smart account of the wallet verifies it, which needs `caip2`. */
+  /** `ecdsa`: a signature by the key itself. `erc1271`: a signature that the smart account of the wallet verifies, which requires `caip2`. */
   type: SignatureType;
 };
 
-/** How a signature is checked: `ecdsa` recovers the signer from it, `erc1271` asks the smart wallet. */
+/** How the signature is verified: `ecdsa` recovers the signer, `erc1271` calls the smart wallet. */
 export type SignatureType = "ecdsa" | "erc1271";
 
-/** Whether smart wallets are used, and how. */
+/** The smart wallet configuration of the app. */
 export type SmartWalletConfiguration = SmartWalletConfigurationDisabled | SmartWalletConfigurationEnabled;
 
-/** No smart wallets. */
+/** Smart wallets are disabled. */
 export type SmartWalletConfigurationDisabled = {
   /** Always false. */
   enabled: false;
 };
 
-/** Smart wallets of one kind. */
+/** Smart wallets are enabled. */
 export type SmartWalletConfigurationEnabled = {
-  /** Where they are used. */
+  /** The networks on which smart wallets are enabled. */
   configured_networks: SmartWalletNetworkConfiguration[];
   /** Always true. */
   enabled: true;
   smart_wallet_type: SmartWalletType;
-  /** The version of the contract. */
+  /** Version of the smart wallet contract. */
   smart_wallet_version?: string | undefined;
 };
 
-/** Smart wallets on one chain. */
+/** Smart wallet configuration for one chain. */
 export type SmartWalletNetworkConfiguration = {
-  /** Where user operations are sent. */
+  /** Bundler URL for user operations. */
   bundler_url: string;
-  /** The chain, as CAIP-2. */
+  /** CAIP-2 chain id. */
   chain_id: string;
-  /** The name of the chain. */
+  /** Chain name. */
   chain_name?: string | undefined;
   paymaster_context?: AlchemyPaymasterContext | undefined;
-  /** Who pays for them. Absent when the wallet pays. */
+  /** Paymaster URL. Absent if the wallet pays for its own gas. */
   paymaster_url?: string | undefined;
-  /** The node that is asked. */
+  /** RPC node URL. */
   rpc_url?: string | undefined;
 };
 
-/** The contract family of a smart wallet. */
+/** Smart wallet contract type. */
 export type SmartWalletType = "safe" | "kernel" | "light_account" | "biconomy" | "coinbase_smart_wallet" | "thirdweb" | "nexus";
 
-/** The program of a Solana instruction; each instruction is judged on its own. */
+/** The program of a Solana instruction. Each instruction is evaluated separately. */
 export type SolanaProgramInstructionCondition = {
-  /** The only field: the address of the program. */
+  /** The only supported field: the program address. */
   field: "programId";
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "solana_program_instruction";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** Sign and broadcast a Solana transaction. */
+/** Signs and broadcasts a Solana transaction. */
 export type SolanaSignAndSendTransactionRpcInput = {
-  /** For information; the wallet of the path signs whatever stands here. */
+  /** Informational; the wallet in the path signs, whatever this address is. */
   address?: string | undefined;
   /** The chain to send on. */
   caip2: Caip2;
-  /** May be left out. */
+  /** Optional. */
   chain_type?: "solana" | undefined;
   method: "signAndSendTransaction";
-  /** Answer before the node has confirmed that it took the transaction. */
+  /** Whether to respond before the node has accepted the transaction. */
   optimistic_broadcast?: boolean | undefined;
   params: SolanaSignAndSendTransactionRpcInputParams;
-  /** Your own reference, 1 to 64 characters; finds the transaction later. */
+  /** Caller-defined reference, 1 to 64 characters, for finding the transaction later. */
   reference_id?: string | undefined;
-  /** Let the app pay the gas; by default false. */
+  /** Whether the app pays the gas; defaults to false. */
   sponsor?: boolean | undefined;
   /** Only with `sponsor`. */
   sponsor_options?: RpcSponsorOptions | undefined;
-  /** For information; the wallet of the path signs. */
+  /** Informational; the wallet in the path signs. */
   wallet_id?: string | undefined;
 };
 
-/** The transaction to be sent. */
+/** The transaction to send. */
 export type SolanaSignAndSendTransactionRpcInputParams = {
-  /** Always base64. */
+  /** Always `base64`. */
   encoding: "base64";
-  /** Wire bytes, legacy or version 0. The blockhash of 32 ones (`1111…`) is replaced by a fresh one. */
+  /** Wire bytes, legacy or version 0. The all-ones blockhash (`1111…`) is replaced by a recent one. */
   transaction: string;
 };
 
@@ -5268,36 +5268,36 @@ export type SolanaSignAndSendTransactionRpcResponse = {
   method: "signAndSendTransaction";
 };
 
-/** How to follow the transaction. */
+/** The created transaction. */
 export type SolanaSignAndSendTransactionRpcResponseData = {
   caip2: Caip2;
-  /** First signature of the transaction, base58; empty while a sponsored one is not yet on chain. */
+  /** First signature of the transaction, base58. Empty while a sponsored transaction is not yet on chain. */
   hash: string;
   /** As given in the request. */
   reference_id?: string | null | undefined;
-  /** Wire bytes as broadcast, base64. */
+  /** Wire bytes as broadcast, in base64. */
   signed_transaction?: string | undefined;
-  /** Id for `GET /v1/transactions/{transaction_id}`. */
+  /** Transaction id for `GET /v1/transactions/{transaction_id}`. */
   transaction_id?: string | undefined;
 };
 
-/** Sign a message. Nothing is broadcast. */
+/** Signs a message. Nothing is broadcast. */
 export type SolanaSignMessageRpcInput = {
-  /** For information; the wallet of the path signs whatever stands here. */
+  /** Informational; the wallet in the path signs, whatever this address is. */
   address?: string | undefined;
-  /** May be left out. */
+  /** Optional. */
   chain_type?: "solana" | undefined;
   method: "signMessage";
   params: SolanaSignMessageRpcInputParams;
-  /** For information; the wallet of the path signs. */
+  /** Informational; the wallet in the path signs. */
   wallet_id?: string | undefined;
 };
 
-/** The message to be signed. */
+/** The message to sign. */
 export type SolanaSignMessageRpcInputParams = {
-  /** Always base64. */
+  /** Always `base64`. */
   encoding: "base64";
-  /** The bytes, signed as they are. At most 300002 characters. */
+  /** The bytes, signed without a prefix. At most 300002 characters. */
   message: string;
 };
 
@@ -5309,29 +5309,29 @@ export type SolanaSignMessageRpcResponse = {
 
 /** An ed25519 signature. */
 export type SolanaSignMessageRpcResponseData = {
-  /** Always base64. */
+  /** Always `base64`. */
   encoding: "base64";
   /** 64 bytes. */
   signature: string;
 };
 
-/** Sign a Solana transaction. Nothing is broadcast. */
+/** Signs a Solana transaction. Nothing is broadcast. */
 export type SolanaSignTransactionRpcInput = {
-  /** For information; the wallet of the path signs whatever stands here. */
+  /** Informational; the wallet in the path signs, whatever this address is. */
   address?: string | undefined;
-  /** May be left out. */
+  /** Optional. */
   chain_type?: "solana" | undefined;
   method: "signTransaction";
   params: SolanaSignTransactionRpcInputParams;
-  /** For information; the wallet of the path signs. */
+  /** Informational; the wallet in the path signs. */
   wallet_id?: string | undefined;
 };
 
-/** The transaction to be signed. */
+/** The transaction to sign. */
 export type SolanaSignTransactionRpcInputParams = {
-  /** Always base64. */
+  /** Always `base64`. */
   encoding: "base64";
-  /** Wire bytes, legacy or version 0. The wallet must be among the required signers; other signatures may be missing. */
+  /** Wire bytes, legacy or version 0. The wallet must be one of the required signers; other signatures can be missing. */
   transaction: string;
 };
 
@@ -5341,65 +5341,65 @@ export type SolanaSignTransactionRpcResponse = {
   method: "signTransaction";
 };
 
-/** A transaction with the signature of the wallet. */
+/** The transaction with the wallet's signature. */
 export type SolanaSignTransactionRpcResponseData = {
-  /** Always base64. */
+  /** Always `base64`. */
   encoding: "base64";
-  /** Wire bytes; the message is unchanged, the slot of the wallet is filled. */
+  /** Wire bytes: the message is unchanged, and the wallet's signature is set. */
   signed_transaction: string;
 };
 
-/** A field of an instruction of the system program; false for other programs. */
+/** A field of a System program instruction; false for other programs. */
 export type SolanaSystemProgramInstructionCondition = {
-  /** `instructionName` is the name of the instruction; amounts are lamports. */
+  /** `instructionName` is the name of the instruction; amounts are in lamports. */
   field: SolanaSystemProgramInstructionConditionField;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "solana_system_program_instruction";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** What is compared of an instruction to the Solana System program: its name, or an account or amount (in lamports) of a `Transfer`. */
+/** The part of a Solana System program instruction to compare: its name, or an account or the amount (in lamports) of a `Transfer`. */
 export type SolanaSystemProgramInstructionConditionField = "instructionName" | "Transfer.from" | "Transfer.to" | "Transfer.lamports";
 
-/** A field of an instruction of the token programs; false for other programs. An account behind an address lookup table cannot be read, which denies. */
+/** A field of a Token program instruction; false for other programs. An account behind an address lookup table cannot be read, which denies the request. */
 export type SolanaTokenProgramInstructionCondition = {
-  /** `instructionName` is the name of the instruction; amounts are base units. */
+  /** `instructionName` is the name of the instruction; amounts are in base units. */
   field: SolanaTokenProgramInstructionConditionField;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "solana_token_program_instruction";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** What is compared of an instruction to the Solana Token program: its name, or an account or raw amount of the named instruction. */
+/** The part of a Solana Token program instruction to compare: its name, or an account or the raw amount of the named instruction. */
 export type SolanaTokenProgramInstructionConditionField = "instructionName" | "Transfer.source" | "Transfer.destination" | "Transfer.authority" | "Transfer.amount" | "TransferChecked.source" | "TransferChecked.destination" | "TransferChecked.authority" | "TransferChecked.amount" | "TransferChecked.mint" | "Burn.account" | "Burn.mint" | "Burn.authority" | "Burn.amount" | "MintTo.mint" | "MintTo.account" | "MintTo.authority" | "MintTo.amount" | "CloseAccount.account" | "CloseAccount.destination" | "CloseAccount.authority" | "InitializeAccount3.account" | "InitializeAccount3.mint" | "InitializeAccount3.owner";
 
-/** What a wallet holds on Spark. */
+/** The Spark balance of a wallet. */
 export type SparkBalance = {
-  /** Sats, as a whole number string. */
+  /** Sats, as an integer string. */
   balance: string;
   /** By token identifier. */
   token_balances: { [key: string]: SparkTokenBalance };
 };
 
-/** Take a layer 1 deposit at the worth that was quoted. */
+/** Claims a layer 1 deposit at the quoted amount. */
 export type SparkClaimStaticDepositRpcInput = {
   method: "claimStaticDeposit";
-  /** By default `MAINNET`. */
+  /** Defaults to `MAINNET`. */
   network?: SparkNetwork | undefined;
   params: SparkClaimStaticDepositRpcInputParams;
 };
 
-/** The quote that is accepted. */
+/** The accepted quote. */
 export type SparkClaimStaticDepositRpcInputParams = {
   /** As quoted. */
   credit_amount_sats: number;
-  /** Output that paid the deposit address. */
+  /** Index of the output that paid the deposit address. */
   output_index?: number | undefined;
   /** As quoted. */
   signature: string;
@@ -5407,7 +5407,7 @@ export type SparkClaimStaticDepositRpcInputParams = {
   transaction_id: string;
 };
 
-/** The deposit is credited. */
+/** The deposit was credited. */
 export type SparkClaimStaticDepositRpcResponse = {
   data?: SparkClaimStaticDepositRpcResponseData | undefined;
   method: "claimStaticDeposit";
@@ -5415,34 +5415,34 @@ export type SparkClaimStaticDepositRpcResponse = {
 
 /** The credit. */
 export type SparkClaimStaticDepositRpcResponseData = {
-  /** Id of the transfer that credits it. */
+  /** Id of the transfer that credits the deposit. */
   transfer_id: string;
 };
 
-/** What a withdrawal to layer 1 costs at each speed. */
+/** The fees of a withdrawal to layer 1 for each speed. */
 export type SparkCoopExitFeeQuote = {
-  /** When it was made. */
+  /** Creation time. */
   created_at: string;
-  /** Until when it holds. */
+  /** Time until which the quote is valid. */
   expires_at: string;
   id: string;
-  /** Network fee at speed fast. */
+  /** Network fee at speed `FAST`. */
   l1_broadcast_fee_fast: SparkCurrencyAmount;
-  /** Network fee at speed medium. */
+  /** Network fee at speed `MEDIUM`. */
   l1_broadcast_fee_medium: SparkCurrencyAmount;
-  /** Network fee at speed slow. */
+  /** Network fee at speed `SLOW`. */
   l1_broadcast_fee_slow: SparkCurrencyAmount;
   /** Spark network. */
   network: string;
   /** The amount to withdraw. */
   total_amount: SparkCurrencyAmount;
-  /** When it last changed. */
+  /** Time of the last change. */
   updated_at: string;
-  /** Fee of the operators at speed fast. */
+  /** Operator fee at speed `FAST`. */
   user_fee_fast: SparkCurrencyAmount;
-  /** Fee of the operators at speed medium. */
+  /** Operator fee at speed `MEDIUM`. */
   user_fee_medium: SparkCurrencyAmount;
-  /** Fee of the operators at speed slow. */
+  /** Operator fee at speed `SLOW`. */
   user_fee_slow: SparkCurrencyAmount;
 };
 
@@ -5450,15 +5450,15 @@ export type SparkCoopExitFeeQuote = {
 export type SparkCoopExitRequest = {
   /** Bitcoin transaction id, hex. */
   coop_exit_txid: string;
-  /** When it was asked for. */
+  /** Time of the request. */
   created_at: string;
-  /** As asked. */
+  /** As requested. */
   exit_speed?: SparkExitSpeed | undefined;
-  /** When it lapses unless broadcast. */
+  /** Time at which the request expires if it is not broadcast. */
   expires_at: string;
-  /** Fee of the operators. */
+  /** Operator fee. */
   fee: SparkCurrencyAmount;
-  /** The quote that was used. */
+  /** The quote that was accepted. */
   fee_quote_id?: string | undefined;
   id: string;
   /** Network fee. */
@@ -5466,31 +5466,31 @@ export type SparkCoopExitRequest = {
   /** Spark network. */
   network: string;
   status: string;
-  /** When it last changed. */
+  /** Time of the last change. */
   updated_at: string;
 };
 
-/** Make a Lightning invoice that pays this wallet. */
+/** Creates a Lightning invoice that pays this wallet. */
 export type SparkCreateLightningInvoiceRpcInput = {
   method: "createLightningInvoice";
-  /** By default `MAINNET`. */
+  /** Defaults to `MAINNET`. */
   network?: SparkNetwork | undefined;
   params: SparkCreateLightningInvoiceRpcInputParams;
 };
 
-/** The invoice to be made. */
+/** The invoice to create. */
 export type SparkCreateLightningInvoiceRpcInputParams = {
-  /** Sats; 0 lets the payer choose. */
+  /** Amount in sats; 0 lets the payer choose. */
   amount_sats: number;
-  /** SHA-256 of a longer description, hex; not together with `memo`. */
+  /** SHA-256 of a longer description, hex. Mutually exclusive with `memo`. */
   description_hash?: string | undefined;
-  /** How long it can be paid. */
+  /** Seconds until the invoice expires. */
   expiry_seconds?: number | undefined;
-  /** Put the Spark address into the invoice, so that Spark wallets can pay it without Lightning. */
+  /** Whether to include the Spark address in the invoice, so that Spark wallets can pay it without Lightning. */
   include_spark_address?: boolean | undefined;
-  /** Text that the payer sees, at most 639 bytes. */
+  /** Text shown to the payer, at most 639 bytes. */
   memo?: string | undefined;
-  /** Another wallet that is to be paid, as its compressed identity key in hex. */
+  /** Compressed identity key of another wallet to pay, hex. */
   receiver_identity_pubkey?: string | undefined;
 };
 
@@ -5504,66 +5504,66 @@ export type SparkCreateLightningInvoiceRpcResponse = {
 export type SparkCurrencyAmount = {
   /** For example `SATOSHI`. */
   original_unit: string;
-  /** How many of the unit. */
+  /** Value in that unit. */
   original_value: number;
 };
 
-/** How fast a withdrawal to Bitcoin is to confirm; faster costs more. */
+/** Confirmation speed of a withdrawal to Bitcoin. Faster withdrawals cost more. */
 export type SparkExitSpeed = "FAST" | "MEDIUM" | "SLOW";
 
-/** Ask what the wallet holds on Spark. */
+/** Reads the Spark balance of the wallet. */
 export type SparkGetBalanceRpcInput = {
   method: "getBalance";
-  /** By default `MAINNET`. */
+  /** Defaults to `MAINNET`. */
   network?: SparkNetwork | undefined;
 };
 
-/** What the wallet holds on Spark. */
+/** The Spark balance of the wallet. */
 export type SparkGetBalanceRpcResponse = {
   data?: SparkBalance | undefined;
   method: "getBalance";
 };
 
-/** Ask what a layer 1 deposit is worth on Spark. */
+/** Requests a quote for claiming a layer 1 deposit. */
 export type SparkGetClaimStaticDepositQuoteRpcInput = {
   method: "getClaimStaticDepositQuote";
-  /** By default `MAINNET`. */
+  /** Defaults to `MAINNET`. */
   network?: SparkNetwork | undefined;
   params: SparkGetClaimStaticDepositQuoteRpcInputParams;
 };
 
 /** The deposit. */
 export type SparkGetClaimStaticDepositQuoteRpcInputParams = {
-  /** Output that paid the deposit address; absent: it is looked for. */
+  /** Index of the output that paid the deposit address. If absent, the service looks it up. */
   output_index?: number | undefined;
   /** Bitcoin transaction id, hex. */
   transaction_id: string;
 };
 
-/** What the deposit is worth. */
+/** The quote for the deposit. */
 export type SparkGetClaimStaticDepositQuoteRpcResponse = {
   data?: SparkGetClaimStaticDepositQuoteRpcResponseData | undefined;
   method: "getClaimStaticDepositQuote";
 };
 
-/** A quote, to be given back when claiming. */
+/** A quote, to be passed back when claiming. */
 export type SparkGetClaimStaticDepositQuoteRpcResponseData = {
-  /** What would be credited. */
+  /** Amount to be credited. */
   credit_amount_sats: number;
   /** Spark network. */
   network: string;
-  /** Output that paid the deposit address. */
+  /** Index of the output that paid the deposit address. */
   output_index: number;
-  /** Signature of the quote by the operator, hex DER. */
+  /** The operator's signature of the quote, hex DER. */
   signature: string;
   /** Bitcoin transaction id, hex. */
   transaction_id: string;
 };
 
-/** Ask where to send bitcoin from layer 1. */
+/** Reads the layer 1 deposit address of the wallet. */
 export type SparkGetStaticDepositAddressRpcInput = {
   method: "getStaticDepositAddress";
-  /** By default `MAINNET`. */
+  /** Defaults to `MAINNET`. */
   network?: SparkNetwork | undefined;
 };
 
@@ -5575,27 +5575,27 @@ export type SparkGetStaticDepositAddressRpcResponse = {
 
 /** The deposit address. */
 export type SparkGetStaticDepositAddressRpcResponseData = {
-  /** A Taproot address that stays the same. */
+  /** A Taproot address, which does not change. */
   address: string;
 };
 
-/** Ask what a withdrawal to layer 1 costs. */
+/** Requests a fee quote for a withdrawal to layer 1. */
 export type SparkGetWithdrawalFeeQuoteRpcInput = {
   method: "getWithdrawalFeeQuote";
-  /** By default `MAINNET`. */
+  /** Defaults to `MAINNET`. */
   network?: SparkNetwork | undefined;
   params: SparkGetWithdrawalFeeQuoteRpcInputParams;
 };
 
-/** The withdrawal to be priced. */
+/** The withdrawal to price. */
 export type SparkGetWithdrawalFeeQuoteRpcInputParams = {
   /** Sats to withdraw. */
   amount_sats: number;
-  /** Bitcoin address that is to receive. */
+  /** Bitcoin address of the recipient. */
   onchain_address: string;
 };
 
-/** What a withdrawal costs. */
+/** The fee quote. */
 export type SparkGetWithdrawalFeeQuoteRpcResponse = {
   data?: SparkCoopExitFeeQuote | undefined;
   method: "getWithdrawalFeeQuote";
@@ -5603,47 +5603,47 @@ export type SparkGetWithdrawalFeeQuoteRpcResponse = {
 
 /** A Lightning invoice of this wallet. */
 export type SparkLightningReceiveRequest = {
-  /** When it was made. */
+  /** Creation time. */
   created_at: string;
   id: string;
-  /** The invoice: `encoded_invoice` and what it says. */
+  /** The invoice: `encoded_invoice` and its decoded fields. */
   invoice?: unknown | undefined;
   /** Spark network. */
   network: string;
-  /** Proof of payment, hex; only once it is paid. */
+  /** Proof of payment, hex. Present only after the invoice is paid. */
   payment_preimage?: string | undefined;
-  /** Compressed identity key that is paid, hex. */
+  /** Compressed identity key of the recipient, hex. */
   receiver_identity_public_key?: string | undefined;
   status: string;
-  /** The transfer that credited it; only once it is paid. */
+  /** The transfer that credited the payment. Present only after the invoice is paid. */
   transfer?: unknown | undefined;
-  /** Name of the kind of request, as the network gives it. */
+  /** Type name of the request, as reported by the network. */
   typename: string;
-  /** When it last changed. */
+  /** Time of the last change. */
   updated_at: string;
 };
 
 /** A Lightning payment by this wallet. */
 export type SparkLightningSendRequest = {
-  /** When it was asked for. */
+  /** Time of the request. */
   created_at: string;
-  /** The invoice that is paid. */
+  /** The invoice to pay. */
   encoded_invoice: string;
-  /** What the payment costs beside its amount. */
+  /** Fee in addition to the amount. */
   fee: SparkCurrencyAmount;
   id: string;
-  /** Keeps the same invoice from being paid twice. */
+  /** Prevents the same invoice from being paid twice. */
   idempotency_key: string;
   /** Spark network. */
   network: string;
-  /** Proof of payment, hex; only once it is paid. */
+  /** Proof of payment, hex. Present only after the invoice is paid. */
   payment_preimage?: string | undefined;
   status: string;
-  /** The transfer that paid it. */
+  /** The transfer that paid the invoice. */
   transfer?: unknown | undefined;
-  /** Name of the kind of request, as the network gives it. */
+  /** Type name of the request, as reported by the network. */
   typename: string;
-  /** When it last changed. */
+  /** Time of the last change. */
   updated_at: string;
 };
 
@@ -5653,46 +5653,46 @@ export type SparkNetwork = "MAINNET" | "REGTEST";
 /** Which token outputs are spent first. */
 export type SparkOutputSelectionStrategy = "SMALL_FIRST" | "LARGE_FIRST";
 
-/** Pay a Lightning invoice. */
+/** Pays a Lightning invoice. */
 export type SparkPayLightningInvoiceRpcInput = {
   method: "payLightningInvoice";
-  /** By default `MAINNET`. */
+  /** Defaults to `MAINNET`. */
   network?: SparkNetwork | undefined;
   params: SparkPayLightningInvoiceRpcInputParams;
 };
 
-/** The invoice to be paid. */
+/** The invoice to pay. */
 export type SparkPayLightningInvoiceRpcInputParams = {
-  /** Only for an invoice without an amount. */
+  /** Only for invoices without an amount. */
   amount_sats_to_send?: number | undefined;
   /** BOLT 11 invoice. */
   invoice: string;
-  /** The most that the payment may cost beside its amount. */
+  /** Maximum fee in addition to the amount. */
   max_fee_sats: number;
-  /** Pay over Spark when the invoice carries a Spark address. */
+  /** Whether to pay over Spark if the invoice contains a Spark address. */
   prefer_spark?: boolean | undefined;
 };
 
-/** The payment is under way. */
+/** The payment is in progress. */
 export type SparkPayLightningInvoiceRpcResponse = {
-  /** A Spark transfer when it was paid over Spark, otherwise a Lightning payment. */
+  /** A Spark transfer if it was paid over Spark, otherwise a Lightning payment. */
   data?: SparkTransfer | SparkLightningSendRequest | undefined;
   method: "payLightningInvoice";
 };
 
-/** Sign a text with the identity key of the wallet. */
+/** Signs a text with the identity key of the wallet. */
 export type SparkSignMessageWithIdentityKeyRpcInput = {
   method: "signMessageWithIdentityKey";
-  /** By default `MAINNET`. */
+  /** Defaults to `MAINNET`. */
   network?: SparkNetwork | undefined;
   params: SparkSignMessageWithIdentityKeyRpcInputParams;
 };
 
-/** The text to be signed. */
+/** The text to sign. */
 export type SparkSignMessageWithIdentityKeyRpcInputParams = {
-  /** Answer 64 bytes r and s in place of DER; by default false. */
+  /** Whether to return r and s as 64 bytes instead of DER; defaults to false. */
   compact?: boolean | undefined;
-  /** UTF-8; its SHA-256 is signed. */
+  /** UTF-8 text, whose SHA-256 is signed. */
   message: string;
 };
 
@@ -5704,11 +5704,11 @@ export type SparkSignMessageWithIdentityKeyRpcResponse = {
 
 /** An ECDSA signature. */
 export type SparkSignMessageWithIdentityKeyRpcResponseData = {
-  /** Hex without `0x`: DER, or 64 bytes when `compact`. */
+  /** Hex without `0x`: DER, or 64 bytes if `compact` is true. */
   signature: string;
 };
 
-/** The part of the operators in the key of a leaf. */
+/** The operators' share of the key of a leaf. */
 export type SparkSigningKeyshare = {
   /** The operators that hold a share. */
   owner_identifiers: string[];
@@ -5718,26 +5718,26 @@ export type SparkSigningKeyshare = {
   public_shares: { [key: string]: string };
   /** How many operators must sign. */
   threshold: number;
-  /** When it last changed. */
+  /** Time of the last change. */
   updated_time: string;
 };
 
-/** What a wallet holds of one token. */
+/** The balance of a wallet in one token. */
 export type SparkTokenBalance = {
-  /** In base units, as a whole number string. */
+  /** In base units, as an integer string. */
   balance: string;
-  /** What the token is. */
+  /** Token metadata. */
   token_metadata: SparkUserTokenMetadata;
 };
 
 /** A transfer on Spark. */
 export type SparkTransfer = {
-  /** When it was begun. */
+  /** Creation time. */
   created_time?: string | undefined;
-  /** When it lapses unless claimed. */
+  /** Time at which the transfer expires if it is not claimed. */
   expiry_time?: string | undefined;
   id: string;
-  /** The leaves that change hands. */
+  /** The leaves being transferred. */
   leaves: SparkTransferLeaf[];
   /** Compressed identity key, hex. */
   receiver_identity_public_key: string;
@@ -5746,10 +5746,10 @@ export type SparkTransfer = {
   status: string;
   /** Sats. */
   total_value: number;
-  /** `INCOMING` or `OUTGOING`, seen from the wallet. */
+  /** `INCOMING` or `OUTGOING`, from the perspective of the wallet. */
   transfer_direction: string;
   type: string;
-  /** When it last changed. */
+  /** Time of the last change. */
   updated_time?: string | undefined;
 };
 
@@ -5759,16 +5759,16 @@ export type SparkTransferLeaf = {
   intermediate_refund_tx: string;
   /** The leaf itself. */
   leaf?: SparkWalletLeaf | undefined;
-  /** Key material, sealed to the receiver, hex. */
+  /** Key material, encrypted to the recipient, hex. */
   secret_cipher: string;
-  /** Of the sender, hex. */
+  /** The sender's signature, hex. */
   signature: string;
 };
 
-/** Send sats to a Spark address. */
+/** Sends sats to a Spark address. */
 export type SparkTransferRpcInput = {
   method: "transfer";
-  /** By default `MAINNET`. */
+  /** Defaults to `MAINNET`. */
   network?: SparkNetwork | undefined;
   params: SparkTransferRpcInputParams;
 };
@@ -5781,27 +5781,27 @@ export type SparkTransferRpcInputParams = {
   receiver_spark_address: string;
 };
 
-/** The transfer is under way. */
+/** The transfer is in progress. */
 export type SparkTransferRpcResponse = {
   data?: SparkTransfer | undefined;
   method: "transfer";
 };
 
-/** Send tokens to a Spark address. */
+/** Sends tokens to a Spark address. */
 export type SparkTransferTokensRpcInput = {
   method: "transferTokens";
-  /** By default `MAINNET`. */
+  /** Defaults to `MAINNET`. */
   network?: SparkNetwork | undefined;
   params: SparkTransferTokensRpcInputParams;
 };
 
 /** The transfer. */
 export type SparkTransferTokensRpcInputParams = {
-  /** Which outputs to spend first; not together with `selected_outputs`. */
+  /** Which outputs to spend first. Mutually exclusive with `selected_outputs`. */
   output_selection_strategy?: SparkOutputSelectionStrategy | undefined;
   /** Bech32m, `spark1…` or `sparkrt1…`. */
   receiver_spark_address: string;
-  /** Exactly these outputs. */
+  /** The exact outputs to spend. */
   selected_outputs?: OutputWithPreviousTransactionData[] | undefined;
   /** In base units of the token. */
   token_amount: number;
@@ -5809,7 +5809,7 @@ export type SparkTransferTokensRpcInputParams = {
   token_identifier: string;
 };
 
-/** The tokens are sent. */
+/** The tokens were sent. */
 export type SparkTransferTokensRpcResponse = {
   data?: SparkTransferTokensRpcResponseData | undefined;
   method: "transferTokens";
@@ -5820,15 +5820,15 @@ export type SparkTransferTokensRpcResponseData = {
   id: string;
 };
 
-/** What a token is. */
+/** Token metadata. */
 export type SparkUserTokenMetadata = {
-  /** Decimals that people see. */
+  /** Number of decimals to display. */
   decimals: number;
-  /** In base units, as a whole number string; 0 is no limit. */
+  /** In base units, as an integer string; 0 for no limit. */
   max_supply: string;
   /** 32 bytes, hex. */
   raw_token_identifier: string;
-  /** Name. */
+  /** Token name. */
   token_name: string;
   /** Compressed key of the issuer, hex. */
   token_public_key: string;
@@ -5845,48 +5845,48 @@ export type SparkWalletLeaf = {
   node_tx: string;
   /** Compressed, hex. */
   owner_identity_public_key: string;
-  /** Absent at the root. */
+  /** Absent for the root. */
   parent_node_id?: string | undefined;
   /** Hex. */
   refund_tx: string;
-  /** The part of the operators. */
+  /** The operators' key share. */
   signing_keyshare?: SparkSigningKeyshare | undefined;
   status: string;
-  /** The tree it grows in. */
+  /** The tree that the leaf belongs to. */
   tree_id: string;
   /** Sats. */
   value: number;
   /** Compressed, hex. */
   verifying_public_key: string;
-  /** Output of the parent. */
+  /** Output index in the parent transaction. */
   vout: number;
 };
 
-/** Withdraw to a Bitcoin address on layer 1. */
+/** Withdraws to a Bitcoin address on layer 1. */
 export type SparkWithdrawRpcInput = {
   method: "withdraw";
-  /** By default `MAINNET`. */
+  /** Defaults to `MAINNET`. */
   network?: SparkNetwork | undefined;
   params: SparkWithdrawRpcInputParams;
 };
 
 /** The withdrawal. */
 export type SparkWithdrawRpcInputParams = {
-  /** Sats; absent withdraws everything. */
+  /** Amount in sats. If absent, everything is withdrawn. */
   amount_sats?: number | undefined;
-  /** Take the fee out of the amount rather than on top. */
+  /** Whether to deduct the fee from the amount instead of adding it. */
   deduct_fee_from_withdrawal_amount?: boolean | undefined;
-  /** How fast; decides the fee. */
+  /** Withdrawal speed, which determines the fee. */
   exit_speed: SparkExitSpeed;
-  /** The fee that was quoted for the speed. */
+  /** The fee quoted for the speed. */
   fee_amount_sats?: number | undefined;
   /** From `getWithdrawalFeeQuote`. */
   fee_quote_id?: string | undefined;
-  /** Bitcoin address that receives. */
+  /** Bitcoin address of the recipient. */
   onchain_address: string;
 };
 
-/** The withdrawal is under way. */
+/** The withdrawal is in progress. */
 export type SparkWithdrawRpcResponse = {
   data?: SparkCoopExitRequest | undefined;
   method: "withdraw";
@@ -5894,199 +5894,199 @@ export type SparkWithdrawRpcResponse = {
 
 /** The account to look for. */
 export type SubjectLookupRequest = {
-  /** The provider's own id of the account. */
+  /** The provider's id of the account. */
   subject: string;
 };
 
-/** Data about the organization for the provider. */
+/** Data about the organization to submit to the provider. */
 export type SubmitOrganizationKybRequest = {
-  /** The id of the terms that the customer accepted at the app, when the provider wants it. */
+  /** Id of the terms that the customer accepted in the app, if the provider requires it. */
   client_agreement_id?: string | undefined;
   data: KYBSubmitData;
-  /** Which sets of services to apply for. Left out, the standard ones. */
+  /** The service sets to apply for. Defaults to the standard ones. */
   endorsements?: KyxEndorsementName[] | undefined;
-  /** Its test system or its real one. Left out, `production`. */
+  /** Environment of the provider. Defaults to `production`. */
   environment?: KyxEnvironment | undefined;
-  /** The company that verifies. */
+  /** Verification provider. */
   provider: KyxProvider;
 };
 
-/** Data about the user for the provider. */
+/** Data about the user to submit to the provider. */
 export type SubmitUserKycRequest = {
-  /** The id of the terms that the customer accepted at the app, when the provider wants it. */
+  /** Id of the terms that the customer accepted in the app, if the provider requires it. */
   client_agreement_id?: string | undefined;
   data: KYCSubmitData;
-  /** Which sets of services to apply for. Left out, the standard ones. */
+  /** The service sets to apply for. Defaults to the standard ones. */
   endorsements?: KyxEndorsementName[] | undefined;
-  /** Its test system or its real one. Left out, `production`. */
+  /** Environment of the provider. Defaults to `production`. */
   environment?: KyxEnvironment | undefined;
-  /** The company that verifies. */
+  /** Verification provider. */
   provider: KyxProvider;
 };
 
-/** The sealed secret and what the wallet is to be. `owner` and `owner_id` exclude each other. */
+/** The encrypted secret and the settings of the wallet. `owner` and `owner_id` are mutually exclusive. */
 export type SubmitWalletImportRequest = {
-  /** Who else may act for the wallet. */
+  /** Additional signers of the wallet. */
   additional_signers?: AdditionalSignerInput | undefined;
-  /** A name for people, at most 100 characters. */
+  /** Display name, at most 100 characters. */
   display_name?: string | undefined;
-  /** To whom the wallet belongs. */
+  /** The entity that the wallet belongs to. */
   entity?: AssignWalletEntityRequest | undefined;
-  /** Your own id of the wallet: unique in the app, set once. */
+  /** The app's own id of the wallet: unique in the app and immutable. */
   external_id?: string | undefined;
-  /** The owner as a user or a P-256 public key; null is no owner. */
+  /** The owner as a user or a P-256 public key; null for no owner. */
   owner?: OwnerInput | null | undefined;
-  /** The owner as an existing key quorum; null is no owner. */
+  /** The owner as an existing key quorum; null for no owner. */
   owner_id?: OwnerIdInput | undefined;
-  /** The policy that judges what the wallet signs. */
+  /** The policy that applies to signing requests of the wallet. */
   policy_ids?: PolicyInput | undefined;
-  /** The sealed secret; the other fields as at the beginning of the import. */
+  /** The encrypted secret; the other fields as in the first step. */
   wallet: HDSubmitInput | PrivateKeySubmitInput;
 };
 
-/** The change was made. */
+/** The change was applied. */
 export type SuccessResponse = {
-  /** Always true: what cannot be done is a refusal with an error. */
+  /** Always true; failures are reported as errors. */
   success: boolean;
 };
 
-/** A command of a Sui programmable transaction that rules can name. */
+/** A command of a Sui programmable transaction that a rule can refer to. */
 export type SuiCommandName = "TransferObjects" | "SplitCoins" | "MergeCoins";
 
-/** The commands of a Sui transaction. An ALLOW needs every command to satisfy it, a DENY is met by one. */
+/** The commands of a Sui transaction. In an ALLOW rule every command must satisfy the condition; in a DENY rule one command is enough. */
 export type SuiTransactionCommandCondition = {
-  /** The only field. */
+  /** The only supported field. */
   field: "commandName";
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "sui_transaction_command";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: SuiTransactionCommandOperator;
   /** One value, or for `in` a list. */
   value: SuiCommandName | SuiCommandName[];
 };
 
-/** How the name of a command is compared: with one name, or with a list of names. */
+/** Compares the command name with one name or with a list of names. */
 export type SuiTransactionCommandOperator = "eq" | "in";
 
-/** A field of the transfer commands of a Sui transaction. */
+/** A field of the `TransferObjects` commands of a Sui transaction. */
 export type SuiTransferObjectsCommandCondition = {
-  /** `recipient` compares as an address, with or without leading zeros, `amount` as a number. */
+  /** `recipient` is compared as an address, with or without leading zeros; `amount` is compared as a number. */
   field: SuiTransferObjectsCommandField;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "sui_transfer_objects_command";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** What is compared of a Sui `TransferObjects` command: the recipient, or the amount in MIST. */
+/** The part of a Sui `TransferObjects` command to compare: the recipient, or the amount in MIST. */
 export type SuiTransferObjectsCommandField = "recipient" | "amount";
 
-/** A step that is one Solana transaction. */
+/** A step that consists of one Solana transaction. */
 export type SvmTransactionWalletActionStep = {
   caip2: string;
-  /** Only on a step that did not succeed. */
+  /** Present only on a step that did not succeed. */
   failure_reason?: FailureReason | undefined;
   /** True once the block is rooted. */
   finalized?: boolean | undefined;
-  /** Gas credits used, in US dollars as a decimal string; only when gas was sponsored. */
+  /** Gas credits used, in US dollars as a decimal string. Present only if the gas was sponsored. */
   gas_credits_charged_usd?: string | undefined;
   status: SvmWalletActionStepStatus;
-  /** First signature, base58; null until it is broadcast. */
+  /** First signature of the transaction, base58; null until it is broadcast. */
   transaction_signature: string | null;
   type: "svm_transaction";
 };
 
-/** Where a step on Solana stands. `confirmed`, `rejected`, `reverted` and `failed` are final. */
+/** Status of a step on Solana. `confirmed`, `rejected`, `reverted` and `failed` are final. */
 export type SvmWalletActionStepStatus = "preparing" | "queued" | "pending" | "confirmed" | "rejected" | "reverted" | "failed";
 
-/** The action that swaps. Amounts are in base units, as whole number strings. */
+/** A swap action. Amounts are in base units, as integer strings. */
 export type SwapActionResponse = {
-  /** The chain it starts on. */
+  /** Source chain. */
   caip2: string;
-  /** When it was asked for. */
+  /** Time of the request. */
   created_at: string;
-  /** Only when the proceeds go to another address. */
+  /** Present only if the proceeds go to another address. */
   destination_address?: string | undefined;
-  /** Only when it goes across chains. */
+  /** Present only for swaps across chains. */
   destination_caip2?: string | undefined;
-  /** The estimate at the start; null when there is none. */
+  /** Estimate at the start; null if there is none. */
   estimated_fees?: FeeLineItem[] | null | undefined;
-  /** The estimate at the start; null when there is none. */
+  /** Estimate at the start; null if there is none. */
   estimated_gas?: Gas | null | undefined;
-  /** Only when the status is `rejected` or `failed`. */
+  /** Present only if the status is `rejected` or `failed`. */
   failure_reason?: FailureReason | undefined;
-  /** What was taken; null until it is known. */
+  /** Fees charged; null until known. */
   fees?: FeeLineItem[] | null | undefined;
-  /** What the network took; null until it is known. */
+  /** Gas cost; null until known. */
   gas?: Gas | null | undefined;
-  /** Id of the action. */
+  /** Action id. */
   id: string;
-  /** What was spent; null until it is confirmed. */
+  /** Amount spent; null until confirmed. */
   input_amount: string | null;
-  /** Contract of what is spent, or `native`. */
+  /** Contract of the asset spent, or `native`. */
   input_token: string;
-  /** What was received; null until it is confirmed. */
+  /** Amount received; null until confirmed. */
   output_amount: string | null;
-  /** Contract of what is received, or `native`. */
+  /** Contract of the asset received, or `native`. */
   output_token: string;
-  /** As given in the request, otherwise null. */
+  /** The reference of the request, or null. */
   reference_id?: string | null | undefined;
   status: WalletActionStatus;
-  /** Only when asked for with `include=steps`. */
+  /** Present only if requested with `include=steps`. */
   steps?: WalletActionStep[] | undefined;
   type: "swap";
   wallet_id: string;
 };
 
-/** How an automation that swaps treats this wallet. */
+/** Parameters of a swap automation for this wallet. */
 export type SwapAttachmentParams = {
-  /** Where the proceeds go, an address on the destination chain; without it they stay with the wallet. */
+  /** Address on the destination chain that receives the proceeds. If omitted, the proceeds stay in the wallet. */
   destination_address: string;
 };
 
-/** What to receive. */
+/** The asset to receive. */
 export type SwapDestination = {
   /** Contract or mint of the asset, or `native`. */
   asset_address: string;
-  /** The chain to receive on; by default that of the source. */
+  /** Destination chain. Defaults to the source chain. */
   caip2?: Caip2 | undefined;
-  /** Where the proceeds go; by default the wallet. Has no effect on a quote. */
+  /** Destination address. Defaults to the wallet. Ignored for quotes. */
   destination_address?: string | undefined;
 };
 
-/** What a swap is estimated to cost and deliver. Amounts are in base units, as whole number strings. */
+/** Estimated cost and result of a swap. Amounts are in base units, as integer strings. */
 export type SwapQuoteResponse = {
-  /** The chain it starts on. */
+  /** Source chain. */
   caip2: string;
-  /** Only when it goes across chains. */
+  /** Present only for swaps across chains. */
   destination_caip2?: string | undefined;
-  /** What is expected to arrive. */
+  /** Expected amount received. */
   est_output_amount: string;
-  /** Fees by who receives them; only across chains. */
+  /** Estimated fees per recipient; only for swaps across chains. */
   estimated_fees?: FeeLineItem[] | undefined;
-  /** What the network takes; only across chains. */
+  /** Estimated gas; only for swaps across chains. */
   estimated_gas?: Gas | undefined;
-  /** Until when the estimate holds, in Unix seconds. */
+  /** Time until which the estimate is valid, in Unix seconds. */
   expires_at?: number | undefined;
-  /** Units of gas. */
+  /** Gas units. */
   gas_estimate: string;
-  /** What would be spent. */
+  /** Amount to spend. */
   input_amount: string;
-  /** Contract of what is spent, or `native`. */
+  /** Contract of the asset spent, or `native`. */
   input_token: string;
-  /** The least that may arrive, by the slippage. */
+  /** Minimum amount received, given the slippage. */
   minimum_output_amount: string;
-  /** Contract of what is received, or `native`. */
+  /** Contract of the asset received, or `native`. */
   output_token: string;
 };
 
-/** What to spend. */
+/** The asset to spend. */
 export type SwapSource = {
   /** Contract or mint of the asset, or `native`. */
   asset_address: string;
-  /** The chain it is on. */
+  /** CAIP-2 chain id. */
   caip2: Caip2;
 };
 
@@ -6094,43 +6094,43 @@ export type SwapSource = {
 export type SystemCondition = {
   /** Unix seconds. */
   field: "current_unix_timestamp";
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "system";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** The bot of the app. */
+/** The Telegram bot of the app. */
 export type TelegramAuthConfig = {
-  /** The id of the bot. */
+  /** Bot id. */
   bot_id: string;
-  /** The name of the bot. */
+  /** Bot name. */
   bot_name: string;
-  /** Whether users can link their account. */
+  /** Whether users can link a Telegram account. */
   link_enabled: boolean;
-  /** Whether users who come from the chat app are logged in without asking. */
+  /** Whether users who come from Telegram are logged in automatically. */
   seamless_auth_enabled: boolean;
 };
 
 /** An authorization of an account key in a Tempo transaction. */
 export type TempoAaAuthorization = {
-  /** The chain it holds on. */
+  /** The chain on which it is valid. */
   chain_id: Quantity;
-  /** Address of the contract whose code the account runs. */
+  /** Address of the contract whose code the account executes. */
   contract: string;
-  /** Nonce of the account. */
+  /** Account nonce. */
   nonce: Quantity;
-  /** Signature in the form of the key, hex. */
+  /** Signature in the format of the key, hex. */
   signature: Hex;
 };
 
 /** One call of a Tempo transaction. */
 export type TempoCall = {
-  /** Calldata; absent means none. */
+  /** Calldata. Absent for none. */
   data?: Hex | undefined;
-  /** Address that is called. */
+  /** Address to call. */
   to: string;
   /** Absent means 0. */
   value?: Quantity | undefined;
@@ -6148,73 +6148,73 @@ export type TempoFeePayerSignature = {
 
 /** A field of a batched Tempo transaction (type 118). */
 export type TempoTransactionCondition = {
-  /** `fee_payer_signature` is `true` or `false`: is there one? */
+  /** `fee_payer_signature` is `true` if the transaction has one, otherwise `false`. */
   field: TempoTransactionConditionField;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "tempo_transaction";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** A field that only Tempo transactions have. */
+/** A field specific to Tempo transactions. */
 export type TempoTransactionConditionField = "fee_token" | "fee_payer_signature" | "nonce_key" | "valid_before" | "valid_after";
 
 /** A vault of the provider `tempo`. */
 export type TempoVaultDetails = {
   /** Address that administers the vault for the app. */
   admin_wallet_address: string;
-  /** The wallet with that address; null when the app has none. */
+  /** The wallet with that address; null if the app has none. */
   admin_wallet_id: string | null;
-  /** What the app earns a year, in basis points; null when unknown. */
+  /** Annual yield of the app in basis points; null if unknown. */
   app_apy: number | null;
-  /** The asset that the vault takes. */
+  /** The asset that the vault accepts. */
   asset: EarnAsset;
-  /** What can be withdrawn at once, in US dollars; null when unknown. */
+  /** Amount that can be withdrawn immediately, in US dollars; null if unknown. */
   available_liquidity_usd: number | null;
   caip2: string;
-  /** Id of the vault. */
+  /** Vault id. */
   id: string;
-  /** Name of the vault. */
+  /** Vault name. */
   name: string;
-  /** Who runs it. */
+  /** Vault provider. */
   provider: "tempo";
-  /** What it holds in all, in US dollars; null when unknown. */
+  /** Total value locked, in US dollars; null if unknown. */
   tvl_usd: number | null;
-  /** What the depositor earns a year, in basis points; null when unknown. */
+  /** Annual yield of the depositor in basis points; null if unknown. */
   user_apy: number | null;
-  /** Contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
 };
 
-/** A made-up user for tests. */
+/** A test user. */
 export type TestAccount = {
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** Its email address. */
+  /** Email address. */
   email: string;
-  /** The id of the test account. */
+  /** Test account id. */
   id: string;
-  /** A name for people, or null. */
+  /** Display name, or null. */
   name?: string | null | undefined;
-  /** Its one-time code, always the same: six digits. */
+  /** Fixed one-time code of six digits. */
   otp_code: string;
-  /** Its phone number. */
+  /** Phone number. */
   phone_number: string;
-  /** When it was last changed, ISO 8601. */
+  /** Time of the last change, ISO 8601. */
   updated_at: string;
 };
 
-/** The test accounts of the app. */
+/** The test accounts of an app. */
 export type TestAccountsResponse = {
-  /** All of them; the first is the one that client libraries use by default. */
+  /** All test accounts. Client libraries use the first one by default. */
   data: TestAccount[];
 };
 
-/** What the test event is to say. */
+/** The content of the test event. */
 export type TestWebhookEndpointRequest = {
-  /** The text that the event carries. */
+  /** The text of the event. */
   payload?: string | undefined;
 };
 
@@ -6223,120 +6223,120 @@ export type TokenOutput = {
   id?: string | undefined;
   /** Compressed key of the owner, hex. */
   owner_public_key: string;
-  /** Commitment by which it can be revoked, hex. */
+  /** Revocation commitment, hex. */
   revocation_commitment?: string | undefined;
-  /** In base units of the token, as a whole number string. */
+  /** In base units of the token, as an integer string. */
   token_amount: string;
   /** Bech32m identifier of the token. */
   token_identifier?: string | undefined;
   /** Key of the issuer, hex. */
   token_public_key?: string | undefined;
-  /** Bond that leaving to layer 1 asks for, in sats. */
+  /** Bond required for leaving to layer 1, in sats. */
   withdraw_bond_sats?: number | undefined;
-  /** Blocks that leaving to layer 1 waits for. */
+  /** Number of blocks to wait when leaving to layer 1. */
   withdraw_relative_block_locktime?: number | undefined;
 };
 
-/** Where a transfer goes. */
+/** The destination of a transfer. */
 export type TokenTransferDestination = {
-  /** Address of the recipient, of the kind that the destination chain uses. */
+  /** Recipient address in the format of the destination chain. */
   address: string;
-  /** The asset to arrive as; without it the source asset. */
+  /** The asset to deliver. Defaults to the source asset. */
   asset?: string | undefined;
-  /** The chain to arrive on; without it the source chain. */
+  /** The chain to deliver on. Defaults to the source chain. */
   chain?: string | undefined;
 };
 
-/** What a transfer spends: a named asset or a token by its address. */
+/** The asset that a transfer spends: a named asset, or a token by its address. */
 export type TokenTransferSource = NamedTokenTransferSource | CustomTokenTransferSource;
 
-/** Codes of an authenticator app (RFC 6238). */
+/** Codes from an authenticator app (RFC 6238). */
 export type TotpMfaMethod = {
   type: "totp";
-  /** When the factor was last used or enrolled: Unix time in seconds. */
+  /** Time of the enrollment or last use, in Unix seconds. */
   verified_at: number;
 };
 
 /** A transaction that the service broadcast for a wallet. */
 export type Transaction = {
-  /** The chain it is on. */
+  /** CAIP-2 chain id. */
   caip2: string;
-  /** When it was recorded, in Unix milliseconds. */
+  /** Time at which it was recorded, in Unix milliseconds. */
   created_at: number;
   /** 24 characters. */
   id: string;
-  /** As given when sending, otherwise null. */
+  /** The reference given when sending, or null. */
   reference_id?: string | null | undefined;
-  /** True when the app pays the gas. */
+  /** True if the app pays the gas. */
   sponsored?: boolean | undefined;
   status: BlockchainTransactionStatus;
-  /** Hash, on Solana the first signature in base58; null until it is broadcast. */
+  /** Transaction hash; on Solana the first signature in base58. Null until the transaction is broadcast. */
   transaction_hash: string | null;
-  /** Only when it is carried by a user operation. */
+  /** Present only if the transaction is carried by a user operation. */
   user_operation_hash?: string | undefined;
-  /** The wallet that sends it. */
+  /** The wallet that sends the transaction. */
   wallet_id: string;
 };
 
-/** A transaction was handed to the chain. */
+/** A transaction was broadcast. */
 export type TransactionBroadcastedWebhookPayload = {
   caip2: Caip2;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The hash of the transaction on its chain; on Solana, the signature. */
+  /** Transaction hash; on Solana, the signature. */
   transaction_hash: string;
-  /** The id of the transaction. */
+  /** Transaction id. */
   transaction_id: string;
   type: "transaction.broadcasted";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** A chain by its name. The list is open: it grows without a new version. */
+/** Chain name. New values may be added without a new version. */
 export type TransactionChainNameInput = "ethereum" | "arbitrum" | "base" | "linea" | "optimism" | "polygon" | "avalanche" | "zksync_era" | "tempo" | "solana" | "sepolia" | "arbitrum_sepolia" | "base_sepolia" | "linea_testnet" | "optimism_sepolia" | "polygon_amoy" | "avalanche_fuji" | "solana_devnet" | "solana_testnet" | (string & {});
 
-/** A transaction is in a block. */
+/** A transaction was confirmed. */
 export type TransactionConfirmedWebhookPayload = {
   caip2: Caip2;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The hash of the transaction on its chain; on Solana, the signature. */
+  /** Transaction hash; on Solana, the signature. */
   transaction_hash: string;
-  /** The id of the transaction. */
+  /** Transaction id. */
   transaction_id: string;
   type: "transaction.confirmed";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** What a transaction moved, seen from the wallet. */
+/** What a transaction transferred, from the perspective of the wallet. */
 export type TransactionDetail = TransferSentTransactionDetail | TransferReceivedTransactionDetail;
 
 /** A transaction reverted. */
 export type TransactionExecutionRevertedWebhookPayload = {
   caip2: Caip2;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The hash of the transaction on its chain; on Solana, the signature. */
+  /** Transaction hash; on Solana, the signature. */
   transaction_hash: string;
-  /** The id of the transaction. */
+  /** Transaction id. */
   transaction_id: string;
   type: "transaction.execution_reverted";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A transaction failed. */
 export type TransactionFailedWebhookPayload = {
   caip2: Caip2;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The hash of the transaction on its chain; on Solana, the signature. */
+  /** Transaction hash; on Solana, the signature. */
   transaction_hash: string;
-  /** The id of the transaction. */
+  /** Transaction id. */
   transaction_id: string;
   type: "transaction.failed";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
@@ -6346,292 +6346,292 @@ export type TransactionList = {
   transactions: Transaction[];
 };
 
-/** A transaction was lost at the provider. */
+/** A transaction was refused by the provider. */
 export type TransactionProviderErrorWebhookPayload = {
   caip2: Caip2;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The hash of the transaction on its chain; on Solana, the signature. */
+  /** Transaction hash; on Solana, the signature. */
   transaction_hash: string;
-  /** The id of the transaction. */
+  /** Transaction id. */
   transaction_id: string;
   type: "transaction.provider_error";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A transaction was replaced. */
 export type TransactionReplacedWebhookPayload = {
   caip2: Caip2;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The hash of the transaction on its chain; on Solana, the signature. */
+  /** Transaction hash; on Solana, the signature. */
   transaction_hash: string;
-  /** The id of the transaction. */
+  /** Transaction id. */
   transaction_id: string;
   type: "transaction.replaced";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** A transaction is waiting for long. */
+/** A transaction is still pending. */
 export type TransactionStillPendingWebhookPayload = {
   caip2: Caip2;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The hash of the transaction on its chain; on Solana, the signature. */
+  /** Transaction hash; on Solana, the signature. */
   transaction_hash: string;
-  /** The id of the transaction. */
+  /** Transaction id. */
   transaction_id: string;
-  /** The transaction as it was signed. */
+  /** The signed transaction. */
   transaction_request: UnsignedStandardEthereumTransaction;
   type: "transaction.still_pending";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A token as `<chain name>:<contract or mint address>`, for example `base:0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913`. */
 export type TransactionTokenAddressInput = string;
 
-/** The action that transfers an asset. Amounts are decimal strings in units of their asset. */
+/** A transfer action. Amounts are decimal strings in units of their asset. */
 export type TransferActionResponse = {
-  /** Which side the amount fixed. */
+  /** Which side the amount fixes. */
   amount_type?: AmountType | undefined;
-  /** When it was asked for. */
+  /** Time of the request. */
   created_at: string;
-  /** Where it goes. */
+  /** Destination address. */
   destination_address: string;
-  /** What arrived; null until it is known. */
+  /** Amount received; null until known. */
   destination_amount: string | null;
-  /** Only when it differs from the source. */
+  /** Present only if it differs from the source. */
   destination_asset?: string | undefined;
-  /** Only when it differs from the source. */
+  /** Present only if it differs from the source. */
   destination_chain?: string | undefined;
-  /** The estimate at the start; null when there is none. */
+  /** Estimate at the start; null if there is none. */
   estimated_fees?: FeeLineItem[] | null | undefined;
-  /** The estimate at the start; null when there is none. */
+  /** Estimate at the start; null if there is none. */
   estimated_gas?: Gas | null | undefined;
-  /** Only when the status is `rejected` or `failed`. */
+  /** Present only if the status is `rejected` or `failed`. */
   failure_reason?: FailureReason | undefined;
-  /** What was taken; null until it is known. */
+  /** Fees charged; null until known. */
   fees?: FeeLineItem[] | null | undefined;
-  /** What the network took; null until it is known. */
+  /** Gas cost; null until known. */
   gas?: Gas | null | undefined;
-  /** Id of the action. */
+  /** Action id. */
   id: string;
-  /** As given in the request, otherwise null. */
+  /** The reference of the request, or null. */
   reference_id?: string | null | undefined;
-  /** What is spent. */
+  /** The amount to spend. */
   source_amount?: string | undefined;
-  /** Name of the asset; absent for a token by address. */
+  /** Asset name; absent for a token identified by address. */
   source_asset?: string | undefined;
-  /** Only for a token by address. */
+  /** Present only for a token identified by address. */
   source_asset_address?: string | undefined;
-  /** Decimals of the token by address. */
+  /** Decimals of a token identified by address. */
   source_asset_decimals?: number | undefined;
-  /** Name of the chain it leaves from. */
+  /** Source chain name. */
   source_chain: string;
   status: WalletActionStatus;
-  /** Only when asked for with `include=steps`. */
+  /** Present only if requested with `include=steps`. */
   steps?: WalletActionStep[] | undefined;
   type: "transfer";
-  /** Id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** What a custodian asks about a transfer out of a custodial wallet; refused for other wallets. */
+/** Information for the custodian about a transfer out of a custodial wallet; refused for other wallets. */
 export type TransferCustodyOptions = {
-  /** How the customer began the transfer. */
+  /** How the customer initiated the transfer. */
   initiation: TransferInitiation;
 };
 
-/** How the customer began a transfer. */
+/** How the customer initiated a transfer. */
 export type TransferInitiation = {
-  /** What the app attests about it. */
+  /** The app's attestations about the initiation. */
   attestations: TransferInitiationAttestations;
-  /** The channel it was begun through. */
+  /** The channel through which the transfer was initiated. */
   channel: TransferInitiationChannel;
   /** Whether the customer was present. */
   subchannel: TransferInitiationSubchannel;
 };
 
-/** What the app attests about the beginning of a transfer. */
+/** The app's attestations about the initiation of a transfer. */
 export type TransferInitiationAttestations = {
-  /** About strong customer authentication. */
+  /** Attestation about strong customer authentication. */
   sca: TransferScaAttestation;
 };
 
-/** Over which channel the payer started the transfer, for the custodian's reports. New words may appear. */
+/** The channel through which the payer initiated the transfer, reported to the custodian. New values may be added. */
 export type TransferInitiationChannel = "p2p_mobile_payment" | "other_mobile_payment" | "other" | (string & {});
 
-/** Whether the payer was away when the transfer was started. */
+/** Whether the payer was present when the transfer was initiated. */
 export type TransferInitiationSubchannel = "remote" | "non_remote" | (string & {});
 
-/** How a proposed transfer went. */
+/** Outcome of a proposed transfer. */
 export type TransferIntentActionResult = {
-  /** The HTTP status that the request would have got. */
+  /** HTTP status that the direct request would have returned. */
   status_code: number;
-  /** When it was carried out: Unix time in milliseconds. */
+  /** Execution time in Unix milliseconds. */
   executed_at: number;
   /** The key quorum whose threshold was met. */
   authorized_by_id?: string | undefined;
-  /** The name of that key quorum, when it has one. */
+  /** Name of that key quorum, if it has one. */
   authorized_by_display_name?: string | undefined;
-  /** What the request would have answered: the resource, or the refusal when it failed. */
+  /** Response body that the direct request would have returned: the resource, or the error if it failed. */
   response_body?: TransferActionResponse | Error | undefined;
 };
 
 /** The proposed transfer. */
 export type TransferIntentRequestDetails = {
   method: "POST";
-  /** The whole address of the request, which is what is signed. */
+  /** Full URL of the request, as it is signed. */
   url: string;
   body: TransferRequest;
 };
 
-/** A proposed transfer. */
+/** An intent to transfer. */
 export type TransferIntentResponse = {
-  /** How the request went. Only in status `executed` or `failed`. */
+  /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: TransferIntentActionResult | undefined;
-  /** Who can authorize it, and who has: one entry for each key quorum that may, the owner first. Any one of them is enough. */
+  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name: string;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** The resource as it is. Absent when it was deleted. */
+  /** Current state of the resource. Absent if it was deleted. */
   current_resource_data?: Wallet | undefined;
-  /** Whether the maker set the expiry; otherwise it is 72 hours after creation. */
+  /** True if the creator set the expiry; otherwise the intent expires 72 hours after creation. */
   custom_expiry: boolean;
-  /** Why it was dismissed. Only in status `dismissed`. */
+  /** Why the intent was dismissed. Present only in status `dismissed`. */
   dismissal_reason?: string | undefined;
-  /** When it was dismissed: Unix time in milliseconds. Only in status `dismissed`. */
+  /** Time of dismissal in Unix milliseconds. Present only in status `dismissed`. */
   dismissed_at?: number | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: "TRANSFER";
-  /** When it was rejected: Unix time in milliseconds. Only in status `rejected`. */
+  /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request that is carried out once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, as the direct request would be sent. */
   request_details: TransferIntentRequestDetails;
-  /** The id of the resource that the request would change or use. */
+  /** Id of the resource that the request changes or uses. */
   resource_id: string;
-  /** Where the intent stands. */
+  /** Status of the intent. */
   status: IntentStatus;
 };
 
-/** What a transfer is estimated to cost and deliver. */
+/** Estimated cost and result of a transfer. */
 export type TransferQuoteResponse = {
   /** Which side the amount fixes. */
   amount_type?: AmountType | undefined;
-  /** As asked. */
+  /** As requested. */
   destination: TokenTransferDestination;
-  /** Fees by who receives them. */
+  /** Fees per recipient. */
   estimated_fees: FeeLineItem[];
-  /** What the network takes. */
+  /** Network gas cost. */
   estimated_gas?: Gas | undefined;
   /** In units of the source asset, as a decimal string. */
   estimated_input_amount: string;
   /** In units of the destination asset, as a decimal string. */
   estimated_output_amount: string;
-  /** Until when the estimate holds, in Unix seconds. */
+  /** Time until which the estimate is valid, in Unix seconds. */
   expires_at: number;
-  /** As asked. */
+  /** As requested. */
   source: TokenTransferSource;
 };
 
 /** The wallet received an asset. */
 export type TransferReceivedTransactionDetail = {
-  /** Name of the asset. The list is open. */
+  /** Asset name. New values may be added. */
   asset: "usdc" | "usdc.e" | "eth" | "avax" | "pol" | "bnb" | "usdt" | "eurc" | "usdb" | "ousd" | "pathusd" | "sol" | "trx" | (string & {});
-  /** Name of the chain. */
+  /** Chain name. */
   chain: WalletAssetChainNameInput;
-  /** The amount as decimal strings for people, by asset or currency name. */
+  /** The amount as decimal strings, keyed by asset or currency name. */
   display_values: { [key: string]: string };
-  /** The amount in base units, as a whole number string. */
+  /** The amount in base units, as an integer string. */
   raw_value: string;
-  /** How many of its digits are decimals. */
+  /** Number of decimals of `raw_value`. */
   raw_value_decimals: number;
-  /** Address that received. */
+  /** Recipient address. */
   recipient: string;
-  /** The user whose wallet that is; null when it is nobody of the app. */
+  /** The user who owns this wallet; null if it is not a wallet of a user of the app. */
   recipient_service_user_id: string | null;
-  /** Address that sent. */
+  /** Sender address. */
   sender: string;
-  /** The user whose wallet that is; null when it is nobody of the app. */
+  /** The user who owns this wallet; null if it is not a wallet of a user of the app. */
   sender_service_user_id: string | null;
   type: "transfer_received";
 };
 
 /** A transfer out of a wallet. */
 export type TransferRequest = {
-  /** In units of the asset that `amount_type` fixes, as a decimal string. Here or in `source`, not both. */
+  /** In units of the asset fixed by `amount_type`, as a decimal string. Set it either here or in `source`. */
   amount?: string | undefined;
-  /** By default `exact_input`. */
+  /** Defaults to `exact_input`. */
   amount_type?: AmountType | undefined;
   /** Only for custodial wallets. */
   custody_options?: TransferCustodyOptions | undefined;
-  /** Where it goes and as what. */
+  /** The destination of the transfer. */
   destination: TokenTransferDestination;
-  /** What the app charges on top. */
+  /** The fee that the app charges. */
   fee_configuration?: FeeConfiguration | undefined;
-  /** Stops the replay of a signed request: a value that this wallet has seen is refused. */
+  /** Prevents the replay of a signed request: a value already used for this wallet is refused. */
   nonce?: WalletActionNonce | undefined;
-  /** Your own reference, 1 to 64 characters, answered with the action. */
+  /** Caller-defined reference, 1 to 64 characters, returned with the action. */
   reference_id?: string | undefined;
-  /** How much worse than estimated an exchange may turn out, in hundredths of a percent. */
+  /** Maximum slippage of an exchange in basis points. */
   slippage_bps?: number | undefined;
-  /** What is spent. */
+  /** The asset and amount to spend. */
   source: TokenTransferSource;
 };
 
-/** Whether strong customer authentication took place, and if not, why not. */
+/** Whether strong customer authentication was performed, and if not, why. */
 export type TransferScaAttestation = {
-  /** The factors that were used; expected when the outcome is `sca_used`. */
+  /** The factors that were used; expected if the outcome is `sca_used`. */
   auth_factors?: TransferScaAuthFactor[] | undefined;
-  /** `sca_used`, or the exemption that applies. */
+  /** `sca_used`, or the exemption that applied. */
   outcome: TransferScaOutcome;
 };
 
-/** One factor by which the customer was recognized. */
+/** One authentication factor of the customer. */
 export type TransferScaAuthFactor = {
-  /** When it was checked. */
+  /** Time of the check. */
   authenticated_at: string;
   /** Knowledge, possession or inherence. */
   category: TransferScaAuthFactorCategory;
-  /** Your own reference to the check. */
+  /** The app's own reference for the check. */
   reference: string;
 };
 
-/** The kind of an authentication factor: something the payer knows, has, or is. */
+/** The category of an authentication factor: something the payer knows, has, or is. */
 export type TransferScaAuthFactorCategory = "knowledge" | "possession" | "inherence" | (string & {});
 
-/** Whether strong customer authentication was used, or the exemption that made it needless. */
+/** Whether strong customer authentication was performed, or which exemption applied. */
 export type TransferScaOutcome = "sca_used" | "payment_to_self" | "trusted_beneficiaries" | "recurring_transaction" | "contactless_low_value" | "unattended_terminal_for_transport" | "low_value" | "secure_corporate_payment" | "transaction_risk_analysis" | "merchant_initiated_transaction" | "not_applicable" | "other" | (string & {});
 
 /** The wallet sent an asset. */
 export type TransferSentTransactionDetail = {
-  /** Name of the asset. The list is open. */
+  /** Asset name. New values may be added. */
   asset: "usdc" | "usdc.e" | "eth" | "avax" | "pol" | "bnb" | "usdt" | "eurc" | "usdb" | "ousd" | "pathusd" | "sol" | "trx" | (string & {});
-  /** Name of the chain. */
+  /** Chain name. */
   chain: WalletAssetChainNameInput;
-  /** The amount as decimal strings for people, by asset or currency name. */
+  /** The amount as decimal strings, keyed by asset or currency name. */
   display_values: { [key: string]: string };
-  /** The amount in base units, as a whole number string. */
+  /** The amount in base units, as an integer string. */
   raw_value: string;
-  /** How many of its digits are decimals. */
+  /** Number of decimals of `raw_value`. */
   raw_value_decimals: number;
-  /** Address that received. */
+  /** Recipient address. */
   recipient: string;
-  /** The user whose wallet that is; null when it is nobody of the app. */
+  /** The user who owns this wallet; null if it is not a wallet of a user of the app. */
   recipient_service_user_id: string | null;
-  /** Address that sent. */
+  /** Sender address. */
   sender: string;
-  /** The user whose wallet that is; null when it is nobody of the app. */
+  /** The user who owns this wallet; null if it is not a wallet of a user of the app. */
   sender_service_user_id: string | null;
   type: "transfer_sent";
 };
@@ -6641,73 +6641,73 @@ export type TronCaip2 = "tron:mainnet" | "tron:nile";
 
 /** A decoded argument of a Tron contract call, as in `ethereum_calldata`. */
 export type TronCalldataCondition = {
-  /** The functions that may be called. */
+  /** The functions that the condition recognizes. */
   abi: AbiSchema;
   /** `function_name`, the name of a function, or `<function>.<parameter>`. */
   field: string;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "tron_trigger_smart_contract_data";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** What a Tron transaction does. */
+/** The operation that a Tron transaction performs. */
 export type TronContract = TronTransferContract | TronTriggerSmartContract;
 
-/** A TRON address as hex: `41` and 40 hex digits, without `0x`. */
+/** A Tron address as hex: `41` and 40 hex digits, without `0x`. */
 export type TronHexAddress = string;
 
-/** A Tron transaction to be sent; block fields, expiration and timestamp are filled in when absent. */
+/** A Tron transaction to send. Block fields, expiration and timestamp are set by the service if absent. */
 export type TronRawDataForSend = {
-  /** Exactly one; the network takes no more. Its `owner_address` must be the wallet. */
+  /** Exactly one contract, as required by the network. Its `owner_address` must be the wallet. */
   contract: TronContract[];
   /** Memo, hex. */
   data?: string | undefined;
-  /** Unix milliseconds after which the network refuses it. */
+  /** Expiration in Unix milliseconds. */
   expiration?: number | undefined;
-  /** The most energy may cost, in sun. */
+  /** Maximum energy cost, in sun. */
   fee_limit?: number | undefined;
   /** Bytes 6 and 7 of the height of a recent block, hex. */
   ref_block_bytes?: string | undefined;
   /** Bytes 8 to 15 of the id of that block, hex. */
   ref_block_hash?: string | undefined;
-  /** Unix milliseconds at which it was made. */
+  /** Creation time in Unix milliseconds. */
   timestamp?: number | undefined;
 };
 
-/** A Tron transaction to be signed exactly as given. */
+/** A Tron transaction to sign exactly as given. */
 export type TronRawDataForSign = {
-  /** Exactly one; the network takes no more. Its `owner_address` must be the wallet. */
+  /** Exactly one contract, as required by the network. Its `owner_address` must be the wallet. */
   contract: TronContract[];
   /** Memo, hex. */
   data?: string | undefined;
-  /** Unix milliseconds after which the network refuses it. */
+  /** Expiration in Unix milliseconds. */
   expiration: number;
-  /** The most energy may cost, in sun. */
+  /** Maximum energy cost, in sun. */
   fee_limit?: number | undefined;
   /** Bytes 6 and 7 of the height of a recent block, hex. */
   ref_block_bytes: string;
   /** Bytes 8 to 15 of the id of that block, hex. */
   ref_block_hash: string;
-  /** Unix milliseconds at which it was made. */
+  /** Creation time in Unix milliseconds. */
   timestamp?: number | undefined;
 };
 
-/** Fill in, sign and broadcast a Tron transaction. */
+/** Completes, signs and broadcasts a Tron transaction. */
 export type TronSendTransactionRpcInput = {
-  /** The Tron network; by default the main one. */
+  /** The Tron network; defaults to mainnet. */
   caip2?: Caip2 | undefined;
   method: "tron_sendTransaction";
   params: TronSendTransactionRpcInputParams;
 };
 
-/** The transaction to be sent. */
+/** The transaction to send. */
 export type TronSendTransactionRpcInputParams = {
-  /** What it does. */
+  /** The transaction data. */
   raw_data: TronRawDataForSend;
-  /** Your own reference, 1 to 64 characters. */
+  /** Caller-defined reference, 1 to 64 characters. */
   reference_id?: string | undefined;
 };
 
@@ -6717,26 +6717,26 @@ export type TronSendTransactionRpcResponse = {
   method: "tron_sendTransaction";
 };
 
-/** How to follow the transaction. */
+/** The created transaction. */
 export type TronSendTransactionRpcResponseData = {
   caip2: Caip2;
   /** SHA-256 of the raw data, hex without `0x`. */
   hash: string;
   /** As given in the request. */
   reference_id?: string | undefined;
-  /** Id for `GET /v1/transactions/{transaction_id}`. */
+  /** Transaction id for `GET /v1/transactions/{transaction_id}`. */
   transaction_id: string;
 };
 
-/** Sign a Tron transaction. Nothing is broadcast. */
+/** Signs a Tron transaction. Nothing is broadcast. */
 export type TronSignTransactionRpcInput = {
   method: "tron_signTransaction";
   params: TronSignTransactionRpcInputParams;
 };
 
-/** The transaction to be signed. */
+/** The transaction to sign. */
 export type TronSignTransactionRpcInputParams = {
-  /** What it does. */
+  /** The transaction data. */
   raw_data: TronRawDataForSign;
 };
 
@@ -6748,7 +6748,7 @@ export type TronSignTransactionRpcResponse = {
 
 /** A Tron transaction with its signature. */
 export type TronSignTransactionRpcResponseData = {
-  /** Always hex, without `0x`. */
+  /** Always `hex`, without `0x`. */
   encoding: "hex";
   /** The protobuf bytes of the raw data, followed by the 65-byte signature r, s, v (27 or 28). The transaction id is the SHA-256 of the raw data. */
   signed_transaction: string;
@@ -6756,69 +6756,69 @@ export type TronSignTransactionRpcResponseData = {
 
 /** A field of a Tron transaction. */
 export type TronTransactionCondition = {
-  /** Addresses are written `T…` or as `41` and 40 hex digits, amounts are sun. */
+  /** Addresses are `T…` or `41` followed by 40 hex digits; amounts are in sun. */
   field: TronTransactionConditionField;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "tron_transaction";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** A field of a TRON contract call; amounts are in sun, addresses in base58check or hex. */
+/** A field of a Tron contract call. Amounts are in sun; addresses are base58check or hex. */
 export type TronTransactionConditionField = "TransferContract.to_address" | "TransferContract.amount" | "TriggerSmartContract.contract_address" | "TriggerSmartContract.call_value" | "TriggerSmartContract.token_id" | "TriggerSmartContract.call_token_value";
 
-/** Send TRX. */
+/** Sends TRX. */
 export type TronTransferContract = {
-  /** Sun, one millionth of a TRX. */
+  /** Amount in sun, one millionth of a TRX. */
   amount: number;
-  /** The wallet. */
+  /** The address of the wallet. */
   owner_address: TronHexAddress;
-  /** Who receives. */
+  /** Recipient address. */
   to_address: TronHexAddress;
   type: "TransferContract";
 };
 
-/** Call a contract. */
+/** Calls a contract. */
 export type TronTriggerSmartContract = {
-  /** Amount of the TRC-10 token to send along. */
+  /** Amount of the TRC-10 token to send with the call. */
   call_token_value?: number | undefined;
-  /** Sun to send along. */
+  /** Amount of sun to send with the call. */
   call_value?: number | undefined;
-  /** The contract that is called. */
+  /** Contract address. */
   contract_address: TronHexAddress;
   /** Selector and arguments, hex. */
   data?: string | undefined;
-  /** The wallet. */
+  /** The address of the wallet. */
   owner_address: TronHexAddress;
-  /** The TRC-10 token to send along. */
+  /** The TRC-10 token to send with the call. */
   token_id?: number | undefined;
   type: "TriggerSmartContract";
 };
 
-/** A step that is one Tron transaction. */
+/** A step that consists of one Tron transaction. */
 export type TvmTransactionWalletActionStep = {
   caip2: string;
-  /** Only on a step that did not succeed. */
+  /** Present only on a step that did not succeed. */
   failure_reason?: FailureReason | undefined;
   status: TvmWalletActionStepStatus;
-  /** Hash of the raw data, hex without `0x`; null until it is broadcast. */
+  /** SHA-256 of the raw data, hex without `0x`; null until the transaction is broadcast. */
   transaction_id: string | null;
   type: "tvm_transaction";
 };
 
-/** Where a step on TRON stands. `confirmed`, `rejected`, `reverted` and `failed` are final. */
+/** Status of a step on Tron. `confirmed`, `rejected`, `reverted` and `failed` are final. */
 export type TvmWalletActionStepStatus = "preparing" | "queued" | "pending" | "confirmed" | "rejected" | "reverted" | "failed";
 
-/** The EIP-712 domain. Which members it has is for the signing contract to say: commonly `name`, `version`, `chainId`, `verifyingContract`, `salt`. */
+/** The EIP-712 domain. The signing contract defines which members it has: commonly `name`, `version`, `chainId`, `verifyingContract` and `salt`. */
 export type TypedDataDomainInputParams = { [key: string]: unknown };
 
-/** The types that typed data must declare, members and their order included. */
+/** The types that the typed data must declare, including members and their order. */
 export type TypedDataInput = {
-  /** Name of the type of the message. */
+  /** Name of the message type. */
   primary_type: string;
-  /** All types, `EIP712Domain` included when the request has it. */
+  /** All types, including `EIP712Domain` if the request declares it. */
   types: TypedDataTypesInputParams;
 };
 
@@ -6826,98 +6826,98 @@ export type TypedDataInput = {
 export type TypedDataTypeFieldInput = {
   /** Name of the field. */
   name: string;
-  /** Solidity type or name of another type. */
+  /** Solidity type, or the name of another type. */
   type: string;
 };
 
-/** The EIP-712 types: from the name of a struct to its members in order. `EIP712Domain` may be left out and is then derived from the domain. */
+/** The EIP-712 types: each struct name maps to its members in order. If `EIP712Domain` is omitted, it is derived from the domain. */
 export type TypedDataTypesInputParams = { [key: string]: TypedDataTypeFieldInput[] };
 
 /** The account to remove. */
 export type UnlinkUserAccountRequest = {
-  /** What the account is known by: the address, number, subject, username, credential id, custom user id or telegram user id; a Farcaster id as text. */
+  /** Identifier of the account: the address, number, subject, username, credential id, custom user id or Telegram user id, or the Farcaster id as a string. */
   handle: string;
-  /** For a kind that several providers share: which of them. */
+  /** The provider, for account types shared by several providers. */
   provider?: string | undefined;
   type: LinkedAccountType;
 };
 
-/** An EVM transaction without its signature: a standard one, or the batched one of Tempo (`type` 118). */
+/** An unsigned EVM transaction: a standard one, or a Tempo batched transaction (`type` 118). */
 export type UnsignedEthereumTransaction = UnsignedStandardEthereumTransaction | UnsignedTempoTransaction;
 
-/** A standard EVM transaction. Numbers may be JSON integers or `0x` hex and must not be negative. */
+/** A standard EVM transaction. Numbers are JSON integers or `0x` hex and cannot be negative. */
 export type UnsignedStandardEthereumTransaction = {
-  /** At most 10 EIP-7702 authorizations; only with type 4. */
+  /** At most 10 EIP-7702 authorizations. Only for type 4. */
   authorization_list?: EthereumSign7702Authorization[] | undefined;
   /** EIP-155 chain id. */
   chain_id?: Quantity | undefined;
-  /** Calldata; absent means none. */
+  /** Calldata. Absent for none. */
   data?: Hex | undefined;
-  /** Must be the wallet when given. */
+  /** If given, must be the wallet. */
   from?: string | undefined;
-  /** Units of gas. */
+  /** Gas units. */
   gas_limit?: Quantity | undefined;
-  /** Wei per gas; only with types 0 and 1. */
+  /** Wei per gas. Only for types 0 and 1. */
   gas_price?: Quantity | undefined;
-  /** Wei per gas; only with types 2 and 4. */
+  /** Wei per gas. Only for types 2 and 4. */
   max_fee_per_gas?: Quantity | undefined;
-  /** Wei per gas; only with types 2 and 4. */
+  /** Wei per gas. Only for types 2 and 4. */
   max_priority_fee_per_gas?: Quantity | undefined;
   /** Number of transactions that the account has sent. */
   nonce?: Quantity | undefined;
-  /** Absent creates a contract. */
+  /** If absent, the transaction creates a contract. */
   to?: string | undefined;
-  /** 0 legacy with EIP-155, 1 EIP-2930, 2 EIP-1559 (the default), 4 EIP-7702. */
+  /** 0 for legacy with EIP-155, 1 for EIP-2930, 2 for EIP-1559 (the default), 4 for EIP-7702. */
   type?: 0 | 1 | 2 | 4 | undefined;
   /** Wei; absent means 0. */
   value?: Quantity | undefined;
 };
 
-/** The batched transaction of Tempo (envelope `0x76`). Numbers may be JSON integers or `0x` hex and must not be negative. */
+/** A Tempo batched transaction (envelope `0x76`). Numbers are JSON integers or `0x` hex and cannot be negative. */
 export type UnsignedTempoTransaction = {
-  /** At most 10. */
+  /** At most 10 authorizations. */
   aa_authorization_list?: TempoAaAuthorization[] | undefined;
-  /** Storage that it announces to touch. */
+  /** Storage that the transaction accesses. */
   access_list?: AccessListEntry[] | undefined;
-  /** At least one, carried out in order, all or none. */
+  /** At least one call. The calls run in order, and either all of them take effect or none. */
   calls: TempoCall[];
   /** EIP-155 chain id. */
   chain_id?: Quantity | undefined;
-  /** Only when another account pays the fee. */
+  /** Present only if another account pays the fee. */
   fee_payer_signature?: TempoFeePayerSignature | undefined;
-  /** Address of the token that pays the fee. */
+  /** Address of the token in which the fee is paid. */
   fee_token?: string | undefined;
-  /** Must be the wallet when given. */
+  /** If given, must be the wallet. */
   from?: string | undefined;
-  /** Units of gas. */
+  /** Gas units. */
   gas_limit?: Quantity | undefined;
-  /** Per gas, in the unit of the network. */
+  /** Fee per gas, in the unit of the network. */
   max_fee_per_gas?: Quantity | undefined;
-  /** Per gas, in the unit of the network. */
+  /** Fee per gas, in the unit of the network. */
   max_priority_fee_per_gas?: Quantity | undefined;
-  /** Counted apart for each `nonce_key`. */
+  /** Nonces are separate for each `nonce_key`. */
   nonce?: Quantity | undefined;
-  /** Lane of nonces; absent means 0. */
+  /** Nonce lane; defaults to 0. */
   nonce_key?: Quantity | undefined;
   type: 118;
-  /** Unix seconds before which it is not valid. */
+  /** Unix time in seconds before which the transaction is not valid. */
   valid_after?: Quantity | undefined;
-  /** Unix seconds from which it is no longer valid. */
+  /** Unix time in seconds from which the transaction is no longer valid. */
   valid_before?: Quantity | undefined;
 };
 
-/** A new name, wallets to be made and added, or both. */
+/** A new name, wallets to create and add, or both. */
 export type UpdateAccountFromWalletsConfigurationInput = {
-  /** A name for people. */
+  /** Display name. */
   display_name?: AccountDisplayName | undefined;
-  /** The wallets to be made and added. */
+  /** The wallets to create and add. */
   wallets_configuration?: AccountWalletsConfiguration | undefined;
 };
 
-/** What to change; at least one field. `wallet_ids` and `wallets_configuration` exclude each other. */
+/** The fields to change; at least one is required. `wallet_ids` and `wallets_configuration` are mutually exclusive. */
 export type UpdateAccountRequest = UpdateAccountFromWalletsConfigurationInput | CreateAccountFromWalletIdsInput;
 
-/** What to change; at least one field. `owner` and `owner_id` exclude each other. */
+/** The fields to change; at least one is required. `owner` and `owner_id` are mutually exclusive. */
 export type UpdateConditionSetRequest = {
   /** 1 to 100 characters. */
   name?: string | undefined;
@@ -6927,36 +6927,36 @@ export type UpdateConditionSetRequest = {
   owner_id?: OwnerIdInput | undefined;
 };
 
-/** What to change; at least one field. */
+/** The fields to change; at least one is required. */
 export type UpdateKeyQuorumRequest = {
-  /** P-256 public keys. In an update the list replaces the old one, and an empty one removes them all. */
+  /** P-256 public keys. The list replaces the previous one; an empty list removes all keys. */
   public_keys?: P256PublicKey[] | undefined;
-  /** Users of the app, with the prefix `did:service:`. In an update the list replaces the old one, and an empty one removes them all. */
+  /** User ids of the app, with the prefix `did:service:`. The list replaces the previous one; an empty list removes all users. */
   user_ids?: string[] | undefined;
-  /** Key quorums of the app, at most 5, each of which counts as one member when its own threshold is met. They must not contain key quorums themselves. In an update the list replaces the old one, and an empty one removes them all. */
+  /** At most 5 key quorums of the app. Each counts as one member once its own threshold is met. They cannot contain key quorums themselves. The list replaces the previous one; an empty list removes all key quorums. */
   key_quorum_ids?: KeyQuorumId[] | undefined;
-  /** How many members must sign: at most as many as there are. It stays when it is left out. */
+  /** Number of members that must sign, at most the number of members. Kept if omitted. */
   authorization_threshold?: number | undefined;
-  /** A name for people, at most 50 characters. */
+  /** Display name, at most 50 characters. */
   display_name?: string | undefined;
 };
 
-/** What to change; at least one field. */
+/** The fields to change; at least one is required. */
 export type UpdateOrganizationRequest = {
   default_key_quorum_id?: KeyQuorumId | undefined;
   /** The new name. */
   display_name?: string | undefined;
 };
 
-/** Which secret, and its key. */
+/** The secret and its signing key. */
 export type UpdateOrganizationSecretSigningKeyRequest = {
-  /** The id of the secret. */
+  /** Secret id. */
   secret_id: string;
-  /** The P-256 public key as base64 SubjectPublicKeyInfo DER or PEM, or null for none. */
+  /** P-256 public key as base64 SubjectPublicKeyInfo DER or PEM; null to remove the key. */
   signing_public_key: string | null;
 };
 
-/** What to change; at least one field. `owner` and `owner_id` exclude each other. */
+/** The fields to change; at least one is required. `owner` and `owner_id` are mutually exclusive. */
 export type UpdatePolicyRequest = {
   /** 1 to 50 characters. */
   name?: string | undefined;
@@ -6964,29 +6964,29 @@ export type UpdatePolicyRequest = {
   owner?: OwnerInput | null | undefined;
   /** The new owner as a key quorum; null removes the owner. */
   owner_id?: OwnerIdInput | undefined;
-  /** Replaces all rules, at most 100. */
+  /** At most 100 rules, which replace all previous rules. */
   rules?: PolicyRuleRequest[] | undefined;
 };
 
-/** What to change; at least one field. */
+/** The fields to change; at least one is required. */
 export type UpdateWalletAutomationRequest = {
   /** Replaces the configuration. */
   config?: AutomationConfigInput | undefined;
-  /** Whether it acts. */
+  /** Whether the automation is enabled. */
   enabled?: boolean | undefined;
-  /** A name for people; null clears it. */
+  /** Display name; null clears it. */
   name?: string | null | undefined;
   /** The new owner; null removes the owner. */
   owner_id?: KeyQuorumId | null | undefined;
 };
 
-/** What to change; at least one field. `owner` and `owner_id` exclude each other. */
+/** The fields to change; at least one is required. `owner` and `owner_id` are mutually exclusive. */
 export type UpdateWalletRequest = {
-  /** Replaces the list; an empty one removes all. */
+  /** Replaces the list; an empty list removes all signers. */
   additional_signers?: AdditionalSignerInput | undefined;
-  /** A name for people; null clears it. */
+  /** Display name; null clears it. */
   display_name?: string | null | undefined;
-  /** Only while the wallet has none. */
+  /** Can only be set if the wallet has none. */
   external_id?: string | undefined;
   /** The new owner as a user or a P-256 public key; null removes the owner. */
   owner?: OwnerInput | null | undefined;
@@ -6996,42 +6996,42 @@ export type UpdateWalletRequest = {
   policy_ids?: PolicyInput | undefined;
 };
 
-/** What to change; at least one field. */
+/** The fields to change; at least one is required. */
 export type UpdateWebhookEndpointRequest = {
   url?: WebhookUrl | undefined;
-  /** A note for people, or null for none. */
+  /** Description; null for none. */
   description?: WebhookEndpointDescription | null | undefined;
   event_types?: WebhookEventTypes | undefined;
-  /** `disabled` stops all sending; `enabled` begins it again. */
+  /** `disabled` stops all deliveries; `enabled` resumes them. */
   status?: "enabled" | "disabled" | undefined;
 };
 
 /** The app was charged for gas. */
 export type UsageGasSponsorshipRecordedWebhookPayload = {
-  /** The cost in US dollars, decimal. */
+  /** Cost in US dollars, decimal. */
   amount_usd: string;
-  /** The id of the charge. */
+  /** Charge id. */
   event_id: string;
-  /** When it was noted: Unix time in milliseconds. */
+  /** Time at which the cost was recorded, in Unix milliseconds. */
   recorded_at: number;
-  /** The transaction or action that it was for. */
+  /** Id of the transaction or action that caused the cost. */
   source_id: string;
   source_type: UsageSourceType;
   type: "usage.gas_sponsorship.recorded";
 };
 
-/** What a cost was for. */
+/** What caused the cost. */
 export type UsageSourceType = "wallet-action-transfer" | "wallet-action-swap" | "rpc";
 
 /** The app was charged a swap fee. */
 export type UsageSwapProviderFeeRecordedWebhookPayload = {
-  /** The cost in US dollars, decimal. */
+  /** Cost in US dollars, decimal. */
   amount_usd: string;
-  /** The id of the charge. */
+  /** Charge id. */
   event_id: string;
-  /** When it was noted: Unix time in milliseconds. */
+  /** Time at which the cost was recorded, in Unix milliseconds. */
   recorded_at: number;
-  /** The transaction or action that it was for. */
+  /** Id of the transaction or action that caused the cost. */
   source_id: string;
   source_type: UsageSourceType;
   type: "usage.swap_provider_fee.recorded";
@@ -7039,82 +7039,82 @@ export type UsageSwapProviderFeeRecordedWebhookPayload = {
 
 /** A user of the app. */
 export type User = {
-  /** When the user was made: Unix time in seconds. */
+  /** Creation time in Unix seconds. */
   created_at: number;
   custom_metadata?: CustomMetadata | undefined;
-  /** When the user was frozen: Unix time in seconds. Absent unless the user is frozen. */
+  /** Time at which the user was frozen, in Unix seconds. Present only if the user is frozen. */
   frozen_at?: number | null | undefined;
-  /** Whether the user accepted the app's terms. False for users that the app imported. */
+  /** Whether the user has accepted the app's terms. False for users imported by the app. */
   has_accepted_terms: boolean;
-  /** The id of the user: the prefix `did:service:` and a part that never changes. */
+  /** User id: the prefix `did:service:` and a part that never changes. */
   id: string;
-  /** Whether the user has not logged in by any account yet. */
+  /** Whether the user has not yet logged in with any account. */
   is_guest: boolean;
-  /** The accounts that identify the user, in the order in which they were linked. Never empty. */
+  /** The linked accounts of the user, in the order they were linked. Never empty. */
   linked_accounts: LinkedAccount[];
-  /** The second factors that the user has enrolled. */
+  /** The MFA methods that the user has enrolled. */
   mfa_methods: LinkedMfaMethod[];
 };
 
 /** A user logged in. */
 export type UserAuthenticatedWebhookPayload = {
-  /** The account by which they logged in. */
+  /** The account used to log in. */
   account: LinkedAccount;
   type: "user.authenticated";
   user: User;
 };
 
-/** The user was not made. */
+/** The user could not be created. */
 export type UserBatchCreateFailure = {
-  /** The position in the request, from 0. */
+  /** Position in the request, starting at 0. */
   index: number;
   success: false;
-  /** Why, for a person. */
+  /** Human-readable error message. */
   error: string;
-  /** Why, for a program: the code that single creation would have given. */
+  /** The error code that creating the single user would have returned. */
   code?: string | undefined;
 };
 
-/** One user of a batch. Ask for wallets either by `wallets` or by the older `create_*` flags. */
+/** One user of a batch. Request wallets either with `wallets` or with the earlier `create_*` flags. */
 export type UserBatchCreateInputUser = {
-  /** Oldest spelling of `create_ethereum_wallet`. */
+  /** Earliest name of `create_ethereum_wallet`. */
   create_embedded_wallet?: boolean | undefined;
-  /** Older flag: make a smart wallet as well; needs `create_ethereum_wallet`. */
+  /** Earlier flag: also create a smart wallet. Requires `create_ethereum_wallet`. */
   create_ethereum_smart_wallet?: boolean | undefined;
-  /** Older flag: make one Ethereum wallet. */
+  /** Earlier flag: create one Ethereum wallet. */
   create_ethereum_wallet?: boolean | undefined;
-  /** Oldest spelling of `create_n_ethereum_wallets`. */
+  /** Earliest name of `create_n_ethereum_wallets`. */
   create_n_embedded_wallets?: number | undefined;
-  /** Older flag: make so many Ethereum wallets, 1 to 10. */
+  /** Earlier flag: number of Ethereum wallets to create, 1 to 10. */
   create_n_ethereum_wallets?: number | undefined;
-  /** Older flag: make one Solana wallet. */
+  /** Earlier flag: create one Solana wallet. */
   create_solana_wallet?: boolean | undefined;
   custom_metadata?: CustomMetadata | undefined;
-  /** At least one account; at most one of each kind, except wallets and passkeys. */
+  /** At least one account, and at most one of each type except wallets and passkeys. */
   linked_accounts: LinkedAccountInput[];
-  /** Wallets to make for the user, who becomes their owner. */
+  /** Wallets to create for the user, who becomes their owner. */
   wallets?: WalletCreationInput[] | undefined;
 };
 
-/** What became of each user of the batch. */
+/** The outcome for each user of the batch. */
 export type UserBatchCreateResponse = {
-  /** One entry for each user of the request, in the same order. */
+  /** One entry per user of the request, in the same order. */
   results: UserBatchCreateResult[];
 };
 
-/** Either the id of the user that was made, or why it was not; `success` tells which. */
+/** Either the id of the created user or an error, discriminated by `success`. */
 export type UserBatchCreateResult = UserBatchCreateSuccess | UserBatchCreateFailure;
 
-/** The user was made. */
+/** The user was created. */
 export type UserBatchCreateSuccess = {
-  /** The position in the request, from 0. */
+  /** Position in the request, starting at 0. */
   index: number;
   success: true;
-  /** The id of the new user. */
+  /** User id. */
   id: string;
 };
 
-/** A user was made. */
+/** A user was created. */
 export type UserCreatedWebhookPayload = {
   type: "user.created";
   user: User;
@@ -7123,30 +7123,30 @@ export type UserCreatedWebhookPayload = {
 /** A user was deleted. */
 export type UserDeletedWebhookPayload = {
   type: "user.deleted";
-  /** The user as it was just before. */
+  /** The user as it was before the deletion. */
   user: User;
 };
 
-/** How the verification of a user stands now. */
+/** The current verification state of a user. */
 export type UserKYCUpdatedData = {
   capabilities: KyxCapabilities;
-  /** The sets of services that were applied for. */
+  /** The service sets that were applied for. */
   endorsements: KyxEndorsement[];
   kyc: KyxStatusSummary;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: KyxProviderStatus;
   tos: KyxStatusSummary;
 };
 
 /** The verification of a user changed. */
 export type UserKYCUpdatedWebhookEvent = {
-  /** From the name of a field to its old and its new value. */
+  /** Maps each changed field to its old and new value. */
   changes: { [key: string]: unknown[] };
   data: UserKYCUpdatedData;
   environment: KyxEnvironment;
   provider: KyxProvider;
   type: "user.kyc.updated";
-  /** The user. */
+  /** User id. */
   user_id: string;
 };
 
@@ -7158,47 +7158,47 @@ export type UserLinkedAccountWebhookPayload = {
   user: User;
 };
 
-/** A page of users. */
+/** One page of users. */
 export type UserListResponse = {
   /** The users, newest first. */
   data: User[];
-  /** The cursor of the next page, or null on the last one. */
+  /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
 };
 
-/** A user operation is in a block. */
+/** A user operation was completed. */
 export type UserOperationCompletedWebhookPayload = {
-  /** What the gas cost, in wei, decimal. */
+  /** Gas cost in wei, decimal. */
   actual_gas_cost: string;
-  /** How much gas it used, decimal. */
+  /** Gas used, decimal. */
   actual_gas_used: string;
-  /** The block. */
+  /** Block number. */
   block_number: number;
   caip2: Caip2;
-  /** The position of its event in the block. */
+  /** Log index of its event in the block. */
   log_index: number;
-  /** The nonce of the user operation, decimal. */
+  /** Nonce of the user operation, decimal. */
   nonce: string;
-  /** The contract that paid the gas, or null when the wallet did. */
+  /** The contract that paid the gas; null if the wallet paid. */
   paymaster: string | null;
-  /** The smart wallet that acted. */
+  /** The smart wallet that sent the user operation. */
   sender: string;
-  /** Whether its calls went through. */
+  /** Whether its calls succeeded. */
   success: boolean;
-  /** The hash of the transaction on its chain; on Solana, the signature. */
+  /** Transaction hash; on Solana, the signature. */
   transaction_hash: string;
   type: "user_operation.completed";
-  /** The hash of the user operation. */
+  /** User operation hash. */
   user_op_hash: string;
 };
 
-/** An ERC-4337 user operation without its signature, in the fields of entry point 0.7. */
+/** An unsigned ERC-4337 user operation, with the fields of entry point 0.7. */
 export type UserOperationInput = {
-  /** What the account is to do. */
+  /** Calldata for the account. */
   call_data: Hex;
-  /** Gas of the call. */
+  /** Gas for the call. */
   call_gas_limit: Hex;
-  /** Contract that deploys the account; only while it is not deployed. */
+  /** Contract that deploys the account. Only if the account is not deployed yet. */
   factory?: string | undefined;
   /** Calldata for the factory. */
   factory_data?: Hex | undefined;
@@ -7212,57 +7212,57 @@ export type UserOperationInput = {
   paymaster?: string | undefined;
   /** Data for the paymaster. */
   paymaster_data?: Hex | undefined;
-  /** Gas of the paymaster afterwards. */
+  /** Gas for the paymaster's post-operation call. */
   paymaster_post_op_gas_limit?: Hex | undefined;
-  /** Gas of the paymaster check. */
+  /** Gas for the paymaster's verification. */
   paymaster_verification_gas_limit?: Hex | undefined;
-  /** Gas that the bundler is paid beforehand. */
+  /** Gas paid to the bundler in advance. */
   pre_verification_gas: Hex;
   /** Address of the account. */
   sender: string;
-  /** Gas of the account check. */
+  /** Gas for the account's verification. */
   verification_gas_limit: Hex;
 };
 
-/** A way for users to recover a wallet. */
+/** A recovery method for users. */
 export type UserOwnedRecoveryOption = "user-passcode" | "google-drive" | "icloud";
 
-/** A user by its id. */
+/** A reference to a user. */
 export type UserReference = {
-  /** The id of the user. */
+  /** User id. */
   id: string;
 };
 
-/** An account moved to another user. */
+/** An account was transferred to another user. */
 export type UserTransferredAccountWebhookPayload = {
-  /** The account that moved. */
+  /** The transferred account. */
   account: LinkedAccount;
-  /** Always true: the first user was deleted. */
+  /** Always true, because the first user was deleted. */
   deletedUser: true;
-  /** The user that is gone. */
+  /** The deleted user. */
   fromUser: UserReference;
-  /** The user who has the account now. */
+  /** The user who now has the account. */
   toUser: User;
   type: "user.transferred_account";
 };
 
 /** An account was unlinked from a user. */
 export type UserUnlinkedAccountWebhookPayload = {
-  /** The account that was removed. */
+  /** The unlinked account. */
   account: LinkedAccount;
   type: "user.unlinked_account";
   user: User;
 };
 
-/** An account of a user was refreshed. */
+/** A linked account was updated. */
 export type UserUpdatedAccountWebhookPayload = {
-  /** The account as it is now. */
+  /** The updated account. */
   account: LinkedAccount;
   type: "user.updated_account";
   user: User;
 };
 
-/** A wallet was made for a user. */
+/** A wallet was created for a user. */
 export type UserWalletCreatedWebhookPayload = {
   type: "user.wallet_created";
   user: User;
@@ -7270,9 +7270,9 @@ export type UserWalletCreatedWebhookPayload = {
   wallet: LinkedAccountBaseWallet;
 };
 
-/** The name to look for. */
+/** The username to look for. */
 export type UsernameLookupRequest = {
-  /** The name at the provider. */
+  /** Username at the provider. */
   username: string;
 };
 
@@ -7282,789 +7282,789 @@ export type VedaVaultDetails = {
   admin_wallet_address: string;
   /** The wallet with that address. */
   admin_wallet_id: string;
-  /** What the app earns a year, in basis points; null when unknown. */
+  /** Annual yield of the app in basis points; null if unknown. */
   app_apy: number | null;
-  /** The asset that the vault takes. */
+  /** The asset that the vault accepts. */
   asset: EarnAsset;
-  /** What can be withdrawn at once, in US dollars; null when unknown. */
+  /** Amount that can be withdrawn immediately, in US dollars; null if unknown. */
   available_liquidity_usd: number | null;
   caip2: string;
-  /** Id of the vault. */
+  /** Vault id. */
   id: string;
-  /** Name of the vault. */
+  /** Vault name. */
   name: string;
-  /** Who runs it. */
+  /** Vault provider. */
   provider: "veda";
-  /** What it holds in all, in US dollars; null when unknown. */
+  /** Total value locked, in US dollars; null if unknown. */
   tvl_usd: number | null;
-  /** What the depositor earns a year, in basis points; null when unknown. */
+  /** Annual yield of the depositor in basis points; null if unknown. */
   user_apy: number | null;
-  /** Contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
 };
 
 /** A postal address. */
 export type VerificationAddress = {
-  /** The city. */
+  /** City. */
   city: string;
-  /** The country, as an ISO 3166-1 alpha-3 code. */
+  /** Country as an ISO 3166-1 alpha-3 code. */
   country: string;
-  /** The postal code, where there is one. */
+  /** Postal code, if the country uses them. */
   postal_code?: string | undefined;
-  /** Street and number. */
+  /** Street and house number. */
   street_line_1: string;
-  /** Flat, floor or the like. */
+  /** Apartment, floor or similar. */
   street_line_2?: string | undefined;
-  /** The state or province: the part of the ISO 3166-2 code after the hyphen. */
+  /** State or province: the part of the ISO 3166-2 code after the hyphen. */
   subdivision?: string | undefined;
 };
 
 /** An identity document or a tax number. */
 export type VerificationDocument = {
-  /** What it is, in words. */
+  /** Description of the document. */
   description?: string | undefined;
-  /** The day on which it ends, `YYYY-MM-DD`. */
+  /** Expiration date, `YYYY-MM-DD`. */
   expiration?: string | undefined;
-  /** A picture of the back side, base64 of PNG or JPEG. */
+  /** Image of the back, as PNG or JPEG in base64. */
   image_back?: string | undefined;
-  /** A picture of the front side, base64 of PNG or JPEG. */
+  /** Image of the front, as PNG or JPEG in base64. */
   image_front?: string | undefined;
-  /** The country that issued it, as an ISO 3166-1 alpha-3 code. */
+  /** Issuing country as an ISO 3166-1 alpha-3 code. */
   issuing_country: string;
-  /** The number on it. */
+  /** Document number. */
   number?: string | undefined;
-  /** The kind, in the provider's words: for example `passport`, `drivers_license`, `national_id`, `ssn`, `tin`. */
+  /** Document type, as the provider names it, for example `passport`, `drivers_license`, `national_id`, `ssn` or `tin`. */
   type: string;
 };
 
 /** The decision on a device. */
 export type VerifyOauthDeviceRequest = {
   action: DeviceVerifyAction;
-  /** The code that the device shows. */
+  /** User code shown by the device. */
   user_code: string;
 };
 
-/** A key pair on one chain type, whose private key the service keeps encrypted. Times are Unix milliseconds. */
+/** A key pair of one chain type. The service stores the private key encrypted. Times are in Unix milliseconds. */
 export type Wallet = {
-  /** Who may act beside the owner. */
+  /** Key quorums that can act in addition to the owner. */
   additional_signers: WalletAdditionalSigner;
-  /** On Ethereum in EIP-55 checksum case, on Solana base58, on other chains in their own format. */
+  /** Ethereum: EIP-55 checksum case. Solana: base58. Other chains: their own format. */
   address: string;
-  /** When it was archived; null while it is in use. */
+  /** Time of archiving; null while the wallet is in use. */
   archived_at?: number | null | undefined;
-  /** How many members of the owner must sign; absent without an owner or when all must. */
+  /** Number of owner members that must sign. Absent if the wallet has no owner or all members must sign. */
   authorization_threshold?: number | undefined;
-  /** The automations attached to it; absent when there are none. */
+  /** The attached automations; absent if there are none. */
   automations?: AttachedWalletAutomation[] | undefined;
-  /** Only of a custodial wallet. */
+  /** Present only for a custodial wallet. */
   chain?: CustodialWalletChain | undefined;
-  /** Decides curve, derivation path and address format. */
+  /** Determines the curve, derivation path and address format. */
   chain_type: WalletChainType;
-  /** When it was created or imported. */
+  /** Time of creation or import. */
   created_at: number;
-  /** Only of a custodial wallet. */
+  /** Present only for a custodial wallet. */
   custody?: WalletCustodian | undefined;
-  /** A name for people; absent when it has none. */
+  /** Display name; absent if the wallet has none. */
   display_name?: string | undefined;
-  /** To whom it belongs; absent or null when to nobody. */
+  /** The entity that the wallet belongs to; absent or null if there is none. */
   entity?: WalletEntity | null | undefined;
-  /** When its key or phrase was first exported; null when never. */
+  /** Time of the first export of the key or seed phrase; null if it was never exported. */
   exported_at: number | null;
-  /** Your own id of it, set once; absent when it has none. */
+  /** The app's own id of the wallet, immutable once set; absent if there is none. */
   external_id?: string | undefined;
-  /** 24 characters, the same for life. */
+  /** 24 characters. It never changes. */
   id: string;
-  /** When its key was imported; null when it was made here. */
+  /** Time of import; null if the key was generated by this service. */
   imported_at: number | null;
-  /** The key quorum that owns it; null when the app secret alone suffices. */
+  /** The key quorum that owns the resource; null if only the app secret is required. */
   owner_id: string | null;
-  /** The policy that judges what it signs; empty when none does. */
+  /** The policy that applies to signing requests of the wallet; empty if there is none. */
   policy_ids: string[];
-  /** Only on extended chains, hex without `0x`: secp256k1 compressed (33 bytes), ed25519 as `00` and the key (33 bytes), Starknet as the x coordinate. */
+  /** Present only for extended chains, hex without `0x`: secp256k1 compressed (33 bytes), ed25519 as `00` and the key (33 bytes), Starknet as the x coordinate. */
   public_key?: string | undefined;
 };
 
 /** A deposit into a vault was started. */
 export type WalletActionEarnDepositCreatedWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "pending";
   type: "wallet_action.earn_deposit.created";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A deposit into a vault failed. */
 export type WalletActionEarnDepositFailedWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
-  /** When it failed, ISO 8601. */
+  /** Time of failure, ISO 8601. */
   failed_at: string;
   failure_reason: FailureReason;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "failed";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_deposit.failed";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A deposit into a vault was rejected. */
 export type WalletActionEarnDepositRejectedWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
   failure_reason: FailureReason;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** When it was rejected, ISO 8601. */
+  /** Time of rejection, ISO 8601. */
   rejected_at: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "rejected";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_deposit.rejected";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A deposit into a vault succeeded. */
 export type WalletActionEarnDepositSucceededWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was done, ISO 8601. */
+  /** Completion time, ISO 8601. */
   completed_at: string;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How many shares of the vault were given or taken, in their smallest unit. */
+  /** Number of vault shares received or redeemed, in base units. */
   share_amount: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "succeeded";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_deposit.succeeded";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A collection of vault fees was started. */
 export type WalletActionEarnFeeCollectCreatedWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "pending";
   type: "wallet_action.earn_fee_collect.created";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A collection of vault fees failed. */
 export type WalletActionEarnFeeCollectFailedWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
-  /** When it failed, ISO 8601. */
+  /** Time of failure, ISO 8601. */
   failed_at: string;
   failure_reason: FailureReason;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "failed";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_fee_collect.failed";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A collection of vault fees was rejected. */
 export type WalletActionEarnFeeCollectRejectedWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
   failure_reason: FailureReason;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** When it was rejected, ISO 8601. */
+  /** Time of rejection, ISO 8601. */
   rejected_at: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "rejected";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_fee_collect.rejected";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A collection of vault fees succeeded. */
 export type WalletActionEarnFeeCollectSucceededWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was done, ISO 8601. */
+  /** Completion time, ISO 8601. */
   completed_at: string;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "succeeded";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_fee_collect.succeeded";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A claim of vault rewards was started. */
 export type WalletActionEarnIncentiveClaimCreatedWebhookPayload = {
   action_type: WalletActionType;
-  /** The name of the chain. */
+  /** Chain name. */
   chain: string;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** What is claimed, or null until that is known. */
+  /** The claimed rewards; null until known. */
   rewards: EarnIncentiveClaimRewardEntry[] | null;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "pending";
   type: "wallet_action.earn_incentive_claim.created";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A claim of vault rewards failed. */
 export type WalletActionEarnIncentiveClaimFailedWebhookPayload = {
   action_type: WalletActionType;
-  /** The name of the chain. */
+  /** Chain name. */
   chain: string;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** When it failed, ISO 8601. */
+  /** Time of failure, ISO 8601. */
   failed_at: string;
   failure_reason: FailureReason;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** What is claimed, or null until that is known. */
+  /** The claimed rewards; null until known. */
   rewards: EarnIncentiveClaimRewardEntry[] | null;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "failed";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_incentive_claim.failed";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A claim of vault rewards was rejected. */
 export type WalletActionEarnIncentiveClaimRejectedWebhookPayload = {
   action_type: WalletActionType;
-  /** The name of the chain. */
+  /** Chain name. */
   chain: string;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
   failure_reason: FailureReason;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** When it was rejected, ISO 8601. */
+  /** Time of rejection, ISO 8601. */
   rejected_at: string;
-  /** What is claimed, or null until that is known. */
+  /** The claimed rewards; null until known. */
   rewards: EarnIncentiveClaimRewardEntry[] | null;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "rejected";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_incentive_claim.rejected";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A claim of vault rewards succeeded. */
 export type WalletActionEarnIncentiveClaimSucceededWebhookPayload = {
   action_type: WalletActionType;
-  /** The name of the chain. */
+  /** Chain name. */
   chain: string;
-  /** When it was done, ISO 8601. */
+  /** Completion time, ISO 8601. */
   completed_at: string;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** What is claimed, or null until that is known. */
+  /** The claimed rewards; null until known. */
   rewards: EarnIncentiveClaimRewardEntry[] | null;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "succeeded";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_incentive_claim.succeeded";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A withdrawal from a vault was started. */
 export type WalletActionEarnWithdrawCreatedWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "pending";
   type: "wallet_action.earn_withdraw.created";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A withdrawal from a vault failed. */
 export type WalletActionEarnWithdrawFailedWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
-  /** When it failed, ISO 8601. */
+  /** Time of failure, ISO 8601. */
   failed_at: string;
   failure_reason: FailureReason;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "failed";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_withdraw.failed";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A withdrawal from a vault was rejected. */
 export type WalletActionEarnWithdrawRejectedWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
   failure_reason: FailureReason;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** When it was rejected, ISO 8601. */
+  /** Time of rejection, ISO 8601. */
   rejected_at: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "rejected";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_withdraw.rejected";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A withdrawal from a vault succeeded. */
 export type WalletActionEarnWithdrawSucceededWebhookPayload = {
   action_type: WalletActionType;
-  /** The amount in units of the asset, decimal. Absent for tokens that have no name here. */
+  /** Amount in units of the asset, decimal. Absent for tokens without a name in this service. */
   amount?: string | undefined;
-  /** The name of the asset. Absent for tokens that have none here. */
+  /** Asset name. Absent for tokens without a name in this service. */
   asset?: string | undefined;
-  /** The contract of the token. */
+  /** Token contract address. */
   asset_address: string;
   caip2: Caip2;
-  /** When it was done, ISO 8601. */
+  /** Completion time, ISO 8601. */
   completed_at: string;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** How many decimals the token has. */
+  /** Number of decimals of the token. */
   decimals?: number | undefined;
-  /** The amount in the smallest unit of the token. */
+  /** Amount in base units. */
   raw_amount: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How many shares of the vault were given or taken, in their smallest unit. */
+  /** Number of vault shares received or redeemed, in base units. */
   share_amount: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "succeeded";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.earn_withdraw.succeeded";
-  /** The contract of the vault. */
+  /** Vault contract address. */
   vault_address: string;
-  /** The id of the vault. */
+  /** Vault id. */
   vault_id: string;
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** What to answer beside the action itself. */
+/** Additional data to return with the action. */
 export type WalletActionInclude = "steps";
 
-/** A text of the caller's choice, 24 to 255 characters, unique for the wallet. It stops a signed action from being played again: a second use of the same nonce is refused with `resource_conflict`. */
+/** A string of 24 to 255 characters, chosen by the caller and unique per wallet. It prevents the replay of a signed action: reusing a nonce is refused with `resource_conflict`. */
 export type WalletActionNonce = string;
 
 /** A payout was started. */
 export type WalletActionPayoutCreatedWebhookPayload = {
   action_type: WalletActionType;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** The currency that is paid out. */
+  /** Payout currency. */
   destination_currency: string;
-  /** The bank account that is paid. */
+  /** The bank account to pay. */
   destination_fiat_account_id: string;
-  /** How the bank account is paid, in the provider's words. */
+  /** Payment rail to the bank account, as the provider names it. */
   destination_payment_rail: string;
   environment: IntegrationEnvironment;
   provider: OrchestrationProvider;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The amount, decimal. Absent when the other side fixes it. */
+  /** Decimal amount. Absent if the amount is fixed in the destination currency. */
   source_amount: string;
-  /** The name of the asset that is spent. Absent when it is given by its contract. */
+  /** Name of the asset spent. Absent if it is identified by contract address. */
   source_asset: string;
-  /** The name of the chain from which it is spent. */
+  /** Name of the source chain. */
   source_chain: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "pending";
   type: "wallet_action.payout.created";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A payout failed. */
 export type WalletActionPayoutFailedWebhookPayload = {
   action_type: WalletActionType;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** The currency that is paid out. */
+  /** Payout currency. */
   destination_currency: string;
-  /** The bank account that is paid. */
+  /** The bank account to pay. */
   destination_fiat_account_id: string;
-  /** How the bank account is paid, in the provider's words. */
+  /** Payment rail to the bank account, as the provider names it. */
   destination_payment_rail: string;
   environment: IntegrationEnvironment;
-  /** When it failed, ISO 8601. */
+  /** Time of failure, ISO 8601. */
   failed_at: string;
   failure_reason: FailureReason;
   provider: OrchestrationProvider;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The amount, decimal. Absent when the other side fixes it. */
+  /** Decimal amount. Absent if the amount is fixed in the destination currency. */
   source_amount: string;
-  /** The name of the asset that is spent. Absent when it is given by its contract. */
+  /** Name of the asset spent. Absent if it is identified by contract address. */
   source_asset: string;
-  /** The name of the chain from which it is spent. */
+  /** Name of the source chain. */
   source_chain: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "failed";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.payout.failed";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A payout was rejected. */
 export type WalletActionPayoutRejectedWebhookPayload = {
   action_type: WalletActionType;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** The currency that is paid out. */
+  /** Payout currency. */
   destination_currency: string;
-  /** The bank account that is paid. */
+  /** The bank account to pay. */
   destination_fiat_account_id: string;
-  /** How the bank account is paid, in the provider's words. */
+  /** Payment rail to the bank account, as the provider names it. */
   destination_payment_rail: string;
   environment: IntegrationEnvironment;
   failure_reason: FailureReason;
   provider: OrchestrationProvider;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** When it was rejected, ISO 8601. */
+  /** Time of rejection, ISO 8601. */
   rejected_at: string;
-  /** The amount, decimal. Absent when the other side fixes it. */
+  /** Decimal amount. Absent if the amount is fixed in the destination currency. */
   source_amount: string;
-  /** The name of the asset that is spent. Absent when it is given by its contract. */
+  /** Name of the asset spent. Absent if it is identified by contract address. */
   source_asset: string;
-  /** The name of the chain from which it is spent. */
+  /** Name of the source chain. */
   source_chain: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "rejected";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.payout.rejected";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A payout succeeded. */
 export type WalletActionPayoutSucceededWebhookPayload = {
   action_type: WalletActionType;
-  /** When it was done, ISO 8601. */
+  /** Completion time, ISO 8601. */
   completed_at: string;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** The currency that is paid out. */
+  /** Payout currency. */
   destination_currency: string;
-  /** The bank account that is paid. */
+  /** The bank account to pay. */
   destination_fiat_account_id: string;
-  /** How the bank account is paid, in the provider's words. */
+  /** Payment rail to the bank account, as the provider names it. */
   destination_payment_rail: string;
   environment: IntegrationEnvironment;
   provider: OrchestrationProvider;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The amount, decimal. Absent when the other side fixes it. */
+  /** Decimal amount. Absent if the amount is fixed in the destination currency. */
   source_amount: string;
-  /** The name of the asset that is spent. Absent when it is given by its contract. */
+  /** Name of the asset spent. Absent if it is identified by contract address. */
   source_asset: string;
-  /** The name of the chain from which it is spent. */
+  /** Name of the source chain. */
   source_chain: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "succeeded";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.payout.succeeded";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** An action, told apart by `type`. */
+/** An action, discriminated by `type`. */
 export type WalletActionResponse = SwapActionResponse | TransferActionResponse | EarnDepositActionResponse | EarnWithdrawActionResponse | EarnIncentiveClaimActionResponse | EarnFeeCollectActionResponse | PayoutResponse;
 
-/** Where an action stands. `pending` until every step is done; `rejected` means that nothing happened on chain and it is safe to try again; `failed` may have had effects. */
+/** Status of an action. It is `pending` until every step is done. `rejected` means nothing happened on chain and a retry is safe; `failed` means some steps may have taken effect. */
 export type WalletActionStatus = "pending" | "succeeded" | "rejected" | "failed";
 
-/** One step of an action, told apart by `type`. */
+/** One step of an action, discriminated by `type`. */
 export type WalletActionStep = EvmTransactionWalletActionStep | EvmUserOperationWalletActionStep | SvmTransactionWalletActionStep | TvmTransactionWalletActionStep | ExternalTransactionWalletActionStep | CustodianTransactionWalletActionStep;
 
 /** A swap was started. */
 export type WalletActionSwapCreatedWebhookPayload = {
   action_type: WalletActionType;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** What is spent, in the smallest unit, or null until that is known. */
+  /** Amount spent, in base units; null until known. */
   input_amount: string | null;
-  /** The token that is spent: its contract, or `native`. */
+  /** Token spent: its contract address, or `native`. */
   input_token: string;
-  /** The token that is received: its contract, or `native`. */
+  /** Token received: its contract address, or `native`. */
   output_token: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "pending";
   type: "wallet_action.swap.created";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
@@ -8072,27 +8072,27 @@ export type WalletActionSwapCreatedWebhookPayload = {
 export type WalletActionSwapFailedWebhookPayload = {
   action_type: WalletActionType;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** When it failed, ISO 8601. */
+  /** Time of failure, ISO 8601. */
   failed_at: string;
   failure_reason: FailureReason;
-  /** What is spent, in the smallest unit, or null until that is known. */
+  /** Amount spent, in base units; null until known. */
   input_amount: string | null;
-  /** The token that is spent: its contract, or `native`. */
+  /** Token spent: its contract address, or `native`. */
   input_token: string;
-  /** The token that is received: its contract, or `native`. */
+  /** Token received: its contract address, or `native`. */
   output_token: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "failed";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.swap.failed";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
@@ -8100,27 +8100,27 @@ export type WalletActionSwapFailedWebhookPayload = {
 export type WalletActionSwapRejectedWebhookPayload = {
   action_type: WalletActionType;
   caip2: Caip2;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
   failure_reason: FailureReason;
-  /** What is spent, in the smallest unit, or null until that is known. */
+  /** Amount spent, in base units; null until known. */
   input_amount: string | null;
-  /** The token that is spent: its contract, or `native`. */
+  /** Token spent: its contract address, or `native`. */
   input_token: string;
-  /** The token that is received: its contract, or `native`. */
+  /** Token received: its contract address, or `native`. */
   output_token: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** When it was rejected, ISO 8601. */
+  /** Time of rejection, ISO 8601. */
   rejected_at: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "rejected";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.swap.rejected";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
@@ -8128,266 +8128,266 @@ export type WalletActionSwapRejectedWebhookPayload = {
 export type WalletActionSwapSucceededWebhookPayload = {
   action_type: WalletActionType;
   caip2: Caip2;
-  /** When it was done, ISO 8601. */
+  /** Completion time, ISO 8601. */
   completed_at: string;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** What is spent, in the smallest unit, or null until that is known. */
+  /** Amount spent, in base units; null until known. */
   input_amount: string | null;
-  /** The token that is spent: its contract, or `native`. */
+  /** Token spent: its contract address, or `native`. */
   input_token: string;
-  /** What was received, in the smallest unit, or null when that is not known. */
+  /** Amount received, in base units; null if unknown. */
   output_amount: string | null;
-  /** The token that is received: its contract, or `native`. */
+  /** Token received: its contract address, or `native`. */
   output_token: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "succeeded";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.swap.succeeded";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A transfer was started. */
 export type WalletActionTransferCreatedWebhookPayload = {
   action_type: WalletActionType;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** Who receives it. */
+  /** Recipient address. */
   destination_address: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The amount, decimal. Absent when the other side fixes it. */
+  /** Decimal amount. Absent if the amount is fixed in the destination currency. */
   source_amount?: string | undefined;
-  /** The name of the asset that is spent. Absent when it is given by its contract. */
+  /** Name of the asset spent. Absent if it is identified by contract address. */
   source_asset?: string | undefined;
-  /** The contract of the asset that is spent. Absent when it is given by its name. */
+  /** Contract of the asset spent. Absent if the asset is identified by name. */
   source_asset_address?: string | undefined;
-  /** How many decimals that asset has. */
+  /** Number of decimals of that asset. */
   source_asset_decimals?: number | undefined;
-  /** The name of the chain from which it is spent. */
+  /** Name of the source chain. */
   source_chain: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "pending";
   type: "wallet_action.transfer.created";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A transfer failed. */
 export type WalletActionTransferFailedWebhookPayload = {
   action_type: WalletActionType;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** Who receives it. */
+  /** Recipient address. */
   destination_address: string;
-  /** When it failed, ISO 8601. */
+  /** Time of failure, ISO 8601. */
   failed_at: string;
   failure_reason: FailureReason;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The amount, decimal. Absent when the other side fixes it. */
+  /** Decimal amount. Absent if the amount is fixed in the destination currency. */
   source_amount?: string | undefined;
-  /** The name of the asset that is spent. Absent when it is given by its contract. */
+  /** Name of the asset spent. Absent if it is identified by contract address. */
   source_asset?: string | undefined;
-  /** The contract of the asset that is spent. Absent when it is given by its name. */
+  /** Contract of the asset spent. Absent if the asset is identified by name. */
   source_asset_address?: string | undefined;
-  /** How many decimals that asset has. */
+  /** Number of decimals of that asset. */
   source_asset_decimals?: number | undefined;
-  /** The name of the chain from which it is spent. */
+  /** Name of the source chain. */
   source_chain: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "failed";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.transfer.failed";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A transfer was rejected. */
 export type WalletActionTransferRejectedWebhookPayload = {
   action_type: WalletActionType;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** Who receives it. */
+  /** Recipient address. */
   destination_address: string;
   failure_reason: FailureReason;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** When it was rejected, ISO 8601. */
+  /** Time of rejection, ISO 8601. */
   rejected_at: string;
-  /** The amount, decimal. Absent when the other side fixes it. */
+  /** Decimal amount. Absent if the amount is fixed in the destination currency. */
   source_amount?: string | undefined;
-  /** The name of the asset that is spent. Absent when it is given by its contract. */
+  /** Name of the asset spent. Absent if it is identified by contract address. */
   source_asset?: string | undefined;
-  /** The contract of the asset that is spent. Absent when it is given by its name. */
+  /** Contract of the asset spent. Absent if the asset is identified by name. */
   source_asset_address?: string | undefined;
-  /** How many decimals that asset has. */
+  /** Number of decimals of that asset. */
   source_asset_decimals?: number | undefined;
-  /** The name of the chain from which it is spent. */
+  /** Name of the source chain. */
   source_chain: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "rejected";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.transfer.rejected";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** A transfer succeeded. */
 export type WalletActionTransferSucceededWebhookPayload = {
   action_type: WalletActionType;
-  /** When it was done, ISO 8601. */
+  /** Completion time, ISO 8601. */
   completed_at: string;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** Who receives it. */
+  /** Recipient address. */
   destination_address: string;
-  /** The caller's own reference, or null when none was given. */
+  /** Caller-defined reference; null if none was given. */
   reference_id?: string | null | undefined;
-  /** The amount, decimal. Absent when the other side fixes it. */
+  /** Decimal amount. Absent if the amount is fixed in the destination currency. */
   source_amount?: string | undefined;
-  /** The name of the asset that is spent. Absent when it is given by its contract. */
+  /** Name of the asset spent. Absent if it is identified by contract address. */
   source_asset?: string | undefined;
-  /** The contract of the asset that is spent. Absent when it is given by its name. */
+  /** Contract of the asset spent. Absent if the asset is identified by name. */
   source_asset_address?: string | undefined;
-  /** How many decimals that asset has. */
+  /** Number of decimals of that asset. */
   source_asset_decimals?: number | undefined;
-  /** The name of the chain from which it is spent. */
+  /** Name of the source chain. */
   source_chain: string;
-  /** How it stands with this event. */
+  /** Status as of this event. */
   status: "succeeded";
   /** The steps of the action, in order. */
   steps: WalletActionStep[];
   type: "wallet_action.transfer.succeeded";
-  /** The id of the action. */
+  /** Action id. */
   wallet_action_id: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** What an action does. */
+/** The type of an action. */
 export type WalletActionType = "swap" | "transfer" | "earn_deposit" | "earn_withdraw" | "earn_incentive_claim" | "earn_fee_collect" | "payout";
 
-/** The key quorums that may act for the wallet beside the owner. */
+/** The key quorums that can act for the wallet in addition to the owner. */
 export type WalletAdditionalSigner = WalletAdditionalSignerItem[];
 
-/** One additional signer. */
+/** An additional signer. */
 export type WalletAdditionalSignerItem = {
-  /** The policy that judges it in place of that of the wallet; absent when that of the wallet does, empty when none does. */
+  /** The policy that applies to this signer instead of the wallet's policy. Absent if the wallet's policy applies; empty for no policy. */
   override_policy_ids?: PolicyInput | undefined;
-  /** The key quorum that may act. */
+  /** Key quorum id. */
   signer_id: KeyQuorumId;
 };
 
 /** A wallet was archived. */
 export type WalletArchivedWebhookPayload = {
-  /** When it was archived: Unix time in seconds, though the wallet itself tells it in milliseconds. */
+  /** Time of archiving in Unix seconds. The wallet itself has this time in milliseconds. */
   archived_at: number;
-  /** The chain type of the wallet. */
+  /** Chain type of the wallet. */
   chain_type: string;
   type: "wallet.archived";
-  /** The address of the wallet. */
+  /** Wallet address. */
   wallet_address: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** An asset by its name. */
+/** Asset name. */
 export type WalletAsset = "usdc" | "usdc.e" | "eth" | "avax" | "pol" | "bnb" | "usdt" | "eurc" | "usdb" | "ousd" | "pathusd" | "sol" | "trx";
 
-/** What a wallet holds of one asset on one chain. */
+/** The balance of a wallet in one asset on one chain. */
 export type WalletAssetBalance = {
-  /** Name of the asset. The list is open. */
+  /** Asset name. New values may be added. */
   asset: "usdc" | "usdc.e" | "eth" | "avax" | "pol" | "bnb" | "usdt" | "eurc" | "usdb" | "ousd" | "pathusd" | "sol" | "trx" | (string & {});
-  /** Name of the chain. */
+  /** Chain name. */
   chain: WalletAssetChainNameInput;
-  /** The amount as decimal strings for people, by asset name and, with `include_currency`, by currency. */
+  /** The amount as decimal strings, keyed by asset name and, with `include_currency`, by currency. */
   display_values: { [key: string]: string };
-  /** In base units, as a whole number string. */
+  /** In base units, as an integer string. */
   raw_value: string;
-  /** How many of its digits are decimals. */
+  /** Number of decimals of `raw_value`. */
   raw_value_decimals: number;
 };
 
-/** A chain by its name. The list is open: it grows without a new version. */
+/** Chain name. New values may be added without a new version. */
 export type WalletAssetChainNameInput = "ethereum" | "arbitrum" | "avalanche" | "base" | "tempo" | "linea" | "optimism" | "polygon" | "bsc" | "solana" | "tron" | "zksync_era" | "robinhood" | "unichain" | "worldchain" | "ink" | "soneium" | "megaeth" | "hyperevm" | "hypercore" | "arc" | "tempo_testnet" | "hoodi" | "sepolia" | "arbitrum_sepolia" | "avalanche_fuji" | "base_sepolia" | "linea_testnet" | "optimism_sepolia" | "polygon_amoy" | "bsc_testnet" | "solana_devnet" | "solana_testnet" | "tron_nile" | "robinhood_testnet" | "ink_sepolia" | (string & {});
 
-/** The token, the intents, and the key to seal to. */
+/** The user's token, the intents, and the key to encrypt to. */
 export type WalletAuthenticateBoundEncryptedRequest = {
-  /** 1 to 10 intents that the key may authorize. */
+  /** 1 to 10 intents that the key can authorize. */
   bindings: IntentBinding[];
-  /** Only HPKE. */
+  /** Always `HPKE`. */
   encryption_type: "HPKE";
-  /** The key of the caller to seal to, P-256, base64 of its SPKI DER. */
+  /** P-256 public key to encrypt to, as base64 SubjectPublicKeyInfo DER. */
   recipient_public_key: HpkeRecipientPublicKey;
-  /** An access token of this service, or a token that the app issues and has configured. */
+  /** An access token of this service, or a token issued by the app under its configured verification settings. */
   user_jwt: string;
 };
 
-/** The token and the intents; the key comes unsealed. */
+/** The user's token and the intents; the key is returned in plaintext. */
 export type WalletAuthenticateBoundUnencryptedRequest = {
-  /** 1 to 10 intents that the key may authorize. */
+  /** 1 to 10 intents that the key can authorize. */
   bindings: IntentBinding[];
-  /** An access token of this service, or a token that the app issues and has configured. */
+  /** An access token of this service, or a token issued by the app under its configured verification settings. */
   user_jwt: string;
 };
 
-/** The token of a user, and the key to seal to. */
+/** The user's token and the key to encrypt to. */
 export type WalletAuthenticateEncryptedRequest = {
-  /** Only HPKE. */
+  /** Always `HPKE`. */
   encryption_type: "HPKE";
-  /** The key of the caller to seal to, P-256, base64 of its SPKI DER. */
+  /** P-256 public key to encrypt to, as base64 SubjectPublicKeyInfo DER. */
   recipient_public_key: HpkeRecipientPublicKey;
-  /** An access token of this service, or a token that the app issues and has configured. */
+  /** An access token of this service, or a token issued by the app under its configured verification settings. */
   user_jwt: string;
 };
 
-/** A user key bound to intents, sealed or not as was asked. */
+/** A user key bound to intents, encrypted or in plaintext as requested. */
 export type WalletAuthenticateIntentsResponse = EncryptedBoundAuthenticateResponse | RawBoundAuthenticateResponse;
 
-/** The token of a user; the key comes unsealed. */
+/** The user's token; the key is returned in plaintext. */
 export type WalletAuthenticateUnencryptedRequest = {
-  /** An access token of this service, or a token that the app issues and has configured. */
+  /** An access token of this service, or a token issued by the app under its configured verification settings. */
   user_jwt: string;
 };
 
-/** A user key, sealed or not as was asked. */
+/** A user key, encrypted or in plaintext as requested. */
 export type WalletAuthenticateWithJwtResponse = EncryptedWalletAuthenticateResponse | RawWalletAuthenticateResponse;
 
-/** Attachments of automations to a wallet. */
+/** The automations attached to a wallet. */
 export type WalletAutomationAttachmentListResponse = {
-  /** In the order of the request. */
+  /** In request order. */
   data: WalletAutomationAttachmentResponse[];
 };
 
-/** That an automation acts on the deposits of a wallet. */
+/** The attachment of an automation to a wallet. */
 export type WalletAutomationAttachmentResponse = {
-  /** Id of the automation. */
+  /** Automation id. */
   automation_id: string;
-  /** When it was attached. */
+  /** Time of attachment. */
   created_at: string;
   id: string;
-  /** As given at attachment; null when none were. */
+  /** As given when attaching; null if none were given. */
   params: SwapAttachmentParams | null;
-  /** A disabled attachment does not act. */
+  /** Status of the attachment. A disabled attachment does not act. */
   status: WalletAutomationStatus;
-  /** When it last changed. */
+  /** Time of the last change. */
   updated_at: string;
-  /** Id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
@@ -8398,38 +8398,38 @@ export type WalletAutomationExecutionListResponse = {
   next_cursor: string | null;
 };
 
-/** What an automation did with one deposit. */
+/** The execution of an automation for one deposit. */
 export type WalletAutomationExecutionResponse = {
-  /** The attachment that acted; null when it is gone. */
+  /** The attachment that matched; null if it was removed. */
   automation_attachment_id: string | null;
-  /** Null unless it completed. */
+  /** Completion time; null unless the execution completed. */
   completed_at: string | null;
-  /** When the deposit was seen. */
+  /** Time at which the deposit was detected. */
   created_at: string;
-  /** Null unless it failed. */
+  /** Time of failure; null unless the execution failed. */
   failed_at: string | null;
-  /** Why it failed, for a person; otherwise null. */
+  /** Human-readable failure reason, or null. */
   failure_reason: string | null;
   id: string;
   status: WalletAutomationExecutionStatus;
-  /** When the action was begun; null before. */
+  /** Time at which the action was started; null before that. */
   submitted_at: string | null;
-  /** Contract or mint of the asset that was deposited, or `native`. */
+  /** Contract or mint of the deposited asset, or `native`. */
   trigger_asset_address: string;
-  /** Block of the deposit, as a whole number string. */
+  /** Block number of the deposit, as an integer string. */
   trigger_block_number: string;
   /** Chain of the deposit. */
   trigger_caip2: string;
-  /** Transaction of the deposit. */
+  /** Transaction hash of the deposit. */
   trigger_tx_hash: string;
-  /** When it last changed. */
+  /** Time of the last change. */
   updated_at: string;
-  /** The action that carries it out; null before it is begun. */
+  /** The wallet action of the execution; null before it is started. */
   wallet_action_id: string | null;
   wallet_id: string;
 };
 
-/** `pending` and `submitted` are under way; `completed`, `failed` and `skipped` (nothing to sweep) are final. */
+/** `pending` and `submitted` are in progress; `completed`, `failed` and `skipped` (nothing to sweep) are final. */
 export type WalletAutomationExecutionStatus = "pending" | "submitted" | "completed" | "failed" | "skipped";
 
 /** One page of automations. */
@@ -8439,46 +8439,46 @@ export type WalletAutomationListResponse = {
   next_cursor: string | null;
 };
 
-/** What became of one asset. */
+/** The result for one asset. */
 export type WalletAutomationReindexAssetResult = {
   /** Contract or mint of the asset, or `native`. */
   asset_address: string;
   caip2: WalletAutomationReindexCaip2;
-  /** The execution that was there already, otherwise null. */
+  /** The execution that already existed, or null. */
   existing_execution_id: string | null;
-  /** What the wallet holds, in base units; null when it could not be read. */
+  /** Balance of the wallet in base units; null if it could not be read. */
   raw_balance: string | null;
   status: WalletAutomationReindexAssetStatus;
 };
 
-/** Whether an execution was begun, or why not. The list is open. */
+/** Whether an execution was started, and if not, why. New values may be added. */
 export type WalletAutomationReindexAssetStatus = "submitted" | "skipped_zero_balance" | "skipped_no_match" | "skipped_existing_execution" | "failed" | (string & {});
 
 /** An EVM chain or a Tron network. */
 export type WalletAutomationReindexCaip2 = EvmCaip2 | TronCaip2;
 
-/** What was begun. */
+/** The result of the run. */
 export type WalletAutomationReindexResponse = {
-  /** Asset by asset. */
+  /** One entry per asset. */
   results: WalletAutomationReindexAssetResult[];
   wallet_id: string;
 };
 
 /** An automation. Times are ISO 8601. */
 export type WalletAutomationResponse = {
-  /** The app that it belongs to. */
+  /** App id. */
   app_id: string;
-  /** When it acts and what it does. */
+  /** The trigger and the action. */
   config: AutomationConfig;
-  /** When it was made. */
+  /** Creation time. */
   created_at: string;
   id: string;
-  /** A name for people; null when it has none. */
+  /** Display name, or null. */
   name: string | null;
-  /** The key quorum that owns it; null when the app secret alone suffices. */
+  /** The key quorum that owns the resource; null if only the app secret is required. */
   owner_id: string | null;
   status: WalletAutomationStatus;
-  /** When it last changed. */
+  /** Time of the last change. */
   updated_at: string;
 };
 
@@ -8487,216 +8487,216 @@ export type WalletAutomationStatus = "enabled" | "disabled";
 
 /** An automation started an action. */
 export type WalletAutomationSubmittedWebhookPayload = {
-  /** The action of the wallet that was started. */
+  /** The wallet action that was started. */
   action_id: string;
   /** The automation. */
   automation_id: string;
-  /** When it was made, ISO 8601. */
+  /** Creation time, ISO 8601. */
   created_at: string;
-  /** The token that was deposited, or `native`. */
+  /** The deposited token, or `native`. */
   trigger_asset_address: string;
   trigger_caip2: Caip2;
-  /** The execution of the automation: one for each deposit. */
+  /** The automation execution, one per deposit. */
   trigger_id: string;
   type: "wallet_automation.submitted";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** The change was made. */
+/** The change was applied. */
 export type WalletAutomationSuccessResponse = {
-  /** Always true; a refusal is an error. */
+  /** Always true; failures are reported as errors. */
   success: true;
 };
 
-/** What a wallet holds. */
+/** The balances of a wallet. */
 export type WalletBalanceResponse = {
-  /** One entry per asset and chain that was asked for. */
+  /** One entry per requested asset and chain. */
   balances: WalletAssetBalance[];
 };
 
-/** The wallet was not made. */
+/** The wallet could not be created. */
 export type WalletBatchCreateFailure = {
-  /** The code that the request would have got alone. */
+  /** The error code that the single request would have returned. */
   code: string;
-  /** What went wrong, for a person. */
+  /** Human-readable error message. */
   error: string;
-  /** Position in the request, from 0. */
+  /** Position in the request, starting at 0. */
   index: number;
-  /** False. */
+  /** Always false. */
   success: false;
 };
 
-/** How each item of a batch ended. */
+/** The results of a batch. */
 export type WalletBatchCreateResponse = {
-  /** In the order of the request. */
+  /** In request order. */
   results: WalletBatchCreateResult[];
 };
 
-/** How one item of a batch ended, told apart by `success`. */
+/** The result of one item of a batch, discriminated by `success`. */
 export type WalletBatchCreateResult = WalletBatchCreateSuccess | WalletBatchCreateFailure;
 
-/** The wallet was made. */
+/** The wallet was created. */
 export type WalletBatchCreateSuccess = {
-  /** Position in the request, from 0. */
+  /** Position in the request, starting at 0. */
   index: number;
-  /** True. */
+  /** Always true. */
   success: true;
   /** The new wallet. */
   wallet: Wallet;
 };
 
-/** One wallet of a batch, by the rules of `CreateWalletRequest`. */
+/** One wallet of a batch, as in `CreateWalletRequest`. */
 export type WalletBatchItemInput = {
-  /** Who else may act for the wallet. */
+  /** Additional signers of the wallet. */
   additional_signers?: AdditionalSignerInput | undefined;
-  /** The chain type of the wallet. */
+  /** Chain type of the wallet. */
   chain_type: WalletChainType;
-  /** A name for people, at most 100 characters. */
+  /** Display name, at most 100 characters. */
   display_name?: string | undefined;
-  /** To whom the wallet belongs. */
+  /** The entity that the wallet belongs to. */
   entity?: AssignWalletEntityRequest | undefined;
-  /** Your own id of the wallet: unique in the app, set once. */
+  /** The app's own id of the wallet: unique in the app and immutable. */
   external_id?: string | undefined;
-  /** The owner as a user or a P-256 public key. Not together with `owner_id`. */
+  /** The owner as a user or a P-256 public key. Mutually exclusive with `owner_id`. */
   owner?: OwnerInput | null | undefined;
-  /** The owner as an existing key quorum. Not together with `owner`. */
+  /** The owner as an existing key quorum. Mutually exclusive with `owner`. */
   owner_id?: OwnerIdInput | undefined;
-  /** The policy that judges what the wallet signs. */
+  /** The policy that applies to signing requests of the wallet. */
   policy_ids?: PolicyInput | undefined;
 };
 
-/** The chain type of a wallet. `ethereum` (every EVM chain) and `solana` are first-class: simulate, broadcast, policies. Of the others the service keeps the key and signs. */
+/** The chain type of a wallet. `ethereum` (every EVM chain) and `solana` are first-class: simulation, broadcast and policies. For the others the service holds the key and signs. */
 export type WalletChainType = "ethereum" | "solana" | "cosmos" | "stellar" | "sui" | "aptos" | "movement" | "tron" | "bitcoin-segwit" | "bitcoin-taproot" | "pearl" | "near" | "ton" | "starknet" | "xrpl" | "spark";
 
-/** A key quorum that may sign for the wallet beside its owner. */
+/** A key quorum that can sign for the wallet in addition to its owner. */
 export type WalletCreationAdditionalSignerItem = {
-  /** The policy that binds this signer in place of the wallet's own: none or one. Left out, the wallet's policy counts; an empty list means no policy. */
+  /** The policy that applies to this signer instead of the wallet's policy: none or one. If omitted, the wallet's policy applies; an empty list means no policy. */
   override_policy_ids?: string[] | undefined;
   signer_id: KeyQuorumId;
 };
 
-/** A wallet to make for a user. */
+/** A wallet to create for a user. */
 export type WalletCreationInput = {
-  /** Key quorums that may sign beside the owner, each with its own policy if it has one. */
+  /** Key quorums that can sign in addition to the owner, optionally with their own policy. */
   additional_signers?: WalletCreationAdditionalSignerItem[] | undefined;
   chain_type: WalletChainType;
-  /** Whether to make a smart contract wallet that this wallet controls. Only for chain type `ethereum`. */
+  /** Whether to create a smart contract wallet controlled by this wallet. Only for chain type `ethereum`. */
   create_smart_wallet?: boolean | undefined;
-  /** The app's own id of the wallet: letters, digits, `_` and `-`, at most 64, unique in the app, and never changed after. The wallet can then be addressed as `ext_wal_<external_id>`. */
+  /** The app's own id of the wallet: letters, digits, `_` and `-`, at most 64 characters, unique in the app and immutable. The wallet can then be addressed as `ext_wal_<external_id>`. */
   external_id?: string | undefined;
-  /** The policy that binds the owner: none or one. Its chain type must be that of the wallet. */
+  /** The policy that applies to the owner: none or one. It must have the chain type of the wallet. */
   policy_ids?: string[] | undefined;
 };
 
-/** Who holds the key of a custodial wallet. */
+/** The custodian of a custodial wallet. */
 export type WalletCustodian = {
-  /** Name of the custodian. */
+  /** Custodian name. */
   provider: string;
-  /** The customer at the custodian. */
+  /** Customer id at the custodian. */
   provider_user_id: string;
 };
 
-/** A bank deposit reached a wallet. */
+/** A bank deposit was completed. */
 export type WalletDepositAccountDepositCompletedWebhookEvent = {
   data: DepositCompletedData;
-  /** The deposit account of the wallet. */
+  /** Deposit account id. */
   deposit_account_id: string;
   /** Always `fiat`. */
   deposit_type: "fiat";
   environment: IntegrationEnvironment;
   provider: OrchestrationProvider;
-  /** The id of the deposit at the provider. */
+  /** Deposit id at the provider. */
   provider_deposit_id: string;
   type: "wallet.deposit_account.deposit_completed";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** A bank deposit was sent back. */
+/** A bank deposit was returned. */
 export type WalletDepositAccountDepositFailedWebhookEvent = {
   data: DepositFailedData;
-  /** The deposit account of the wallet. */
+  /** Deposit account id. */
   deposit_account_id: string;
   /** Always `fiat`. */
   deposit_type: "fiat";
   environment: IntegrationEnvironment;
   provider: OrchestrationProvider;
-  /** The id of the deposit at the provider. */
+  /** Deposit id at the provider. */
   provider_deposit_id?: string | undefined;
   type: "wallet.deposit_account.deposit_failed";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** A bank deposit is on its way to a wallet. */
+/** A bank deposit was received. */
 export type WalletDepositAccountDepositStartedWebhookEvent = {
   data: DepositStartedData;
-  /** The deposit account of the wallet. */
+  /** Deposit account id. */
   deposit_account_id: string;
   /** Always `fiat`. */
   deposit_type: "fiat";
   environment: IntegrationEnvironment;
   provider: OrchestrationProvider;
-  /** The id of the deposit at the provider. */
+  /** Deposit id at the provider. */
   provider_deposit_id: string;
   type: "wallet.deposit_account.deposit_started";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** The user or organization that a wallet belongs to. */
 export type WalletEntity = {
-  /** The user id or organization id. */
+  /** User id or organization id. */
   id: EntityId;
   type: WalletEntityType;
 };
 
-/** That a wallet belongs to an entity. */
+/** The assignment of a wallet to an entity. */
 export type WalletEntityAssignmentResponse = {
-  /** When it was made, in Unix milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** To whom the wallet belongs. */
+  /** The entity that the wallet belongs to. */
   entity: WalletEntity;
-  /** Id of the assignment. */
+  /** Assignment id. */
   id: string;
-  /** When it last changed, in Unix milliseconds. */
+  /** Time of the last change in Unix milliseconds. */
   updated_at: number;
-  /** Id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** Whether a user or an organization is meant. */
+/** Whether the entity is a user or an organization. */
 export type WalletEntityType = "user" | "organization";
 
-/** A sealed secret. */
+/** An encrypted secret. */
 export type WalletExportResponse = {
-  /** Base64 of ciphertext and tag. */
+  /** Ciphertext and tag in base64. */
   ciphertext: string;
-  /** Base64 of the 65-byte ephemeral point. */
+  /** The 65-byte ephemeral point in base64. */
   encapsulated_key: string;
-  /** Only HPKE. */
+  /** Always `HPKE`. */
   encryption_type: HpkeEncryption;
 };
 
-/** The asset that was moved; `type` tells the kind. */
+/** The transferred asset, discriminated by `type`. */
 export type WalletFundsAsset = WalletFundsNativeTokenAsset | WalletFundsErc20Asset | WalletFundsSplAsset | WalletFundsSacAsset | WalletFundsTrc20Asset | WalletFundsBtknAsset;
 
 /** A token on Spark. */
 export type WalletFundsBtknAsset = {
-  /** The identifier of the token, bech32m. */
+  /** Token identifier, bech32m. */
   identifier: string;
   type: "btkn";
 };
 
 /** A token on an EVM chain. */
 export type WalletFundsErc20Asset = {
-  /** The contract, in checksum case. */
+  /** Contract address, in checksum case. */
   address: string;
   type: "erc20";
 };
 
-/** The chain's own token. */
+/** The native asset of the chain. */
 export type WalletFundsNativeTokenAsset = {
   /** Always null. */
   address: null;
@@ -8705,96 +8705,96 @@ export type WalletFundsNativeTokenAsset = {
 
 /** A Stellar asset contract. */
 export type WalletFundsSacAsset = {
-  /** The contract. */
+  /** Contract address. */
   address: string;
   type: "sac";
 };
 
 /** A token on Solana. */
 export type WalletFundsSplAsset = {
-  /** The mint. */
+  /** Mint address. */
   mint: string;
   type: "spl";
 };
 
-/** A token on TRON. */
+/** A token on Tron. */
 export type WalletFundsTrc20Asset = {
-  /** The contract, base58check. */
+  /** Contract address, base58check. */
   address: string;
   type: "trc20";
 };
 
-/** Chain types of which a wallet can be imported. */
+/** The chain types whose wallets can be imported. */
 export type WalletImportSupportedChains = "ethereum" | "solana" | "stellar" | "tron" | "sui" | "aptos" | "xrpl";
 
-/** The key to seal to. */
+/** The public key to encrypt to. */
 export type WalletInitImportResponse = {
-  /** Base64 of the bare 65-byte P-256 point (not SPKI). */
+  /** The 65-byte P-256 point in base64, without the SubjectPublicKeyInfo structure. */
   encryption_public_key: string;
-  /** Only HPKE. */
+  /** Always `HPKE`. */
   encryption_type: HpkeEncryption;
 };
 
-/** How a proposed change of a wallet went. */
+/** Outcome of a proposed wallet update. */
 export type WalletIntentActionResult = {
-  /** The HTTP status that the request would have got. */
+  /** HTTP status that the direct request would have returned. */
   status_code: number;
-  /** When it was carried out: Unix time in milliseconds. */
+  /** Execution time in Unix milliseconds. */
   executed_at: number;
   /** The key quorum whose threshold was met. */
   authorized_by_id?: string | undefined;
-  /** The name of that key quorum, when it has one. */
+  /** Name of that key quorum, if it has one. */
   authorized_by_display_name?: string | undefined;
-  /** What the request would have answered: the resource, or the refusal when it failed. */
+  /** Response body that the direct request would have returned: the resource, or the error if it failed. */
   response_body?: Wallet | Error | undefined;
-  /** The resource as it was before. Absent when there was none. */
+  /** The resource before the change. Absent if it did not exist. */
   prior_state?: Wallet | undefined;
 };
 
-/** The proposed change of a wallet. */
+/** The proposed wallet update. */
 export type WalletIntentRequestDetails = {
   method: "PATCH";
-  /** The whole address of the request, which is what is signed. */
+  /** Full URL of the request, as it is signed. */
   url: string;
   body: UpdateWalletRequest;
 };
 
-/** A proposed change of a wallet. */
+/** An intent to update a wallet. */
 export type WalletIntentResponse = {
-  /** How the request went. Only in status `executed` or `failed`. */
+  /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: WalletIntentActionResult | undefined;
-  /** Who can authorize it, and who has: one entry for each key quorum that may, the owner first. Any one of them is enough. */
+  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
-  /** When it was made: Unix time in milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** Who made it: the name of the user, or `API` for the app secret. */
+  /** Name of the user who created the intent, or `API` for the app secret. */
   created_by_display_name: string;
-  /** The user who made it. Absent when it was made with the app secret. */
+  /** The user who created the intent. Absent if it was created with the app secret. */
   created_by_id?: string | undefined;
-  /** The resource as it is. Absent when it was deleted. */
+  /** Current state of the resource. Absent if it was deleted. */
   current_resource_data?: Wallet | undefined;
-  /** Whether the maker set the expiry; otherwise it is 72 hours after creation. */
+  /** True if the creator set the expiry; otherwise the intent expires 72 hours after creation. */
   custom_expiry: boolean;
-  /** Why it was dismissed. Only in status `dismissed`. */
+  /** Why the intent was dismissed. Present only in status `dismissed`. */
   dismissal_reason?: string | undefined;
-  /** When it was dismissed: Unix time in milliseconds. Only in status `dismissed`. */
+  /** Time of dismissal in Unix milliseconds. Present only in status `dismissed`. */
   dismissed_at?: number | undefined;
-  /** Until when it can be authorized: Unix time in milliseconds. */
+  /** Time until which the intent can be authorized, in Unix milliseconds. */
   expires_at: number;
-  /** The id of the intent. */
+  /** Intent id. */
   intent_id: string;
   intent_type: "WALLET";
-  /** When it was rejected: Unix time in milliseconds. Only in status `rejected`. */
+  /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request that is carried out once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, as the direct request would be sent. */
   request_details: WalletIntentRequestDetails;
-  /** The id of the resource that the request would change or use. */
+  /** Id of the resource that the request changes or uses. */
   resource_id: string;
-  /** Where the intent stands. */
+  /** Status of the intent. */
   status: IntentStatus;
 };
 
-/** A person by wallet. */
+/** A person, identified by wallet. */
 export type WalletInviteInput = {
   type: "wallet";
   /** The address; an Ethereum address is stored in checksum case. */
@@ -8805,83 +8805,83 @@ export type WalletInviteInput = {
 export type WalletListResponse = {
   /** Newest first. */
   data: Wallet[];
-  /** Pass it as `cursor` for the next page; null at the end. */
+  /** Pass as `cursor` to get the next page. Null on the last page. */
   next_cursor: string | null;
 };
 
 /** A wallet was recovered. */
 export type WalletRecoveredWebhookPayload = {
   type: "wallet.recovered";
-  /** The user. */
+  /** User id. */
   user_id: string;
-  /** The address of the wallet. */
+  /** Wallet address. */
   wallet_address: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** How a wallet can be recovered: from a passcode of the user, a key that the service made, a secret in the user's cloud storage, or a key that the app keeps. */
+/** How a wallet can be recovered: with a user passcode, a key generated by the service, a secret in the user's cloud storage, or a key held by the app. */
 export type WalletRecoverySetupMethod = "user_passcode_derived_recovery_key" | "service_passcode_derived_recovery_key" | "service_generated_recovery_key" | "google_drive_recovery_secret" | "icloud_recovery_secret" | "recovery_encryption_key";
 
 /** Recovery of a wallet was set up. */
 export type WalletRecoverySetupWebhookPayload = {
   method: WalletRecoverySetupMethod;
   type: "wallet.recovery_setup";
-  /** The user. */
+  /** User id. */
   user_id: string;
-  /** The address of the wallet. */
+  /** Wallet address. */
   wallet_address: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** The user who recovers the wallets. */
 export type WalletRecoveryUser = {
-  /** One email account, one customer token account, or one of each. */
+  /** One email account, one custom auth account, or one of each. */
   linked_accounts: (LinkedAccountEmailInput | LinkedAccountCustomJwtInput)[];
 };
 
 /** A wallet was restored. */
 export type WalletRestoredWebhookPayload = {
-  /** The chain type of the wallet. */
+  /** Chain type of the wallet. */
   chain_type: string;
   type: "wallet.restored";
-  /** The address of the wallet. */
+  /** Wallet address. */
   wallet_address: string;
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
-/** One call, told apart by `method`. */
+/** One rpc request, discriminated by `method`. */
 export type WalletRpcRequest = EthereumSignTransactionRpcInput | EthereumSendTransactionRpcInput | EthereumPersonalSignRpcInput | EthereumSignTypedDataRpcInput | EthereumSecp256k1SignRpcInput | EthereumSign7702AuthorizationRpcInput | EthereumSignUserOperationRpcInput | EthereumSendCallsRpcInput | AptosSignTransactionRpcInput | SolanaSignTransactionRpcInput | SolanaSignAndSendTransactionRpcInput | SolanaSignMessageRpcInput | SparkTransferRpcInput | SparkGetBalanceRpcInput | SparkTransferTokensRpcInput | SparkGetStaticDepositAddressRpcInput | SparkGetClaimStaticDepositQuoteRpcInput | SparkClaimStaticDepositRpcInput | SparkCreateLightningInvoiceRpcInput | SparkPayLightningInvoiceRpcInput | SparkSignMessageWithIdentityKeyRpcInput | SparkWithdrawRpcInput | SparkGetWithdrawalFeeQuoteRpcInput | TronSignTransactionRpcInput | TronSendTransactionRpcInput | XrplSignTransactionRpcInput | NearSignTransactionRpcInput | ExportPrivateKeyRpcInput | ExportSeedPhraseRpcInput;
 
-/** The result of one call, told apart by `method`. */
+/** The result of one rpc request, discriminated by `method`. */
 export type WalletRpcResponse = EthereumPersonalSignRpcResponse | EthereumSignTypedDataRpcResponse | EthereumSignTransactionRpcResponse | EthereumSendTransactionRpcResponse | EthereumSignUserOperationRpcResponse | EthereumSign7702AuthorizationRpcResponse | EthereumSecp256k1SignRpcResponse | EthereumSendCallsRpcResponse | AptosSignTransactionRpcResponse | SolanaSignMessageRpcResponse | SolanaSignTransactionRpcResponse | SolanaSignAndSendTransactionRpcResponse | SparkTransferRpcResponse | SparkGetBalanceRpcResponse | SparkTransferTokensRpcResponse | SparkGetStaticDepositAddressRpcResponse | SparkGetClaimStaticDepositQuoteRpcResponse | SparkClaimStaticDepositRpcResponse | SparkCreateLightningInvoiceRpcResponse | SparkPayLightningInvoiceRpcResponse | SparkSignMessageWithIdentityKeyRpcResponse | SparkWithdrawRpcResponse | SparkGetWithdrawalFeeQuoteRpcResponse | TronSignTransactionRpcResponse | TronSendTransactionRpcResponse | XrplSignTransactionRpcResponse | NearSignTransactionRpcResponse | ExportPrivateKeyRpcResponse | ExportSeedPhraseRpcResponse;
 
 /** A transaction that the wallet sent or received. */
 export type WalletTransaction = {
-  /** The chain it is on. */
+  /** CAIP-2 chain id. */
   caip2: string;
-  /** When the service first saw it, in Unix milliseconds. */
+  /** Time at which the service first saw the transaction, in Unix milliseconds. */
   created_at: number;
-  /** Null when it is not a plain transfer of an asset. */
+  /** Null if the transaction is not a plain asset transfer. */
   details: TransactionDetail | null;
-  /** Id for `GET /v1/transactions/{transaction_id}`; null when the service did not make it. */
+  /** Id for `GET /v1/transactions/{transaction_id}`; null if the transaction was not made by this service. */
   service_transaction_id: string | null;
-  /** True when the app paid the gas. */
+  /** True if the app paid the gas. */
   sponsored?: boolean | undefined;
   status: BlockchainTransactionStatus;
-  /** Null until it is broadcast. */
+  /** Null until the transaction is broadcast. */
   transaction_hash: string | null;
-  /** Only of a user operation. */
+  /** Present only for a user operation. */
   user_operation_hash?: string | undefined;
-  /** Id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** One page of transactions. */
 export type WalletTransactionListResponse = {
-  /** Pass it as `cursor` for the next page; null at the end. */
+  /** Pass as `cursor` to get the next page. Null on the last page. */
   next_cursor: string | null;
   /** Newest first. */
   transactions: WalletTransaction[];
@@ -8889,133 +8889,133 @@ export type WalletTransactionListResponse = {
 
 /** A policy denied the use of a wallet. */
 export type WalletUseDeniedWebhookPayload = {
-  /** When it was denied, in Unix milliseconds. */
+  /** Time of the denial in Unix milliseconds. */
   denied_at: number;
-  /** What was asked for, as policies name it. */
+  /** Request method, as named in policies. */
   method: string;
-  /** The operation that asked for it. */
+  /** The operation that requested the use of the key. */
   operation: string;
-  /** The id of the policy that denied it. */
+  /** The policy that denied the request. */
   policy_id: string;
   /** The `x-request-id` of the request. */
   request_id: string;
-  /** The id of the trace of the decision. */
+  /** Trace id of the decision. */
   trace_id: string;
   type: "wallet.use_denied";
-  /** The id of the wallet. */
+  /** Wallet id. */
   wallet_id: string;
 };
 
 /** One attempt to deliver an event. */
 export type WebhookAttempt = {
-  /** When it began, in Unix milliseconds. */
+  /** Start time in Unix milliseconds. */
   attempted_at: number;
-  /** How long it took, in milliseconds. */
+  /** Duration in milliseconds. */
   duration_ms: number;
-  /** The HTTP status that the endpoint answered; null when none came. */
+  /** HTTP status returned by the endpoint; null if there was no response. */
   response_status: number | null;
-  /** Why no status came; null when one came. `address_not_allowed` means that the host's address is not a public one. */
+  /** Why there was no response; null if there was one. `address_not_allowed` means that the host does not have a public address. */
   error: "timeout" | "connection_failed" | "address_not_allowed" | null;
 };
 
-/** A page of deliveries. */
+/** One page of deliveries. */
 export type WebhookDeliveriesListResponse = {
   /** Deliveries, newest event first. */
   data: WebhookDelivery[];
-  /** Where the next page begins; null on the last one. */
+  /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
 };
 
-/** One event on its way to one endpoint. */
+/** The delivery of one event to one endpoint. */
 export type WebhookDelivery = {
-  /** The delivery's own id. */
+  /** Delivery id. */
   id: string;
-  /** The endpoint that it goes to. */
+  /** Endpoint id. */
   endpoint_id: string;
-  /** The event's id, sent as `webhook-id` on every attempt. */
+  /** Event id, sent as `webhook-id` with every attempt. */
   event_id: string;
-  /** The event's type. */
+  /** Event type. */
   event_type: "service.test" | (string & {});
   status: WebhookDeliveryStatus;
-  /** How many attempts there were, replays included. */
+  /** Number of attempts, including replays. */
   attempt_count: number;
-  /** The last attempts, oldest first, 20 at most. */
+  /** The latest attempts, oldest first, at most 20. */
   attempts: WebhookAttempt[];
-  /** When it is attempted next, in Unix milliseconds, unless an earlier event of the same resource still waits; null when it is delivered or given up. */
+  /** Time of the next attempt in Unix milliseconds; it waits longer if an earlier event of the same resource is pending. Null if the delivery succeeded or failed. */
   next_attempt_at: number | null;
-  /** When the event was given to this endpoint, in Unix milliseconds. */
+  /** Time at which the event was queued for this endpoint, in Unix milliseconds. */
   created_at: number;
 };
 
-/** `pending` is attempted now or later; `delivered` was answered with 2xx; `failed` was given up after the last attempt. */
+/** `pending` will be attempted; `delivered` was answered with 2xx; `failed` was given up after the last attempt. */
 export type WebhookDeliveryStatus = "pending" | "delivered" | "failed";
 
-/** An address that the app's events are sent to. */
+/** A URL that receives the app's events. */
 export type WebhookEndpoint = {
-  /** The endpoint's id. */
+  /** Endpoint id. */
   id: string;
   url: WebhookUrl;
-  /** A note for people; null for none. */
+  /** Description; null if there is none. */
   description: string | null;
   event_types: WebhookEventTypes;
-  /** Whether anything is sent to it. */
+  /** Whether events are sent to the endpoint. */
   status: "enabled" | "disabled";
-  /** Why it is disabled; null while it is enabled. `requested` by the app; `failing` after five days of only failures. */
+  /** Why the endpoint is disabled: `requested` by the app, or `failing` after five days without a success. Null while it is enabled. */
   disabled_reason: "requested" | "failing" | null;
-  /** When it was made, in Unix milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** When it was last changed, in Unix milliseconds. */
+  /** Time of the last change in Unix milliseconds. */
   updated_at: number;
 };
 
-/** A note for people. */
+/** Description. */
 export type WebhookEndpointDescription = string;
 
-/** An endpoint and, this once, its newest secret. */
+/** An endpoint with its newest secret. */
 export type WebhookEndpointWithSecret = {
-  /** The endpoint's id. */
+  /** Endpoint id. */
   id: string;
   url: WebhookUrl;
-  /** A note for people; null for none. */
+  /** Description; null if there is none. */
   description: string | null;
   event_types: WebhookEventTypes;
-  /** Whether anything is sent to it. */
+  /** Whether events are sent to the endpoint. */
   status: "enabled" | "disabled";
-  /** Why it is disabled; null while it is enabled. */
+  /** Why the endpoint is disabled; null while it is enabled. */
   disabled_reason: "requested" | "failing" | null;
-  /** When it was made, in Unix milliseconds. */
+  /** Creation time in Unix milliseconds. */
   created_at: number;
-  /** When it was last changed, in Unix milliseconds. */
+  /** Time of the last change in Unix milliseconds. */
   updated_at: number;
-  /** `whsec_` and the base64 of 32 bytes, the key of the signatures. */
+  /** `whsec_` followed by 32 bytes in base64, the signing key. */
   secret: string;
 };
 
-/** A page of endpoints. */
+/** One page of endpoints. */
 export type WebhookEndpointsListResponse = {
   /** Endpoints, newest first. */
   data: WebhookEndpoint[];
-  /** Where the next page begins; null on the last one. */
+  /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
 };
 
-/** The types of event that are sent, or `*` for every type. Without it, every type. A type that the service does not know is refused. */
+/** The event types to send, or `*` for all types. Defaults to all types. Unknown types are refused. */
 export type WebhookEventTypes = string[];
 
-/** An absolute HTTPS URL without credentials and fragment. */
+/** An absolute HTTPS URL without credentials or fragment. */
 export type WebhookUrl = string;
 
-/** Sign an XRP Ledger transaction. Nothing is broadcast. */
+/** Signs an XRP Ledger transaction. Nothing is broadcast. */
 export type XrplSignTransactionRpcInput = {
   method: "xrpl_signTransaction";
   params: XrplSignTransactionRpcInputParams;
 };
 
-/** The transaction to be signed. */
+/** The transaction to sign. */
 export type XrplSignTransactionRpcInputParams = {
-  /** Always hex. */
+  /** Always `hex`. */
   encoding: "hex";
-  /** The signing form: prefix `53545800` and the serialized transaction. */
+  /** Signing data: the prefix `53545800` and the serialized transaction. */
   transaction: string;
 };
 
@@ -9027,25 +9027,25 @@ export type XrplSignTransactionRpcResponse = {
 
 /** An XRP Ledger transaction with its signature. */
 export type XrplSignTransactionRpcResponseData = {
-  /** Always hex, without `0x`. */
+  /** Always `hex`, without `0x`. */
   encoding: "hex";
   /** The blob, ready to submit. */
   signed_transaction: string;
-  /** DER. */
+  /** Signature as DER. */
   txn_signature: string;
 };
 
 /** A field of an XRP Ledger transaction. */
 export type XrplTransactionCondition = {
-  /** `.drops` only meets native amounts, `.value` only issued ones. */
+  /** `.drops` applies only to native amounts, `.value` only to issued currencies. */
   field: XrplTransactionConditionField;
-  /** Where the field is taken from. */
+  /** The source of the field. */
   field_source: "xrpl_transaction";
-  /** How the field compares with the value; those that do not fit the field are `invalid_policy_format`. */
+  /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
   /** One value, or for `in` a list. */
   value: ConditionValue;
 };
 
-/** A field of an XRP Ledger transaction. `drops` are millionths of an XRP; `value`, `currency` and `issuer` belong to an issued currency. */
+/** A field of an XRP Ledger transaction. `drops` are millionths of an XRP; `value`, `currency` and `issuer` describe an issued currency. */
 export type XrplTransactionConditionField = "TransactionType" | "Payment.Destination" | "Payment.DestinationTag" | "Payment.Amount.drops" | "Payment.Amount.value" | "Payment.Amount.currency" | "Payment.Amount.issuer" | "Payment.SendMax.drops" | "Payment.SendMax.value" | "Payment.SendMax.currency" | "Payment.SendMax.issuer" | "Payment.DeliverMin.drops" | "Payment.DeliverMin.value" | "Payment.DeliverMin.currency" | "Payment.DeliverMin.issuer" | "OfferCreate.TakerPays.drops" | "OfferCreate.TakerPays.value" | "OfferCreate.TakerPays.currency" | "OfferCreate.TakerPays.issuer" | "OfferCreate.TakerGets.drops" | "OfferCreate.TakerGets.value" | "OfferCreate.TakerGets.currency" | "OfferCreate.TakerGets.issuer" | "OfferCreate.Expiration" | "TrustSet.LimitAmount.value" | "TrustSet.LimitAmount.currency" | "TrustSet.LimitAmount.issuer" | "TrustSet.QualityIn" | "TrustSet.QualityOut";

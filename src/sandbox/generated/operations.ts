@@ -5,40 +5,40 @@ export interface Operations {
   /** Configure an app */
   configureApp: {
     path: {
-      /** Id of the app. */
+      /** App id. */
       app_id: string;
     };
     query: {};
     body: schemas.ConfigureSandboxAppRequest;
     response: schemas.SandboxApp;
   };
-  /** Put a user into a state */
+  /** Set the state of a user */
   configureUser: {
     path: {
-      /** Id of the app. */
+      /** App id. */
       app_id: string;
-      /** Id of the user, with or without its prefix. */
+      /** User id, with or without its prefix. */
       user_id: string;
     };
     query: {};
     body: schemas.ConfigureSandboxUserRequest;
     response: schemas.SandboxUser;
   };
-  /** Make another app */
+  /** Create another app */
   createApp: {
     path: {};
     query: {};
     body: schemas.CreateSandboxAppRequest;
     response: schemas.CreatedSandboxApp;
   };
-  /** Explain what policies would decide */
+  /** Explain a policy decision */
   explainPolicy: {
     path: {};
     query: {};
     body: schemas.ExplainPolicyRequest;
     response: schemas.PolicyExplanation;
   };
-  /** Give out an asset */
+  /** Add funds to an address */
   fundAddress: {
     path: {};
     query: {};
@@ -55,7 +55,7 @@ export interface Operations {
   /** Get the trace of a denial */
   getPolicyTrace: {
     path: {
-      /** Id of the trace, or of the request. */
+      /** Trace id, or request id. */
       trace_id: string;
     };
     query: {};
@@ -69,65 +69,65 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxApps;
   };
-  /** List events, or wait for the next */
+  /** List events or wait for the next one */
   listEvents: {
     path: {};
     query: {
-      /** Where to begin: `start`, `now`, the id of an event, or the `cursor` of an answer. Left out: `start`. */
+      /** Position to start from: `start`, `now`, an event id, or the `cursor` of a response. Defaults to `start`. */
       after?: string | undefined;
-      /** Only events of this type; `wallet.*` stands for all that begin so, `*` for all. Repeat it for several. */
+      /** Return only events of this type. `wallet.*` matches all types with that prefix, `*` matches all types. Repeat the parameter for several types. */
       type?: string[] | undefined;
-      /** Only events of this app. */
+      /** Return only events of this app. */
       app_id?: string | undefined;
-      /** Only events that hold this value: `path=value`. The path is names joined by dots, or a JSON pointer. The value is a text, or anything else as JSON. Repeat it for several, which must all hold. */
+      /** Return only events that contain this value, given as `path=value`. The path is a dotted path or a JSON pointer; the value is a string or JSON. Repeat the parameter to require several values. */
       where?: string[] | undefined;
-      /** How many events to answer at most. Left out, 100. */
+      /** Maximum number of events to return. Defaults to 100. */
       limit?: number | undefined;
-      /** How long to wait for an event when there is none, in milliseconds of the machine's time. */
+      /** Maximum time to wait for an event if there is none yet, in milliseconds of real time. */
       wait_ms?: number | undefined;
     };
     body: undefined;
     response: schemas.SandboxEvents;
   };
-  /** Make blocks now */
+  /** Mine blocks */
   mineBlocks: {
     path: {};
     query: {};
     body: schemas.MineSandboxBlocksRequest;
     response: schemas.SandboxBlocks;
   };
-  /** Let an event happen again */
+  /** Replay an event */
   replayEvent: {
     path: {
-      /** Id of the event. */
+      /** Event id. */
       event_id: string;
     };
     query: {};
     body: undefined;
     response: schemas.SandboxEvent;
   };
-  /** Judge recorded requests by a draft */
+  /** Replay recorded requests against a draft policy */
   replayPolicy: {
     path: {};
     query: {};
     body: schemas.ReplayPolicyRequest;
     response: schemas.PolicyReplay;
   };
-  /** Go back to the seeds */
+  /** Reset to the seed state */
   resetSandbox: {
     path: {};
     query: {};
     body: undefined;
     response: schemas.SandboxReset;
   };
-  /** Set, move, stop or start the clock */
+  /** Set, advance, freeze or resume the clock */
   setClock: {
     path: {};
     query: {};
     body: schemas.SetSandboxClockRequest;
     response: schemas.SandboxClock;
   };
-  /** Make an event */
+  /** Trigger an event */
   triggerEvent: {
     path: {};
     query: {};

@@ -6,7 +6,7 @@ export type ConfigureSandboxAppRequest = {
 };
 
 export type ConfigureSandboxUserRequest = {
-  /** The second factors that the user has from now on. */
+  /** The MFA methods of the user, replacing the previous ones. */
   mfa_methods?: SandboxMfaMethod[] | undefined;
   has_accepted_terms?: boolean | undefined;
   is_guest?: boolean | undefined;
@@ -14,10 +14,10 @@ export type ConfigureSandboxUserRequest = {
 };
 
 export type CreateSandboxAppRequest = {
-  /** Id of the app, 25 characters beginning with `c`. */
+  /** App id: 25 characters starting with `c`. */
   id?: string | undefined;
   name?: string | undefined;
-  /** The app secret. */
+  /** App secret. */
   secret?: string | undefined;
   settings?: SandboxAppSettings | undefined;
 };
@@ -27,18 +27,18 @@ export type CreatedSandboxApp = {
   name: string;
   created_at_ms: number;
   settings: SandboxAppSettings;
-  /** The app secret, shown this once. */
+  /** App secret, only shown in this response. */
   secret: string;
 };
 
-/** A policy as it is written, without what only a stored one has: `version` and `name` may be left out. It is checked as when it is created. */
+/** A policy as in a create request, with `version` and `name` optional. It is validated as if it were created. */
 export type DraftPolicy = {
   chain_type: string;
   rules: { [key: string]: unknown }[];
   [key: string]: unknown;
 };
 
-/** What every refusal looks like. */
+/** Error response. */
 export type Error = {
   error: string;
   code?: string | undefined;
@@ -48,28 +48,28 @@ export type Error = {
 export type ExplainPolicyRequest = {
   app_id?: string | undefined;
   policy?: DraftPolicy | undefined;
-  /** A stored policy. Excludes `policy`. */
+  /** A stored policy. Mutually exclusive with `policy`. */
   policy_id?: string | undefined;
   wallet_id?: string | undefined;
-  /** An additional signer of the wallet, whose own policies judge where it has some. */
+  /** An additional signer of the wallet. If the signer has its own policies, those are evaluated. */
   signer_id?: string | undefined;
   operation?: JudgeableOperation | undefined;
-  /** The body of the operation. */
+  /** The request body of the operation. */
   request: { [key: string]: unknown };
 };
 
 export type ExplainedPolicy = {
-  /** `draft` for one that is not stored. */
+  /** `draft` for a policy that is not stored. */
   policy_id: string;
-  /** As the engine decided. */
+  /** The decision of the policy engine. */
   allowed: boolean;
-  /** The decision made once more, from the results of the conditions alone. */
+  /** The decision recomputed from the condition results alone. */
   recomputed: {
     allowed: boolean;
     units: PolicyUnitDecision[];
   };
   units: PolicyUnitTrace[];
-  /** Rules for other methods, which were not asked. */
+  /** Rules for other methods, which were not evaluated. */
   other_rules: {
     rule_id: string;
     rule_name: string;
@@ -80,28 +80,28 @@ export type ExplainedPolicy = {
 
 export type FundSandboxAddressRequest = {
   chain: SandboxChainId;
-  /** Who gets it, as the chain writes addresses. */
+  /** The recipient, in the address format of the chain. */
   address: string;
-  /** Name that the contract gives to an asset of the chain, `usdc` for instance. */
+  /** Name of an asset of the chain in the contract, for example `usdc`. */
   asset?: string | undefined;
-  /** Contract or mint of a token. Without it and without `asset` it is the native asset. */
+  /** Contract or mint of a token. If both this and `asset` are omitted, the native asset is used. */
   token_address?: string | null | undefined;
-  /** Amount in units. Give this or `raw_amount`. */
+  /** Amount in units. Give either this or `raw_amount`. */
   amount?: string | undefined;
-  /** Amount in the smallest unit. */
+  /** Amount in base units. */
   raw_amount?: string | undefined;
-  /** Decimals of a token that was never heard of; 18, and 6 on Solana, when left out. A token keeps those that it came to be with. */
+  /** Decimals of a new token; defaults to 18, or 6 on Solana. The decimals of an existing token do not change. */
   decimals?: number | undefined;
-  /** Symbol of a token that was never heard of. */
+  /** Symbol of a new token. */
   symbol?: string | undefined;
 };
 
-/** The operation whose body the request is; `walletRpc` when left out. */
+/** The operation that the request body belongs to; defaults to `walletRpc`. */
 export type JudgeableOperation = "walletRpc" | "rawSignWallet" | "exportWallet" | "transferFromWallet";
 
 export type MineSandboxBlocksRequest = {
   chain?: SandboxChainId | undefined;
-  /** How many blocks; one when left out. */
+  /** Number of blocks; defaults to one. */
   count?: number | undefined;
 };
 
@@ -112,7 +112,7 @@ export type PolicyConditionTrace = {
   /** What the condition compares with. */
   value: string | string[];
   observed: PolicyObservation;
-  /** Unknown matches a DENY and never an ALLOW. */
+  /** `unknown` matches in a DENY rule and does not match in an ALLOW rule. */
   result: "true" | "false" | "unknown";
 };
 
@@ -123,10 +123,10 @@ export type PolicyDecisionChange = {
   method: string;
   was: PolicyDecisionWord;
   would_be: PolicyDecisionWord;
-  /** The unit that decides. */
+  /** The unit that determined the decision. */
   unit: string | null;
   outcome: string;
-  /** The draft's rule that decides. */
+  /** The rule of the draft that determined the decision. */
   rule_id: string | null;
   rule_name: string | null;
 };
@@ -139,7 +139,7 @@ export type PolicyExplanation = {
   operation: string;
   judged_at_ms: number;
   decision: PolicyDecisionWord;
-  /** The request as policies see it, decoded from the bytes that would be signed. */
+  /** The request as policies see it, decoded from the bytes to be signed. */
   action: {
     method: string;
     units: { [key: string]: unknown }[];
@@ -149,9 +149,9 @@ export type PolicyExplanation = {
 
 export type PolicyObservation = {
   state: "present" | "absent" | "unreadable";
-  /** Of what is present. */
+  /** Values, if the field is present. */
   values?: string[] | undefined;
-  /** Why it is absent or unreadable. */
+  /** Why the field is absent or cannot be read. */
   reason?: string | undefined;
 };
 
@@ -164,7 +164,7 @@ export type PolicyReplay = {
   changed: number;
   newly_allowed: number;
   newly_denied: number;
-  /** Requests that were too large to be kept, or are of a form that is not judged any more. */
+  /** Requests that could not be replayed because they were too large to be stored or have a format that is no longer evaluated. */
   skipped: number;
   changes: PolicyDecisionChange[];
 };
@@ -188,9 +188,9 @@ export type PolicyTrace = {
   judged_at_ms: number;
   decision: "denied";
   policy_ids: string[];
-  /** The body as given; null when it was too large to be kept. */
+  /** The request body as received; null if it was too large to be stored. */
   request: { [key: string]: unknown } | null;
-  /** The policies that judged, the denying one last; null when it was too large to be kept. */
+  /** The policies that were evaluated, with the denying policy last; null if the trace was too large to be stored. */
   policies: {
     policy_id: string;
     method: string;
@@ -200,7 +200,7 @@ export type PolicyTrace = {
 };
 
 export type PolicyUnitDecision = {
-  /** The part of the request that needs its own permission. */
+  /** The part of the request that is allowed or denied on its own. */
   unit: string;
   outcome: PolicyOutcome;
   deciding_rule_id: string | null;
@@ -217,7 +217,7 @@ export type ReplayPolicyRequest = {
   app_id?: string | undefined;
   wallet_id: string;
   draft: DraftPolicy;
-  /** Requests before it are not judged. All that are kept when left out. */
+  /** Ignore requests before this time. Defaults to all recorded requests. */
   since_ms?: number | undefined;
 };
 
@@ -228,7 +228,7 @@ export type SandboxApp = {
   settings: SandboxAppSettings;
 };
 
-/** Settings of an app by name, as the operations that read them understand them. */
+/** App settings by name, as read by the operations that use them. */
 export type SandboxAppSettings = { [key: string]: unknown };
 
 export type SandboxApps = {
@@ -238,19 +238,19 @@ export type SandboxApps = {
 export type SandboxBlocks = {
   data: {
     caip2: string;
-    /** The newest block. */
+    /** The latest block number. */
     block_number: number;
   }[];
 };
 
-/** CAIP-2 id of a simulated chain, `eip155:8453` for instance, or a name that the contract gives to one, `base`. */
+/** CAIP-2 id of a simulated chain, for example `eip155:8453`, or its name in the contract, for example `base`. */
 export type SandboxChainId = string;
 
 export type SandboxClock = {
   now_ms: number;
-  /** The same instant for people, ISO 8601 in UTC. */
+  /** The same time in ISO 8601, UTC. */
   now: string;
-  /** Whether the clock stands still. */
+  /** Whether the clock is frozen. */
   frozen: boolean;
 };
 
@@ -258,18 +258,18 @@ export type SandboxDeposit = {
   caip2: string;
   address: string;
   token_address: string | null;
-  /** What was given out, in the smallest unit. */
+  /** Amount credited, in base units. */
   raw_amount: string;
   decimals: number;
-  /** What the address holds of the asset now, in the smallest unit. */
+  /** New balance of the asset at the address, in base units. */
   raw_balance: string;
-  /** How the chain's list of transfers names the deposit. */
+  /** Transaction hash of the deposit in the transfer list of the chain. */
   transaction_hash: string;
   block_number: number;
 };
 
 export type SandboxEvent = {
-  /** What deliveries carry as `webhook-id`. */
+  /** Sent as `webhook-id`. */
   id: string;
   app_id: string;
   type: string;
@@ -277,7 +277,7 @@ export type SandboxEvent = {
   payload: SandboxEventPayload;
 };
 
-/** The body that an endpoint receives, in the words of the sandbox's brand. */
+/** The request body that endpoints receive, with this sandbox's name prefix. */
 export type SandboxEventPayload = {
   type: string;
   [key: string]: unknown;
@@ -285,18 +285,18 @@ export type SandboxEventPayload = {
 
 export type SandboxEvents = {
   data: SandboxEvent[];
-  /** Where this answer ends; to be sent as `after`. */
+  /** End position of this response; pass it as `after`. */
   cursor: string;
-  /** The sandbox was reset, or started without the data of before, since the cursor that was sent: these events are the first of the new log. */
+  /** True if the sandbox was reset, or restarted without its data, after the cursor was issued. The events are the first ones of the new log. */
   began_anew: boolean;
 };
 
-/** A second factor. */
+/** MFA method. */
 export type SandboxMfaMethod = "sms" | "totp" | "passkey" | "email";
 
 export type SandboxReset = {
   reset: true;
-  /** What the clock shows after the reset. */
+  /** The time after the reset, in Unix milliseconds. */
   now_ms: number;
 };
 
@@ -309,21 +309,21 @@ export type SandboxUser = {
 };
 
 export type SetSandboxClockRequest = {
-  /** The instant to set. */
+  /** The time to set, in Unix milliseconds. */
   now_ms?: number | undefined;
-  /** How far to move the clock, in milliseconds; a negative number moves it back. */
+  /** Milliseconds to move the clock by; negative values move it back. */
   advance_ms?: number | undefined;
-  /** Whether the clock stands still from now on. */
+  /** Whether to freeze the clock. */
   frozen?: boolean | undefined;
 };
 
 export type TriggerSandboxEventRequest = {
-  /** One of the contract's webhooks, `wallet.archived` for instance. */
+  /** A webhook event of the contract, for example `wallet.archived`. */
   type: string;
-  /** The app that the event belongs to. Left out, the sandbox's own. */
+  /** The app that the event belongs to. Defaults to the sandbox's own app. */
   app_id?: string | undefined;
-  /** Values of the payload by path: names joined by dots, places of a list counted from 0, or a JSON pointer. */
+  /** Payload values by path: a dotted path with list positions counted from 0, or a JSON pointer. */
   set?: { [key: string]: unknown } | undefined;
-  /** The same, written as text: where the example holds a text it stays one, elsewhere it is read as JSON if it is JSON. */
+  /** Like `set`, but the values are strings. If the example has a string at the path, the value is used as is; otherwise it is parsed as JSON if possible. */
   set_text?: { [key: string]: string } | undefined;
 };
