@@ -1,25 +1,25 @@
-/** An account of a Solana instruction; one that sits behind an address lookup table cannot be known offline. */
+/** An account of a Solana instruction. One behind an address lookup table cannot be resolved offline. */
 export type SolanaAccount = string | { readonly behindLookupTable: true };
 
-/** A decoded Solana instruction. `name` and `fields` only where its program's layout is known. */
+/** A decoded Solana instruction. `name` and `fields` are set only for programs whose layout is known. */
 export interface SolanaInstruction {
   readonly programId: SolanaAccount;
   readonly program: 'system' | 'token' | 'other';
-  /** `Transfer`, `TransferChecked`, …; undefined for an instruction of a known program that has another layout. */
+  /** `Transfer`, `TransferChecked`, …; undefined when a known program's instruction has an unknown layout. */
   readonly name: string | undefined;
   readonly fields: Readonly<Record<string, bigint | SolanaAccount>>;
 }
 
-/** One command of a Sui programmable transaction. `name` is undefined for a command we do not know. */
+/** One command of a Sui programmable transaction. `name` is undefined for an unsupported command. */
 export interface SuiCommand {
   readonly name: 'TransferObjects' | 'SplitCoins' | 'MergeCoins' | undefined;
-  /** TransferObjects: the receiver, when it is a pure address input. */
+  /** TransferObjects: the recipient, when it is a pure address input. */
   readonly recipient?: string | undefined;
-  /** TransferObjects: the sum of the amounts split off for it, when every one is a pure u64 input. */
+  /** TransferObjects: the sum of the split-off coins it transfers, when every amount is a pure u64 input. */
   readonly amount?: bigint | undefined;
 }
 
-/** `to`, `value`, `chain_id` and calldata as they stand in the bytes to be signed. */
+/** `to`, `value`, `chain_id` and calldata, decoded from the bytes to be signed. */
 export interface EthereumCall {
   /** `0x` + 40 hex characters; undefined for a contract creation. */
   readonly to: string | undefined;
@@ -28,11 +28,11 @@ export interface EthereumCall {
   readonly data: Uint8Array;
 }
 
-/** What the bytes of a request say, one entry a thing that needs its own permission. */
+/** One part of a request that needs its own permission: a transaction, an instruction or a call. */
 export interface ActionUnit {
-  /** Names the unit in the trace: `transaction`, `instruction 2`, `call 0`. */
+  /** The unit's name in the trace: `transaction`, `instruction 2`, `call 0`. */
   readonly label: string;
-  /** Why the bytes could not be read; every condition on them is then unreadable. */
+  /** Why the bytes could not be decoded; every condition on them then observes `unreadable`. */
   readonly undecodable?: string;
   readonly ethereumCall?: EthereumCall;
   readonly typedData?: {
@@ -56,7 +56,7 @@ export interface ActionUnit {
     readonly fields: Readonly<Record<string, bigint | string>>;
     readonly data: Uint8Array | undefined;
   };
-  /** The decoded XRPL transaction in the ledger's own JSON form. */
+  /** The decoded transaction in the XRP Ledger's JSON format. */
   readonly xrplTransaction?: Readonly<Record<string, unknown>>;
   readonly suiCommands?: readonly SuiCommand[];
   readonly messageBytes?: Uint8Array;
@@ -64,29 +64,29 @@ export interface ActionUnit {
   readonly requestBody?: Readonly<Record<string, unknown>>;
 }
 
-/** A request as a policy sees it: its method and what its bytes do. */
+/** A request as policies evaluate it: its method and its decoded units. */
 export interface PolicyAction {
   readonly method: string;
-  /** At least one. Every unit needs its own ALLOW; one DENY anywhere refuses the request. */
+  /** At least one. Every unit needs a matching ALLOW; a single matching DENY denies the request. */
   readonly units: readonly ActionUnit[];
 }
 
-/** What evaluation may know beyond the bytes. Read by the caller beforehand; the engine does no I/O. */
+/** Facts that are not in the request's bytes. The caller reads them beforehand; the engine does no I/O. */
 export interface PolicyFacts {
   readonly nowMs: number;
-  /** Whether the set holds the value; undefined when the set is gone. */
+  /** Whether the set contains the value; undefined when the set was deleted. */
   inConditionSet(conditionSetId: string, candidate: SetCandidate): boolean | undefined;
   /**
-   * Sum recorded in the window plus this request's own metric; `unreadable` when that metric cannot be read,
-   * undefined when the aggregation is gone.
+   * The sum recorded in the window plus this request's own metric; `unreadable` when that metric cannot be read,
+   * undefined when the aggregation was deleted.
    */
   aggregation(aggregationId: string): bigint | 'unreadable' | undefined;
 }
 
-/** A value looked up in a condition set, under the comparison rule of its kind. */
+/** A value to look up in a condition set, with the comparison rule of its kind. */
 export interface SetCandidate {
-  /** The spellings under which the set may hold it: one, or decimal and `0x` hex of a number. */
+  /** The notations in which the set may contain it, e.g. decimal and `0x` hex for a number. */
   readonly texts: readonly string[];
-  /** EVM addresses equal each other whatever their case. */
+  /** EVM addresses compare case-insensitively. */
   readonly ignoreCase: boolean;
 }

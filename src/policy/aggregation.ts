@@ -4,14 +4,14 @@ import { atPointer, PolicyFormatError } from './policy-format-error.ts';
 import type { ConditionInput, ResolvedField } from './source.ts';
 import { readAs } from './values.ts';
 
-/** A field as an aggregation names it. */
+/** A field reference in an aggregation. */
 interface FieldInput {
   readonly field_source: string;
   readonly field: string;
   readonly abi?: readonly unknown[] | undefined;
 }
 
-/** An aggregation as the contract has it, as far as its meaning goes. */
+/** The parts of the contract's aggregation that determine what it sums. */
 export interface AggregationDefinition {
   readonly method: string;
   readonly metric: FieldInput;
@@ -19,21 +19,21 @@ export interface AggregationDefinition {
   readonly group_by?: readonly FieldInput[] | undefined;
 }
 
-/** What one request adds to an aggregation, and in which group. */
+/** What one request adds to a group of an aggregation. */
 export interface Contribution {
   readonly groupKey: string;
-  /** Undefined when the action may have the metric or a field of the group, but it cannot be read. */
+  /** Undefined when the metric or a group field cannot be read from the action. */
   readonly amount: bigint | undefined;
 }
 
 export interface CompiledAggregation {
-  /** What the action would add, one entry a group; nothing when the method or the conditions do not fit. */
+  /** What the action would add, one entry per matching unit; empty when the method or the conditions do not match. */
   contributions(action: PolicyAction, facts: PolicyFacts): readonly Contribution[];
 }
 
 function resolve(input: FieldInput, method: string): ResolvedField {
   if (input.field_source === 'reference') {
-    throw new PolicyFormatError('/field_source', 'an aggregation cannot refer to another');
+    throw new PolicyFormatError('/field_source', 'an aggregation cannot refer to another aggregation');
   }
   return requireField({ ...input, operator: 'eq', value: '' } as unknown as ConditionInput, method);
 }
@@ -42,10 +42,10 @@ function atLeastZero(value: bigint): bigint {
   return value < 0n ? 0n : value;
 }
 
-/** A condition of an aggregation counts by itself: sets and totals, which may be gone, have no place in it. */
+/** Conditions of an aggregation may not refer to condition sets or other aggregations, which could be deleted. */
 function compileOwnCondition(condition: ConditionInput, method: string): CompiledCondition {
   if (condition.field_source === 'reference') {
-    throw new PolicyFormatError('/field_source', 'an aggregation cannot refer to another');
+    throw new PolicyFormatError('/field_source', 'an aggregation cannot refer to another aggregation');
   }
   if (condition.operator === 'in_condition_set') {
     throw new PolicyFormatError('/operator', 'an aggregation cannot refer to a condition set');
@@ -55,7 +55,7 @@ function compileOwnCondition(condition: ConditionInput, method: string): Compile
 
 function meets(condition: CompiledCondition, unit: ActionUnit, facts: PolicyFacts): boolean {
   const observed = condition.observe(unit, facts);
-  // What cannot be read is counted: a running total must not be passed by because it could not be understood.
+  // Unreadable fields count as matching, so that an undecodable request cannot bypass a running total.
   if (observed.state === 'unreadable') return true;
   return (
     observed.state === 'present' && observed.values.some((value) => condition.judge(value, facts) === true)
@@ -63,10 +63,10 @@ function meets(condition: CompiledCondition, unit: ActionUnit, facts: PolicyFact
 }
 
 /**
- * Gives an aggregation its meaning. Its metric must be a number; a metric that an action does not have counts 0, and
- * so does a negative one: nothing that is signed makes room for more. One that cannot be read makes the total
- * unreadable, and so does a group: what belongs to a group that is full must not count in another.
- * Throws PolicyFormatError naming what has no meaning.
+ * Compiles an aggregation. Its metric must be a number. An absent or negative metric counts as 0, so a request never
+ * lowers the total. An unreadable metric or group field makes the total unreadable, so that a request cannot move from
+ * a full group into another one.
+ * Throws PolicyFormatError with a pointer into the aggregation.
  */
 export function compileAggregation(input: AggregationDefinition): CompiledAggregation {
   const metric = atPointer('/metric', () => resolve(input.metric, input.method));
@@ -85,9 +85,11 @@ export function compileAggregation(input: AggregationDefinition): CompiledAggreg
         .filter((unit) => conditions.every((condition) => meets(condition, unit, facts)))
         .map((unit) => {
           const observed = readAs('number', metric.read(unit, facts));
-          const own = groups.map((group) => readAs(group.kind, group.read(unit, facts)));
-          const groupKey = JSON.stringify(own.map((one) => (one.state === 'present' ? one.values : null)));
-          if ([observed, ...own].some(({ state }) => state === 'unreadable')) {
+          const group = groups.map((field) => readAs(field.kind, field.read(unit, facts)));
+          const groupKey = JSON.stringify(
+            group.map((part) => (part.state === 'present' ? part.values : null)),
+          );
+          if ([observed, ...group].some(({ state }) => state === 'unreadable')) {
             return { groupKey, amount: undefined };
           }
           const values = observed.state === 'present' ? observed.values : [];

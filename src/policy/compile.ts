@@ -9,7 +9,7 @@ import { type Observation, readAs, requireValue, type ValueKind } from './values
 const MAX_IN_VALUES = 100;
 const CONDITION_SET_ID = /^[0-9a-z]{24}$/;
 
-/** A rule as the contract has it. */
+/** A rule in the contract's format. */
 export interface RuleInput {
   readonly id: string;
   readonly name: string;
@@ -18,15 +18,15 @@ export interface RuleInput {
   readonly conditions: readonly ConditionInput[];
 }
 
-/** A condition with its meaning bound: nothing is parsed when it is evaluated. */
+/** A parsed and validated condition: evaluating it parses nothing. */
 export interface CompiledCondition {
   readonly input: ConditionInput;
   readonly kind: ValueKind;
-  /** The id when the operator is `in_condition_set`. */
+  /** Set when the operator is `in_condition_set`. */
   readonly conditionSetId: string | undefined;
-  /** The same function for all conditions of a policy on the same field. */
+  /** Conditions on the same field of a policy share this function; evaluation uses it as a cache key. */
   readonly observe: (unit: ActionUnit, facts: PolicyFacts) => Observation;
-  /** Judges one observed value; undefined when the condition set is gone. */
+  /** Evaluates one observed value; undefined when the condition set was deleted. */
   judge(observed: string, facts: PolicyFacts): boolean | undefined;
   candidate(observed: string): SetCandidate;
 }
@@ -39,7 +39,7 @@ export interface CompiledRule {
   readonly method: string;
   readonly action: 'ALLOW' | 'DENY';
   readonly conditions: readonly CompiledCondition[];
-  /** Those that ask a condition set. */
+  /** The conditions that use a condition set. */
   readonly setConditions: readonly SetCondition[];
 }
 
@@ -50,7 +50,7 @@ export interface CompiledPolicy {
 
 function requireFieldValue({ kind, sizeBytes }: ResolvedField, text: string, pointer: string): string {
   const value = requireValue(kind, text, pointer);
-  // CHOICE: refused, since nothing equals it, and a DENY on it would never be met. 0x || two digits a byte
+  // CHOICE: refused, because no `bytesN` value could equal it, and a DENY with it would never match.
   if (sizeBytes !== undefined && value.length !== 2 + 2 * sizeBytes) {
     throw new PolicyFormatError(pointer, `expected ${sizeBytes} bytes of 0x hex, got \`${text}\``);
   }
@@ -61,14 +61,14 @@ function requireValues(condition: ConditionInput, field: ResolvedField): readonl
   const { operator, value } = condition;
   if (operator === 'in') {
     if (typeof value === 'string')
-      throw new PolicyFormatError('/value', 'expected an array of strings for the operator in');
+      throw new PolicyFormatError('/value', 'expected an array of strings for the operator `in`');
     if (value.length === 0 || value.length > MAX_IN_VALUES) {
       throw new PolicyFormatError('/value', `expected 1 to ${MAX_IN_VALUES} values, got ${value.length}`);
     }
     return value.map((item, index) => requireFieldValue(field, item, `/value/${index}`));
   }
   if (typeof value !== 'string')
-    throw new PolicyFormatError('/value', `expected one string for the operator ${operator}`);
+    throw new PolicyFormatError('/value', `expected a string for the operator \`${operator}\``);
   return [requireFieldValue(field, value, '/value')];
 }
 
@@ -84,13 +84,13 @@ function requireOperator(condition: ConditionInput, field: ResolvedField): Opera
   if (!allowed.includes(condition.operator)) {
     throw new PolicyFormatError(
       '/operator',
-      `\`${condition.operator}\` does not fit the field \`${condition.field}\`; use one of ${allowed.join(', ')}`,
+      `\`${condition.operator}\` does not apply to the field \`${condition.field}\`; use one of ${allowed.join(', ')}`,
     );
   }
   return condition.operator;
 }
 
-/** The field that a condition speaks of. Throws PolicyFormatError where a rule for `method` has no such field. */
+/** The field of a condition. Throws PolicyFormatError when rules for `method` have no such field. */
 export function requireField(condition: ConditionInput, method: string): ResolvedField {
   const source = requireSource(condition, method);
   const field = source.resolve(condition);
@@ -112,7 +112,7 @@ function requireSource(condition: ConditionInput, method: string): ConditionSour
   if (method !== '*' && source.methods !== undefined && !source.methods.includes(method)) {
     throw new PolicyFormatError(
       '/field_source',
-      `\`${condition.field_source}\` does not fit the method \`${method}\``,
+      `\`${condition.field_source}\` does not apply to the method \`${method}\``,
     );
   }
   return source;
@@ -120,30 +120,32 @@ function requireSource(condition: ConditionInput, method: string): ConditionSour
 
 type Observe = CompiledCondition['observe'];
 
-/** The fields of a policy that are resolved already, by all that they depend on. */
-type KnownFields = Map<string, { readonly field: ResolvedField; readonly observe: Observe }>;
+/** The resolved fields of a policy, keyed by everything that resolution depends on. */
+type FieldCache = Map<string, { readonly field: ResolvedField; readonly observe: Observe }>;
 
-/** Resolves a field once for all conditions on it: they share `observe`, so that what it saw once need not be read again. */
-function resolveOnce(condition: ConditionInput, method: string, known: KnownFields) {
+/**
+ * Resolves a field once for all conditions on it. They share `observe`, so evaluation reads the field once per unit.
+ */
+function resolveCached(condition: ConditionInput, method: string, cache: FieldCache) {
   const { field_source, field: name, abi, typed_data } = condition;
-  // The method decides whether the source fits at all, so it belongs to what was resolved.
+  // The method is part of the key because not every field source applies to every method.
   const key = JSON.stringify([method, field_source, name, abi, typed_data]);
-  const before = known.get(key);
-  if (before !== undefined) return before;
+  const cached = cache.get(key);
+  if (cached !== undefined) return cached;
   const field = requireField(condition, method);
   const observe: Observe = (unit, facts) => readAs(field.kind, field.read(unit, facts));
   const resolved = { field, observe };
-  known.set(key, resolved);
+  cache.set(key, resolved);
   return resolved;
 }
 
-/** Gives a condition its meaning, or throws PolicyFormatError naming what has none. `method` is the rule's. */
+/** Compiles one condition of a rule for `method`. Throws PolicyFormatError with a pointer into the condition. */
 export function compileCondition(
   condition: ConditionInput,
   method: string,
-  known: KnownFields = new Map(),
+  cache: FieldCache = new Map(),
 ): CompiledCondition {
-  const { field, observe } = resolveOnce(condition, method, known);
+  const { field, observe } = resolveCached(condition, method, cache);
   const operator = requireOperator(condition, field);
   const base = {
     input: condition,
@@ -167,25 +169,21 @@ export function compileCondition(
   };
 }
 
-function asksSet(condition: CompiledCondition): condition is SetCondition {
+function usesConditionSet(condition: CompiledCondition): condition is SetCondition {
   return condition.conditionSetId !== undefined;
 }
 
 /** Compiles one rule for a policy of `chainType`. Throws PolicyFormatError with a pointer into the rule. */
-export function compileRule(
-  rule: RuleInput,
-  chainType: string,
-  known: KnownFields = new Map(),
-): CompiledRule {
+export function compileRule(rule: RuleInput, chainType: string, cache: FieldCache = new Map()): CompiledRule {
   const methods = ruleMethodsOf(chainType);
   if (!methods.includes(rule.method)) {
     throw new PolicyFormatError(
       '/method',
-      `\`${rule.method}\` does not fit ${chainType}; use one of ${methods.join(', ')}`,
+      `\`${rule.method}\` is not a rule method of \`${chainType}\`; use one of ${methods.join(', ')}`,
     );
   }
   const conditions = rule.conditions.map((condition, index) =>
-    atPointer(`/conditions/${index}`, () => compileCondition(condition, rule.method, known)),
+    atPointer(`/conditions/${index}`, () => compileCondition(condition, rule.method, cache)),
   );
   return {
     id: rule.id,
@@ -193,7 +191,7 @@ export function compileRule(
     method: rule.method,
     action: rule.action,
     conditions,
-    setConditions: conditions.filter(asksSet),
+    setConditions: conditions.filter(usesConditionSet),
   };
 }
 
@@ -203,11 +201,11 @@ export function compilePolicy(policy: {
   readonly chain_type: string;
   readonly rules: readonly RuleInput[];
 }): CompiledPolicy {
-  const known: KnownFields = new Map();
+  const cache: FieldCache = new Map();
   return {
     id: policy.id,
     rules: policy.rules.map((rule, index) =>
-      atPointer(`/rules/${index}`, () => compileRule(rule, policy.chain_type, known)),
+      atPointer(`/rules/${index}`, () => compileRule(rule, policy.chain_type, cache)),
     ),
   };
 }

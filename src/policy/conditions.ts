@@ -17,7 +17,7 @@ import { tronTransaction, tronTriggerSmartContractData } from './conditions/tron
 import { xrplTransaction } from './conditions/xrpl-transaction.ts';
 import type { ConditionSource } from './source.ts';
 
-/** Every `field_source` of the contract. A new condition is one file and one line here. */
+/** Every `field_source` of the contract. A new one needs a file in `conditions/` and a line here. */
 export const conditionSources: Readonly<Record<string, ConditionSource>> = {
   action_request_body: actionRequestBody,
   ethereum_7702_authorization: ethereum7702Authorization,

@@ -3,7 +3,7 @@ import type { CompiledCondition, CompiledPolicy, CompiledRule } from './compile.
 import { setCandidateKey } from './operators.ts';
 import type { Observation } from './values.ts';
 
-/** `unknown`: the condition could not be judged; see README, "Absence and errors". */
+/** `unknown`: the condition could not be evaluated; see README, "Absence and errors". */
 export type Truth = 'true' | 'false' | 'unknown';
 
 export interface ConditionTrace {
@@ -28,11 +28,11 @@ export interface UnitTrace {
   readonly unit: string;
   readonly rules: readonly RuleTrace[];
   readonly outcome: 'allowed' | 'denied_by_rule' | 'no_rule_for_method' | 'no_rule_matched';
-  /** The rule that decided, when one did. */
+  /** The rule that decided; null when no rule matched. */
   readonly deciding_rule_id: string | null;
 }
 
-/** A decision and everything it was made from; `decisionOf` gives the same decision again. */
+/** A decision with its full trace. `decisionOf` derives the same decision from the trace. */
 export interface PolicyDecision {
   readonly allowed: boolean;
   readonly policy_id: string;
@@ -40,21 +40,21 @@ export interface PolicyDecision {
   readonly units: readonly UnitTrace[];
 }
 
-/** The rules that a request of this method is judged by. */
+/** The rules that apply to requests of this method. */
 export function rulesFor(policy: CompiledPolicy, method: string): readonly CompiledRule[] {
   return policy.rules.filter((rule) => rule.method === method || rule.method === '*');
 }
 
-/** An ALLOW needs every observed value to satisfy it; a DENY is met by one. A value that cannot be judged makes the rest moot. */
+/** In an ALLOW rule every observed value must satisfy the condition; in a DENY rule one is enough. */
 function judgeAll(
   condition: CompiledCondition,
   values: readonly string[],
   action: 'ALLOW' | 'DENY',
   facts: PolicyFacts,
 ): Truth {
-  // A set that is gone holds nothing (behaviour of the published service): false, not unknown.
-  const isMet = (value: string): boolean => condition.judge(value, facts) === true;
-  return (action === 'ALLOW' ? values.every(isMet) : values.some(isMet)) ? 'true' : 'false';
+  // A deleted condition set contains nothing: false, not unknown (behaviour of the published service).
+  const isSatisfied = (value: string): boolean => condition.judge(value, facts) === true;
+  return (action === 'ALLOW' ? values.every(isSatisfied) : values.some(isSatisfied)) ? 'true' : 'false';
 }
 
 function truthOf(
@@ -67,27 +67,29 @@ function truthOf(
   return observed.state === 'absent' ? 'false' : 'unknown';
 }
 
-type See = (condition: CompiledCondition) => Observation;
+type ReadField = (condition: CompiledCondition) => Observation;
 
-/** Reads each field of a unit once, however many conditions ask for it. */
-export function seeOnce(unit: ActionUnit, facts: PolicyFacts): See {
-  const seen = new Map<CompiledCondition['observe'], Observation>();
+/**
+ * Returns a function that observes a condition's field in the unit and caches it for other conditions on that field.
+ */
+export function createFieldReader(unit: ActionUnit, facts: PolicyFacts): ReadField {
+  const cache = new Map<CompiledCondition['observe'], Observation>();
   return ({ observe }) => {
-    const before = seen.get(observe);
-    if (before !== undefined) return before;
+    const cached = cache.get(observe);
+    if (cached !== undefined) return cached;
     const observed = observe(unit, facts);
-    seen.set(observe, observed);
+    cache.set(observe, observed);
     return observed;
   };
 }
 
 function traceCondition(
   condition: CompiledCondition,
-  see: See,
+  readField: ReadField,
   action: 'ALLOW' | 'DENY',
   facts: PolicyFacts,
 ): ConditionTrace {
-  const observed = see(condition);
+  const observed = readField(condition);
   const { field_source, field, operator, value } = condition.input;
   return {
     field_source,
@@ -99,7 +101,7 @@ function traceCondition(
   };
 }
 
-/** Kleene's AND over the conditions; what stays unknown matches a DENY and never an ALLOW: fail closed. */
+/** Kleene's AND over the conditions. Fails closed: an unknown result matches a DENY and never an ALLOW. */
 function ruleMatches(action: 'ALLOW' | 'DENY', conditions: readonly ConditionTrace[]): boolean {
   if (conditions.some(({ result }) => result === 'false')) return false;
   return action === 'DENY' || conditions.every(({ result }) => result === 'true');
@@ -116,9 +118,11 @@ function outcomeOf(rules: readonly RuleTrace[]): Pick<UnitTrace, 'outcome' | 'de
 }
 
 function traceUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: PolicyFacts): UnitTrace {
-  const see = seeOnce(unit, facts);
+  const readField = createFieldReader(unit, facts);
   const traces = rules.map((rule): RuleTrace => {
-    const conditions = rule.conditions.map((condition) => traceCondition(condition, see, rule.action, facts));
+    const conditions = rule.conditions.map((condition) =>
+      traceCondition(condition, readField, rule.action, facts),
+    );
     return {
       rule_id: rule.id,
       rule_name: rule.name,
@@ -132,8 +136,8 @@ function traceUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: Poli
 }
 
 /**
- * Judges an action under a policy. Never throws for anything the action holds: what cannot be read is `unknown`.
- * Allowed only when every unit has an ALLOW and none a DENY; an action without units is denied.
+ * Evaluates an action under a policy. Never throws for what the action contains: unreadable fields become `unknown`.
+ * Allows the action only when every unit matches an ALLOW and none a DENY; denies an action without units.
  */
 export function evaluatePolicy(
   policy: CompiledPolicy,
@@ -151,8 +155,8 @@ export function evaluatePolicy(
 }
 
 /**
- * Whether a policy allows an action: `evaluatePolicy(…).allowed` without its trace, in a fraction of the time. It ends
- * where the rest can change nothing, and never throws either.
+ * Whether a policy allows an action. Equals `evaluatePolicy(…).allowed`, but builds no trace and stops as soon as the
+ * decision is certain. Never throws either.
  */
 export function allowsAction(policy: CompiledPolicy, action: PolicyAction, facts: PolicyFacts): boolean {
   const rules = rulesFor(policy, action.method);
@@ -160,30 +164,34 @@ export function allowsAction(policy: CompiledPolicy, action: PolicyAction, facts
 }
 
 function allowsUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: PolicyFacts): boolean {
-  const see = seeOnce(unit, facts);
+  const readField = createFieldReader(unit, facts);
   let isAllowed = false;
   for (const rule of rules) {
-    if (rule.action === 'ALLOW') isAllowed ||= matchesUnit(rule, see, facts);
-    else if (matchesUnit(rule, see, facts)) return false;
+    if (rule.action === 'ALLOW') isAllowed ||= matchesUnit(rule, readField, facts);
+    else if (matchesUnit(rule, readField, facts)) return false;
   }
   return isAllowed;
 }
 
-/** `ruleMatches`, up to the first condition that rules it out. */
-function matchesUnit({ action, conditions }: CompiledRule, see: See, facts: PolicyFacts): boolean {
+/** Like `ruleMatches`, but stops at the first condition that makes the rule not match. */
+function matchesUnit(
+  { action, conditions }: CompiledRule,
+  readField: ReadField,
+  facts: PolicyFacts,
+): boolean {
   return conditions.every((condition) => {
-    const truth = truthOf(condition, see(condition), action, facts);
+    const truth = truthOf(condition, readField(condition), action, facts);
     return truth === 'true' || (truth === 'unknown' && action === 'DENY');
   });
 }
 
-/** A decision without what it was made from. */
+/** A decision without its trace. */
 export interface ImpliedDecision {
   readonly allowed: boolean;
   readonly units: readonly Pick<UnitTrace, 'unit' | 'outcome' | 'deciding_rule_id'>[];
 }
 
-/** The decision that a trace implies, from its conditions' results alone: nothing that was concluded is believed. */
+/** Derives the decision from the results of the trace's conditions, ignoring the outcomes stored in the trace. */
 export function decisionOf(trace: Pick<PolicyDecision, 'units'>): ImpliedDecision {
   const units = trace.units.map(({ unit, rules }) => ({
     unit,
@@ -192,13 +200,13 @@ export function decisionOf(trace: Pick<PolicyDecision, 'units'>): ImpliedDecisio
   return { allowed: units.length > 0 && units.every(({ outcome }) => outcome === 'allowed'), units };
 }
 
-/** What evaluation will ask of a condition set: read it first, then evaluate with the answers. */
+/** Values whose membership in a condition set the caller reads before evaluation. */
 export interface SetLookup {
   readonly conditionSetId: string;
   readonly candidates: readonly SetCandidate[];
 }
 
-/** Collects the condition-set memberships that evaluating this action would consult. */
+/** Collects the condition-set memberships that evaluating this action needs. */
 export function collectLookups(
   policy: CompiledPolicy,
   action: PolicyAction,

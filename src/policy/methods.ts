@@ -24,9 +24,9 @@ const METHODS_BY_CHAIN: Readonly<Record<string, readonly string[]>> = {
   xrpl: ['xrpl_signTransaction'],
 };
 
-/** The rule methods that a policy of the chain may name. `*` fits every chain but xrpl (behaviour of the published service). */
+/** The rule methods of a chain type. `*` is available on every chain but xrpl (behaviour of the published service). */
 export function ruleMethodsOf(chainType: string): readonly string[] {
-  // CHOICE: chains that only have raw_sign are judged as signRawMessageBytes.
+  // CHOICE: on chains with only raw_sign, requests are evaluated as signRawMessageBytes.
   const own = METHODS_BY_CHAIN[chainType] ?? ['signRawMessageBytes'];
   return [...own, ...ANY_CHAIN, ...(chainType === 'xrpl' ? [] : ['*'])];
 }

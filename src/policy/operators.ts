@@ -19,14 +19,14 @@ export const EQUALITY: readonly Operator[] = ['eq', 'neq', 'in', 'in_condition_s
 export const ORDERING: readonly Operator[] = [...EQUALITY, 'gt', 'gte', 'lt', 'lte'];
 export const TEXT_SEARCH: readonly Operator[] = [...EQUALITY, 'contains', 'starts_with', 'ends_with'];
 
-/** The operators that make sense for a kind, unless its source narrows them. */
+/** The operators for a kind, unless the field restricts them. */
 export function operatorsOf(kind: ValueKind): readonly Operator[] {
   return kind === 'number' || kind === 'decimal' ? ORDERING : EQUALITY;
 }
 
-/** Negative, zero or positive as the observed number is below, equal to or above the expected one. */
+/** Negative, zero or positive when the observed number is below, equal to or above the expected one. */
 function compare(kind: ValueKind, observed: string, expected: string): number {
-  // INVARIANT: both are in the compared form of their kind, so that they parse.
+  // INVARIANT: both were normalized for their kind, so they parse.
   if (kind === 'decimal') return compareDecimals(parseDecimal(observed)!, parseDecimal(expected)!);
   const left = BigInt(observed);
   const right = BigInt(expected);
@@ -38,8 +38,8 @@ function equal(kind: ValueKind, observed: string, expected: string): boolean {
 }
 
 /**
- * Judges one observed value against the condition's values (both in the kind's compared form).
- * `expected` has one entry except for `in`. `in_condition_set` is judged by the caller.
+ * Compares one observed value with the condition's values, both normalized for their kind.
+ * `expected` has one entry except for `in`. The caller evaluates `in_condition_set`.
  */
 export function holds(
   operator: Exclude<Operator, 'in_condition_set'>,
@@ -73,7 +73,7 @@ export function holds(
   }
 }
 
-/** The form under which a condition set is asked for an observed value. */
+/** The lookup that a condition set needs for an observed value. */
 export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
   switch (kind) {
     case 'number':
@@ -91,7 +91,7 @@ export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
   }
 }
 
-/** One text for candidates that ask the same. */
+/** A key that is equal for equal candidates. */
 export function setCandidateKey({ texts, ignoreCase }: SetCandidate): string {
   return JSON.stringify([ignoreCase, texts]);
 }

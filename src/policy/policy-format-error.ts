@@ -1,4 +1,4 @@
-/** A policy, rule or condition that cannot be given a meaning. `pointer` is relative to what was compiled. */
+/** The policy, rule, condition or aggregation is invalid. `pointer` is relative to what was compiled. */
 export class PolicyFormatError extends Error {
   readonly pointer: string;
 
@@ -9,7 +9,7 @@ export class PolicyFormatError extends Error {
   }
 }
 
-/** What `compile` gives; a PolicyFormatError that it throws is located from `prefix`. */
+/** Calls `compile` and prepends `prefix` to the pointer of a PolicyFormatError that it throws. */
 export function atPointer<T>(prefix: string, compile: () => T): T {
   try {
     return compile();

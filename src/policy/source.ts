@@ -2,7 +2,7 @@ import type { ActionUnit, PolicyFacts } from './action.ts';
 import type { Operator } from './operators.ts';
 import type { Observation, ValueKind } from './values.ts';
 
-/** A condition as the contract has it; fields that belong to one source are optional here. */
+/** A condition in the contract's format. Properties that only some field sources have are optional. */
 export interface ConditionInput {
   readonly field_source: string;
   readonly field: string;
@@ -15,19 +15,19 @@ export interface ConditionInput {
   };
 }
 
-/** A field of a source, resolved when the policy is compiled: its kind, its operators, how to read it. */
+/** A field of a field source, resolved when the policy is compiled. */
 export interface ResolvedField {
   readonly kind: ValueKind;
   readonly operators?: readonly Operator[];
-  /** How many bytes every value of a `bytes1` … `bytes32` has. */
+  /** The size of a `bytes1` … `bytes32` field; undefined for other types. */
   readonly sizeBytes?: number | undefined;
   read(unit: ActionUnit, facts: PolicyFacts): Observation;
 }
 
-/** One `field_source`: the methods it can speak about, and its fields. */
+/** One `field_source`: the methods it applies to and its fields. */
 export interface ConditionSource {
-  /** Undefined: any method. */
+  /** Undefined means every method. */
   readonly methods: readonly string[] | undefined;
-  /** Undefined when the source has no such field. Throws PolicyFormatError for a bad ABI or type map. */
+  /** Undefined when the source has no such field. Throws PolicyFormatError for an invalid ABI or type map. */
   resolve(condition: ConditionInput): ResolvedField | undefined;
 }

@@ -3,9 +3,9 @@ import { base58, base58xrp, createBase58check, hex } from '@scure/base';
 import { PolicyFormatError } from './policy-format-error.ts';
 
 /**
- * How a field is compared. `decimal` holds fractions exactly; `hex` and `evm_address` ignore case; a `tron_address` is
- * the same whether written `T…` or as 41 and 40 hex digits, a `sui_address` with or without leading zeros. The other
- * kinds compare as text, and differ in what may be written.
+ * How a field is compared. `decimal` compares fractions exactly; `hex` and `evm_address` ignore case; `tron_address`
+ * accepts `T…` and `41` + 40 hex digits as equal, `sui_address` ignores leading zeros. The other kinds compare as text
+ * and differ only in the values they accept.
  */
 export type ValueKind =
   | 'number'
@@ -19,20 +19,23 @@ export type ValueKind =
   | 'hex'
   | 'text';
 
-/** A decimal number as an integer and the power of ten it is divided by. */
+/** The decimal number `digits / 10^scale`. */
 export interface Decimal {
   readonly digits: bigint;
   readonly scale: number;
 }
 
-/** What a condition found in the action. Several values (array elements, commands) are quantified by the rule's action. */
+/**
+ * What a condition finds in the action. With several values (array elements, commands), the rule's action determines
+ * whether all or one must match.
+ */
 export type Observation =
   | { readonly state: 'present'; readonly values: readonly string[] }
   | { readonly state: 'absent'; readonly reason: string }
   | { readonly state: 'unreadable'; readonly reason: string };
 
 export const present = (value: string): Observation => ({ state: 'present', values: [value] });
-// Not one argument each: a request may have more elements or commands than a call takes arguments.
+// Takes an array: a request may have more elements than a function call accepts as arguments.
 export const presentAll = (values: readonly string[]): Observation => ({ state: 'present', values });
 export const absent = (reason: string): Observation => ({ state: 'absent', reason });
 export const unreadable = (reason: string): Observation => ({ state: 'unreadable', reason });
@@ -51,26 +54,26 @@ const SOLANA_ADDRESS_BYTES = 32;
 const MAX_SOLANA_ADDRESS = 44;
 const MAX_XRPL_ADDRESS = 35;
 
-/** Integer text, decimal or `0x` hex, to an exact integer. */
+/** Parses an integer in decimal or `0x` hex. */
 export function parseInteger(text: string): bigint | undefined {
   return INTEGER.test(text) ? BigInt(text) : undefined;
 }
 
-/** Decimal text such as `1.50` to its exact value. */
+/** Parses a decimal such as `1.50` exactly. */
 export function parseDecimal(text: string): Decimal | undefined {
   if (!DECIMAL.test(text)) return undefined;
   const [whole = '', fraction = ''] = text.split('.');
   return { digits: BigInt(whole + fraction), scale: fraction.length };
 }
 
-/** The shortest spelling of decimal text: no zeros in front of it nor behind its fraction. */
+/** The shortest notation of a decimal: without leading zeros and trailing zeros of the fraction. */
 export function shortestDecimal(text: string): string {
   const [whole = '', fraction = ''] = text.split('.');
   const tail = fraction.replace(/0+$/, '');
   return BigInt(whole).toString() + (tail === '' ? '' : `.${tail}`);
 }
 
-/** Negative, zero or positive as `a` is below, equal to or above `b`. */
+/** Negative, zero or positive when `a` is below, equal to or above `b`. */
 export function compareDecimals(a: Decimal, b: Decimal): number {
   const scale = Math.max(a.scale, b.scale);
   const left = a.digits * 10n ** BigInt(scale - a.scale);
@@ -78,22 +81,22 @@ export function compareDecimals(a: Decimal, b: Decimal): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** How many bytes a value of the type `bytes1` … `bytes32` has; undefined for other types. */
+/** The size of a type `bytes1` … `bytes32`; undefined for other types. */
 export function sizeOfType(type: string): number | undefined {
   const [, size] = /^bytes([0-9]+)$/.exec(type) ?? [];
   return size === undefined ? undefined : Number(size);
 }
 
 interface Kind {
-  /** What may be written, for who wrote something else. */
+  /** Completes the error message "expected …". */
   readonly expected: string;
-  /** The text in the form in which values of the kind are compared; undefined when it is none. */
+  /** Brings a value into the form that is compared; undefined when the text is not a value of the kind. */
   readonly normalize: (text: string) => string | undefined;
 }
 
 const KINDS: Readonly<Record<ValueKind, Kind>> = {
   number: {
-    expected: 'an integer, decimal or 0x hex',
+    expected: 'an integer in decimal or 0x hex',
     normalize: (text) => parseInteger(text)?.toString(),
   },
   decimal: {
@@ -101,11 +104,11 @@ const KINDS: Readonly<Record<ValueKind, Kind>> = {
     normalize: (text) => (parseDecimal(text) === undefined ? undefined : text),
   },
   boolean: {
-    expected: 'true or false',
+    expected: '`true` or `false`',
     normalize: (text) => (text === 'true' || text === 'false' ? text : undefined),
   },
   evm_address: {
-    expected: 'an address of 0x and 40 hex characters',
+    expected: 'an address of 0x and 40 hex digits',
     normalize: (text) => (EVM_ADDRESS.test(text) ? text.toLowerCase() : undefined),
   },
   tron_address: { expected: 'a Tron address, T… or 41 and 40 hex digits', normalize: parseTronAddress },
@@ -126,13 +129,10 @@ const KINDS: Readonly<Record<ValueKind, Kind>> = {
   text: { expected: 'text', normalize: (text) => text },
 };
 
-/** Kinds that compare as text and come from decoded bytes in one spelling: nothing to bring into form. */
-const AS_WRITTEN: ReadonlySet<ValueKind> = new Set(['text', 'solana_address', 'xrpl_address']);
+/** Kinds whose observed values need no normalization: they come from decoded bytes in a single notation. */
+const COMPARED_AS_TEXT: ReadonlySet<ValueKind> = new Set(['text', 'solana_address', 'xrpl_address']);
 
-/**
- * Brings a condition's value into the form in which values of its kind are compared.
- * Throws PolicyFormatError when the text cannot be a value of the kind.
- */
+/** Normalizes a condition's value for its kind. Throws PolicyFormatError when the text is not a value of the kind. */
 export function requireValue(kind: ValueKind, text: string, pointer: string): string {
   const { expected, normalize } = KINDS[kind];
   const value = normalize(text);
@@ -140,9 +140,9 @@ export function requireValue(kind: ValueKind, text: string, pointer: string): st
   return value;
 }
 
-/** What was observed, in the form in which its kind is compared; unreadable when a value is none of the kind. */
+/** Normalizes observed values for their kind; unreadable when one is not a value of the kind. */
 export function readAs(kind: ValueKind, observed: Observation): Observation {
-  if (observed.state !== 'present' || AS_WRITTEN.has(kind)) return observed;
+  if (observed.state !== 'present' || COMPARED_AS_TEXT.has(kind)) return observed;
   const { expected, normalize } = KINDS[kind];
   const values: string[] = [];
   for (const text of observed.values) {
@@ -162,7 +162,7 @@ function isSolanaAddress(text: string): boolean {
   }
 }
 
-/** 0x00 || account id (20 bytes) || first 4 bytes of sha256(sha256(what is before)), in the ledger's base58. */
+/** base58xrp(payload || first 4 bytes of sha256(sha256(payload))), payload = 0x00 || account id (20 bytes). */
 function isXrplAddress(text: string): boolean {
   if (text.length > MAX_XRPL_ADDRESS) return false;
   try {
@@ -175,7 +175,7 @@ function isXrplAddress(text: string): boolean {
   }
 }
 
-/** A Tron address in either spelling as 41 and 40 lower-case hex digits. */
+/** A Tron address in either notation as `41` + 40 lower-case hex digits. */
 export function parseTronAddress(text: string): string | undefined {
   if (TRON_HEX_ADDRESS.test(text)) return text.toLowerCase();
   if (text.length > MAX_TRON_ADDRESS) return undefined;
@@ -187,7 +187,7 @@ export function parseTronAddress(text: string): string | undefined {
   }
 }
 
-/** The `T…` spelling of 41 and 40 hex digits. */
+/** The `T…` notation of an address given as `41` + 40 hex digits. */
 export function tronAddressText(addressHex: string): string {
   return base58check.encode(hex.decode(addressHex));
 }

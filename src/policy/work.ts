@@ -1,41 +1,43 @@
 import type { ActionUnit, PolicyAction, PolicyFacts } from './action.ts';
 import type { CompiledPolicy } from './compile.ts';
-import { rulesFor, seeOnce } from './evaluate.ts';
+import { createFieldReader, rulesFor } from './evaluate.ts';
 
 /**
- * What judging one request under one policy may cost: conditions, times the units they are asked of, times the values
- * that they look at there. CHOICE: a batch of 35 calls fits under the largest policy, one of 1,000 under 250 conditions;
- * more would keep everybody else waiting.
+ * The most comparisons that evaluating one request under one policy may take: conditions × units × observed values.
+ * CHOICE: allows a batch of 35 calls under the largest policy and one of 1,000 calls under 250 conditions; more would
+ * block the event loop for too long.
  */
-export const MAX_JUDGEMENTS = 250_000;
+export const MAX_COMPARISONS = 250_000;
 
-/** Bytes of a call, or commands of a transaction, up to which their values need not be counted: of the former there may be many. */
-const FEW = { bytes: 512, commands: 64 };
+/**
+ * Units up to this size are assumed to have one value per condition: counting exactly would decode every small call.
+ */
+const SMALL_UNIT = { bytes: 512, commands: 64 };
 
-/** Whether judging the action would cost more than `MAX_JUDGEMENTS`. Depends on the rules' order as little as the decision does. */
-export function isTooMuchToJudge(policy: CompiledPolicy, action: PolicyAction, nowMs: number): boolean {
+/** Whether evaluating the action would take more than `MAX_COMPARISONS`. The order of rules does not matter. */
+export function exceedsComparisonLimit(policy: CompiledPolicy, action: PolicyAction, nowMs: number): boolean {
   const rules = rulesFor(policy, action.method);
   const count = rules.reduce((sum, rule) => sum + rule.conditions.length, 0);
-  let judgements = count * action.units.length;
-  if (judgements > MAX_JUDGEMENTS) return true;
+  let comparisons = count * action.units.length;
+  if (comparisons > MAX_COMPARISONS) return true;
   const facts: PolicyFacts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
-  for (const unit of action.units.filter(mayHoldManyValues)) {
-    const see = seeOnce(unit, facts);
+  for (const unit of action.units.filter(mayHaveManyValues)) {
+    const readField = createFieldReader(unit, facts);
     for (const condition of rules.flatMap((rule) => rule.conditions)) {
-      const observed = see(condition);
-      if (observed.state === 'present') judgements += observed.values.length - 1;
-      // At once: to look at the values of all conditions would itself keep others waiting.
-      if (judgements > MAX_JUDGEMENTS) return true;
+      const observed = readField(condition);
+      if (observed.state === 'present') comparisons += observed.values.length - 1;
+      // Checked inside the loop: reading the values of all conditions would itself exceed the limit.
+      if (comparisons > MAX_COMPARISONS) return true;
     }
   }
   return false;
 }
 
-function mayHoldManyValues({ ethereumCall, tronContract, typedData, suiCommands }: ActionUnit): boolean {
+function mayHaveManyValues({ ethereumCall, tronContract, typedData, suiCommands }: ActionUnit): boolean {
   const dataBytes = ethereumCall?.data ?? tronContract?.data;
   return (
     typedData !== undefined ||
-    (dataBytes !== undefined && dataBytes.length > FEW.bytes) ||
-    (suiCommands !== undefined && suiCommands.length > FEW.commands)
+    (dataBytes !== undefined && dataBytes.length > SMALL_UNIT.bytes) ||
+    (suiCommands !== undefined && suiCommands.length > SMALL_UNIT.commands)
   );
 }

@@ -21,29 +21,31 @@ import {
   type ValueKind,
 } from '../values.ts';
 
-/** At most 200 ABI items a condition. */
+/** Items in the ABI of one condition. */
 const MAX_ABI_ITEMS = 200;
 const SELECTOR_BYTES = 4;
-/** CHOICE: arrays and tuples in one another: more than any contract has. Each word of calldata is read through all of them. */
+/**
+ * CHOICE: nesting of arrays and tuples. No real contract exceeds it, and the cost of reading calldata grows with it.
+ */
 const MAX_DEPTH = 16;
 
 interface NamedFunction {
   readonly name: string;
   readonly selector: Hex.Hex;
-  /** Name and types in canonical form. */
+  /** The canonical signature, e.g. `transfer(address,uint256)`. */
   readonly signature: string;
   readonly inputs: readonly AbiParameter[];
-  /** By position: a name used twice, or by none, hides nothing. Throws AbiEncodingError. */
+  /** Decodes arguments by position, so duplicate or missing parameter names lose nothing. Throws AbiEncodingError. */
   readonly readArguments: (argumentBytes: Uint8Array) => readonly AbiValue[];
 }
 
-/** A leaf of the decoded arguments: how to walk to it, and how it is compared. */
+/** An elementary value in the decoded arguments: the path to it and its ABI type. */
 interface Leaf {
   readonly steps: readonly (number | 'each')[];
   readonly type: string;
 }
 
-/** The calldata's function, found by selector, and its arguments; or why there are none. */
+/** The function called by the calldata and its arguments, or the reason that there are none. */
 type Decoded = { readonly fn: NamedFunction; readonly args: readonly AbiValue[] } | Observation;
 
 interface AbiItemInput {
@@ -53,7 +55,7 @@ interface AbiItemInput {
 }
 
 function readFunction(
-  before: readonly NamedFunction[],
+  earlier: readonly NamedFunction[],
   { name = '', inputs = [] }: AbiItemInput,
 ): NamedFunction {
   if (!IDENTIFIER.test(name)) throw new Error('a function needs a name');
@@ -62,21 +64,19 @@ function readFunction(
   const item = AbiFunction.from(parts as unknown as AbiFunction.AbiFunction);
   const signature = AbiItem.getSignature(item);
   const selector = AbiFunction.getSelector(item);
-  requireOwnSelector(before, { selector, signature });
+  requireUniqueSelector(earlier, { selector, signature });
   return { name, selector, signature, inputs, readArguments: compileArguments(inputs) };
 }
 
-/** As many ABIs as are kept read. The conditions of a policy mostly repeat one. */
-const MAX_KEPT_ABIS = 1000;
-const keptFunctions = new LRUCache<string, readonly NamedFunction[]>({ max: MAX_KEPT_ABIS });
+/** Parsed ABIs by their JSON text: the conditions of a policy usually repeat the same ABI. */
+const abiCache = new LRUCache<string, readonly NamedFunction[]>({ max: 1000 });
 
-/** The functions of an ABI, read once for the same text. */
 function functionsOf(abi: readonly unknown[]): readonly NamedFunction[] {
   const text = JSON.stringify(abi);
-  const kept = keptFunctions.get(text);
-  if (kept !== undefined) return kept;
+  const cached = abiCache.get(text);
+  if (cached !== undefined) return cached;
   const functions = readFunctions(abi);
-  keptFunctions.set(text, functions);
+  abiCache.set(text, functions);
   return functions;
 }
 
@@ -98,31 +98,31 @@ function readFunctions(abi: readonly unknown[]): readonly NamedFunction[] {
     }
   }
   if (functions.length === 0)
-    throw new PolicyFormatError('/abi', 'expected at least one item of type function');
+    throw new PolicyFormatError('/abi', 'expected at least one item of type `function`');
   return functions;
 }
 
-/** Two functions of one selector are refused: a call to one could not be told from the other. */
-function requireOwnSelector(
+/** Refuses different functions with the same selector: a call could mean either of them. */
+function requireUniqueSelector(
   functions: readonly NamedFunction[],
   { selector, signature }: Pick<NamedFunction, 'selector' | 'signature'>,
 ): void {
-  const rival = functions.find((other) => other.selector === selector && other.signature !== signature);
-  if (rival) throw new Error(`it has the selector of \`${rival.signature}\``);
+  const clash = functions.find((other) => other.selector === selector && other.signature !== signature);
+  if (clash) throw new Error(`it has the same selector as \`${clash.signature}\``);
 }
 
-// Solidity has no array of zero elements, nor a tuple of none.
+// Solidity has no arrays of fixed length zero and no empty tuples.
 const ARRAYS = /(?:\[(?:[1-9][0-9]*)?\])+$/;
 const IDENTIFIER = /^[a-zA-Z$_][a-zA-Z0-9$_]*$/;
-// CHOICE: canonical names only, as compilers write them: `uint` would give the function another selector than that of
-// its calls.
+// CHOICE: canonical type names only, as compilers emit them: with `uint` in place of `uint256` the computed selector
+// would differ from that of the calls.
 const ELEMENTARY =
   /^(?:address|bool|string|bytes(?:[1-9]|[12][0-9]|3[0-2])?|u?int(?:8|16|24|32|40|48|56|64|72|80|88|96|104|112|120|128|136|144|152|160|168|176|184|192|200|208|216|224|232|240|248|256)|tuple)$/;
 
 function assertEncodable(parameters: readonly AbiParameter[], outerDepth = 0): void {
   for (const { type, components } of parameters) {
     const depth = outerDepth + type.split('[').length - 1 + (type.startsWith('tuple') ? 1 : 0);
-    if (depth > MAX_DEPTH) throw new Error(`more than ${MAX_DEPTH} arrays and tuples in one another`);
+    if (depth > MAX_DEPTH) throw new Error(`expected at most ${MAX_DEPTH} nested arrays and tuples`);
     const base = type.replace(ARRAYS, '');
     if (!ELEMENTARY.test(base)) throw new Error(`unknown type \`${type}\``);
     if (base === 'tuple') {
@@ -150,7 +150,7 @@ function descend(
 ): Leaf | undefined {
   const array = /^(.*)\[[0-9]*\]$/.exec(type);
   if (array) {
-    // A number picks one element; without it the condition speaks of every element (see README, "Several values").
+    // A number selects one element; without it the condition covers every element (see README, "Several values").
     const [head, ...rest] = path;
     const element = array[1] ?? '';
     return head !== undefined && /^[0-9]{1,6}$/.test(head)
@@ -171,42 +171,42 @@ function kindOf(type: string): ValueKind {
   return type.startsWith('bytes') ? 'hex' : 'text';
 }
 
-/** The arguments of a call, or why they cannot be read. */
+/** The arguments of a call, or the reason that they cannot be read. */
 type ReadArguments = readonly AbiValue[] | Observation;
 
 /**
- * What was read from calldata, by the signature of its function: conditions may write it in as many ABIs as they like,
- * and none of them makes the bytes be read again. INVARIANT: the bytes of a unit never change.
+ * Decoded arguments by calldata and function signature, so that calldata is decoded once even when conditions use
+ * different ABIs for the same function. INVARIANT: the bytes of a unit never change.
  */
-const readData = new WeakMap<Uint8Array, Map<string, ReadArguments>>();
+const argumentCache = new WeakMap<Uint8Array, Map<string, ReadArguments>>();
 
 function decodeCalldata(functions: readonly NamedFunction[], dataBytes: Uint8Array): Decoded {
   if (dataBytes.length < SELECTOR_BYTES) return absent('calldata shorter than a selector');
   const selector = bytesTo0xHex(dataBytes.subarray(0, SELECTOR_BYTES));
   const fn = functions.find((candidate) => candidate.selector === selector);
   if (fn === undefined) return absent(`no function of the ABI has the selector ${selector}`);
-  const args = readOnce(fn, dataBytes);
+  const args = cachedArguments(fn, dataBytes);
   return 'state' in args ? args : { fn, args };
 }
 
-function readOnce(fn: NamedFunction, dataBytes: Uint8Array): ReadArguments {
-  let bySignature = readData.get(dataBytes);
+function cachedArguments(fn: NamedFunction, dataBytes: Uint8Array): ReadArguments {
+  let bySignature = argumentCache.get(dataBytes);
   if (bySignature === undefined) {
     bySignature = new Map();
-    readData.set(dataBytes, bySignature);
+    argumentCache.set(dataBytes, bySignature);
   }
   let args = bySignature.get(fn.signature);
   if (args === undefined) {
-    args = argumentsOf(fn, dataBytes);
+    args = decodeArguments(fn, dataBytes);
     bySignature.set(fn.signature, args);
   }
   return args;
 }
 
-/** Bytes after the arguments, or any other second spelling of them, are not accepted. */
-function argumentsOf(fn: NamedFunction, dataBytes: Uint8Array): ReadArguments {
+/** Accepts the canonical encoding only: trailing bytes, gaps and non-zero padding are unreadable. */
+function decodeArguments(fn: NamedFunction, dataBytes: Uint8Array): ReadArguments {
   if (fn.inputs.length === 0) {
-    return dataBytes.length === SELECTOR_BYTES ? [] : unreadable('bytes after the calldata');
+    return dataBytes.length === SELECTOR_BYTES ? [] : unreadable('trailing bytes after the calldata');
   }
   try {
     return fn.readArguments(dataBytes.subarray(SELECTOR_BYTES));
@@ -217,7 +217,7 @@ function argumentsOf(fn: NamedFunction, dataBytes: Uint8Array): ReadArguments {
   }
 }
 
-/** The texts that the steps lead to. INVARIANT: `findLeaf` made the steps from the types that the value was read by. */
+/** The values at the end of the path. INVARIANT: `findLeaf` built `steps` from the types that decoded `value`. */
 function walk(value: AbiValue, steps: readonly (number | 'each')[]): readonly string[] {
   const [step, ...rest] = steps;
   if (step === undefined) return [value as string];
@@ -227,9 +227,9 @@ function walk(value: AbiValue, steps: readonly (number | 'each')[]): readonly st
 }
 
 /**
- * The fields of a calldata condition: `function_name`, a function's own name (both read as the called function's
- * name), or `<function>.<parameter>` with dots into tuples and numbers into arrays.
- * Overloads are told apart by selector; `read` answers for whichever overload has the field.
+ * Resolves a field of a calldata condition: `function_name` or a function's name (both observe the name of the called
+ * function), or `<function>.<parameter>`, continued with member names for tuples and indexes for arrays.
+ * The selector distinguishes overloads; `read` handles every overload that has the field.
  */
 export function resolveCalldataField(
   condition: ConditionInput,
@@ -275,7 +275,7 @@ export function resolveCalldataField(
   };
 }
 
-/** The `ResolvedField` of calldata found in a unit by `dataOf`. */
+/** A calldata field whose bytes `readData` takes from the unit. */
 export function calldataField(
   condition: ConditionInput,
   readData: (

@@ -23,7 +23,7 @@ function lookUp(body: Readonly<Record<string, unknown>>, path: readonly string[]
   return value;
 }
 
-/** The body of a wallet action. Text compares exactly here, EVM addresses included. */
+/** The body of a wallet action. Text compares exactly, EVM addresses included. */
 export const actionRequestBody: ConditionSource = {
   methods: ['transfer', 'earn_deposit', 'earn_withdraw'],
   resolve({ field }) {
@@ -37,7 +37,7 @@ export const actionRequestBody: ConditionSource = {
         if (requestBody === undefined) return absent('not a wallet action');
         const value = lookUp(requestBody, path);
         if (value === undefined || value === null) return absent(`the body has no ${field}`);
-        if (typeof value !== 'string') return unreadable(`${field} is not text`);
+        if (typeof value !== 'string') return unreadable(`${field} is not a string`);
         if (kind === 'decimal' && parseDecimal(value) === undefined)
           return unreadable(`${field} is not a decimal`);
         return present(value);

@@ -2,7 +2,7 @@ import type { ActionUnit, EthereumCall } from '../action.ts';
 import type { ConditionSource } from '../source.ts';
 import { absent, type Observation, present, unreadable } from '../values.ts';
 
-/** Methods whose bytes hold Ethereum calls. */
+/** Methods whose signed bytes contain Ethereum calls. */
 export const ETHEREUM_CALL_METHODS: readonly string[] = [
   'eth_sendTransaction',
   'eth_signTransaction',
@@ -10,7 +10,7 @@ export const ETHEREUM_CALL_METHODS: readonly string[] = [
   'wallet_sendCalls',
 ];
 
-/** Reads from the unit's call; no call means the condition cannot be true, undecodable bytes mean it cannot be judged. */
+/** Reads from the unit's Ethereum call: absent without one, unreadable when the bytes could not be decoded. */
 export function readCall(unit: ActionUnit, read: (call: EthereumCall) => Observation): Observation {
   if (unit.undecodable !== undefined) return unreadable(unit.undecodable);
   return unit.ethereumCall === undefined ? absent('not an Ethereum call') : read(unit.ethereumCall);

@@ -11,17 +11,17 @@ type TypeMap = TypedData['types'];
 
 const METHODS = ['eth_signTypedData_v4'];
 const DOMAIN_TYPE = 'EIP712Domain';
-/** Arrays of arrays of arrays …: few enough to walk. */
+/** CHOICE: nesting of arrays within arrays. */
 const MAX_ARRAY_DEPTH = 16;
-/** Stands for a value that is not of the shape its type says. */
-const MISSHAPEN = Symbol('misshapen');
+/** Marks a value that is not an array or struct as its type requires. */
+const MALFORMED = Symbol('malformed');
 
 function readTypedData(unit: ActionUnit, read: (typedData: TypedData) => Observation): Observation {
   if (unit.undecodable !== undefined) return unreadable(unit.undecodable);
   return unit.typedData === undefined ? absent('not typed data') : read(unit.typedData);
 }
 
-/** A JSON value as the text its EIP-712 type is compared by; undefined when it is not of that type. */
+/** The text that a JSON value is compared as; undefined when the value does not have the EIP-712 type. */
 function asText(kind: ValueKind, value: unknown): string | undefined {
   if (kind === 'number') {
     if (typeof value === 'bigint') return value.toString();
@@ -37,7 +37,7 @@ function observe(kind: ValueKind, values: readonly unknown[]): Observation {
   const texts = values.map((value) => asText(kind, value));
   return texts.every((text) => text !== undefined)
     ? presentAll(texts)
-    : unreadable('a value does not fit its declared type');
+    : unreadable('a value does not match its declared type');
 }
 
 /** EIP-712 domain: the chain id as a number, the verifying contract as an address. */
@@ -69,7 +69,7 @@ function kindOf(type: string): ValueKind {
 
 const ARRAYS_OF = /^([^[]*)(?:\[[0-9]*\])*$/;
 
-/** CHOICE: refuses types by which nothing is ever signed, although they could be stored: no condition on them could hold. */
+/** CHOICE: refuses types that signing refuses as well: a condition on them could never be true. */
 function assertTypes(types: TypeMap): void {
   const at = '/typed_data/types';
   try {
@@ -89,7 +89,7 @@ function assertTypes(types: TypeMap): void {
   }
 }
 
-/** The elementary type at the path's end, walking structs by name and arrays by number (or every element). */
+/** The elementary type at the end of the path: member names lead into structs; array indexes are optional. */
 function findType(types: TypeMap, type: string, path: readonly string[]): string | undefined {
   const array = /^(.*)\[[0-9]*\]$/.exec(type);
   if (array) {
@@ -104,7 +104,7 @@ function findType(types: TypeMap, type: string, path: readonly string[]): string
   if (member && member.type.split('[').length - 1 > MAX_ARRAY_DEPTH) {
     throw new PolicyFormatError(
       '/typed_data/types',
-      `\`${member.name}\`: more than ${MAX_ARRAY_DEPTH} arrays in one another`,
+      `expected at most ${MAX_ARRAY_DEPTH} nested arrays in \`${member.name}\``,
     );
   }
   return member && findType(types, member.type, rest);
@@ -113,7 +113,7 @@ function findType(types: TypeMap, type: string, path: readonly string[]): string
 function walk(types: TypeMap, type: string, value: unknown, path: readonly string[]): readonly unknown[] {
   const array = /^(.*)\[[0-9]*\]$/.exec(type);
   if (array) {
-    if (!Array.isArray(value)) return [MISSHAPEN];
+    if (!Array.isArray(value)) return [MALFORMED];
     const elements: readonly unknown[] = value;
     const [head, ...rest] = path;
     if (head !== undefined && /^[0-9]{1,6}$/.test(head)) {
@@ -124,14 +124,14 @@ function walk(types: TypeMap, type: string, value: unknown, path: readonly strin
   }
   const struct = Object.hasOwn(types, type) ? types[type] : undefined;
   if (struct === undefined) return [value];
-  if (typeof value !== 'object' || value === null) return [MISSHAPEN];
+  if (typeof value !== 'object' || value === null) return [MALFORMED];
   const [head, ...rest] = path;
   // INVARIANT: findType walked the same path through the same types.
   const member = struct.find(({ name }) => name === head)!;
   return walk(types, member.type, (value as Record<string, unknown>)[member.name], rest);
 }
 
-/** Equal with every type, member and order the same: a type map that merely resembles is another contract. */
+/** Whether both maps have the same types with the same members in the same order. */
 function sameTypes(left: TypeMap, right: TypeMap): boolean {
   const names = Object.keys(left);
   return (
@@ -148,7 +148,7 @@ function sameTypes(left: TypeMap, right: TypeMap): boolean {
   );
 }
 
-/** EIP-712 message: only where the request's types equal the declared ones exactly. */
+/** EIP-712 message. Absent unless the request's types equal the declared ones exactly. */
 export const ethereumTypedDataMessage: ConditionSource = {
   methods: METHODS,
   resolve(condition: ConditionInput) {
@@ -157,11 +157,14 @@ export const ethereumTypedDataMessage: ConditionSource = {
     if (!Object.hasOwn(declared.types, declared.primary_type)) {
       throw new PolicyFormatError(
         '/typed_data/primary_type',
-        `\`${declared.primary_type}\` is not among the types`,
+        `expected a type in \`types\`, got \`${declared.primary_type}\``,
       );
     }
     if (declared.primary_type === DOMAIN_TYPE) {
-      throw new PolicyFormatError('/typed_data/primary_type', 'a domain has no message');
+      throw new PolicyFormatError(
+        '/typed_data/primary_type',
+        `expected a message type, got \`${DOMAIN_TYPE}\``,
+      );
     }
     assertTypes(declared.types);
     const path = condition.field.split('.');

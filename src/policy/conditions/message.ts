@@ -12,7 +12,7 @@ function decodeText(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** A message to be signed: its UTF-8 text, and its length in bytes. */
+/** A message to be signed: its UTF-8 text and its length in bytes. */
 export const message: ConditionSource = {
   methods: ['personal_sign', 'signMessage', 'signRawMessageBytes'],
   resolve({ field }) {

@@ -3,10 +3,10 @@ import type { ConditionSource } from '../source.ts';
 import { absent, present, unreadable } from '../values.ts';
 
 const PREFIX = 'aggregation.';
-/** A total is not looked up in condition sets: they are asked before it is known. */
+/** Without `in_condition_set`: condition sets are read before the total is known. */
 const OPERATORS = ORDERING.filter((operator) => operator !== 'in_condition_set');
 
-/** The id in a field `aggregation.<id>`, or undefined. */
+/** The id in a field `aggregation.<id>`; undefined for any other field. */
 export function referencedAggregation(field: string): string | undefined {
   const id = field.startsWith(PREFIX) ? field.slice(PREFIX.length) : '';
   return /^[a-z0-9]{1,64}$/.test(id) ? id : undefined;
@@ -23,8 +23,9 @@ export const reference: ConditionSource = {
       operators: OPERATORS,
       read: (_unit, { aggregation }) => {
         const total = aggregation(id);
-        if (total === 'unreadable') return unreadable('what the request adds to the total cannot be read');
-        return total === undefined ? absent('the aggregation is gone') : present(total.toString());
+        if (total === 'unreadable')
+          return unreadable('the amount that the request adds to the total cannot be read');
+        return total === undefined ? absent('the aggregation was deleted') : present(total.toString());
       },
     };
   },

@@ -80,7 +80,7 @@ export const solanaSystemProgramInstruction: ConditionSource = {
   resolve: ({ field }) => programField('system', SYSTEM_FIELDS, field),
 };
 
-/** The token program and token-2022 alike. */
+/** The token program and Token-2022. */
 export const solanaTokenProgramInstruction: ConditionSource = {
   methods: METHODS,
   resolve: ({ field }) => programField('token', TOKEN_FIELDS, field),

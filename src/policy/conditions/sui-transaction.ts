@@ -14,17 +14,17 @@ function readCommands(unit: ActionUnit, read: (commands: readonly SuiCommand[]) 
 
 function readTransfers(unit: ActionUnit, read: (transfer: SuiCommand) => string | undefined): Observation {
   return readCommands(unit, (commands) => {
-    // A command we do not know may move anything: nothing can be said of the transaction's transfers.
-    if (commands.some(({ name }) => name === undefined)) return unreadable('a command of another kind');
+    // An unsupported command may transfer anything, so the transaction's transfers are unknown.
+    if (commands.some(({ name }) => name === undefined)) return unreadable('an unsupported command');
     const transfers = commands.filter(({ name }) => name === 'TransferObjects').map(read);
     if (transfers.length === 0) return absent('no TransferObjects command');
     return transfers.every((value) => value !== undefined)
       ? presentAll(transfers)
-      : unreadable('a transfer whose receiver or amount is not a plain input');
+      : unreadable('a transfer whose recipient or amount is not a pure input');
   });
 }
 
-/** The names of all commands of the transaction: an ALLOW needs every one to fit. */
+/** The names of all commands in the transaction; an ALLOW needs all of them to match. */
 export const suiTransactionCommand: ConditionSource = {
   methods: METHODS,
   resolve({ field }) {
@@ -37,7 +37,7 @@ export const suiTransactionCommand: ConditionSource = {
           const names = commands.map(({ name }) => name);
           return names.every((name) => name !== undefined)
             ? presentAll(names)
-            : unreadable('a command of another kind');
+            : unreadable('an unsupported command');
         }),
     };
   },

@@ -4,7 +4,7 @@ import { present } from '../values.ts';
 
 const MS_PER_SECOND = 1000;
 
-/** The time of the request, Unix seconds. */
+/** The time of the request in Unix seconds. */
 export const system: ConditionSource = {
   methods: undefined,
   resolve({ field }) {

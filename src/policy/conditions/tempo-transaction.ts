@@ -20,7 +20,9 @@ function numberField(pick: (tempo: Tempo) => bigint | undefined): ResolvedField 
   };
 }
 
-/** Envelope fields of a batched transaction (type 118). `fee_payer_signature` compares as `true` or `false`: is there one? */
+/**
+ * Envelope fields of a batched transaction (type 118). `fee_payer_signature` is `true` when the transaction has one.
+ */
 export const tempoTransaction: ConditionSource = {
   methods: ['eth_sendTransaction', 'eth_signTransaction'],
   resolve({ field }) {

@@ -32,11 +32,11 @@ const FIELDS: Readonly<Record<string, ValueKind>> = {
 
 function readScalar(kind: ValueKind, value: unknown): Observation {
   const isReadable = typeof value === 'string' || (kind === 'number' && typeof value === 'number');
-  return isReadable ? present(String(value)) : unreadable('expected text or a number');
+  return isReadable ? present(String(value)) : unreadable('expected a string or a number');
 }
 
 function readAmount(amount: unknown, part: string): Observation {
-  // A native amount is a string of drops; an issued one an object of value, currency and issuer.
+  // A native amount is a string of drops; an issued amount is an object with value, currency and issuer.
   if (typeof amount === 'string') return part === 'drops' ? present(amount) : absent('a native amount');
   if (typeof amount !== 'object' || amount === null) return unreadable('expected an amount');
   if (part === 'drops') return absent('an issued amount');

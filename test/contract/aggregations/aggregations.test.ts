@@ -197,7 +197,7 @@ describe('one without a meaning is refused:', () => {
       'a condition that is none',
       { ...tokens, conditions: [{ ...tokens.conditions![0], value: 'alice.eth' }] },
       '/conditions/0/value',
-      'expected an address of 0x and 40 hex characters, got `alice.eth`',
+      'expected an address of 0x and 40 hex digits, got `alice.eth`',
     ],
     [
       'a condition on another method',
@@ -209,7 +209,7 @@ describe('one without a meaning is refused:', () => {
         ],
       },
       '/conditions/1/field_source',
-      '`message` does not fit the method `eth_signTransaction`',
+      '`message` does not apply to the method `eth_signTransaction`',
     ],
     [
       'a condition on another aggregation',
@@ -218,7 +218,7 @@ describe('one without a meaning is refused:', () => {
         conditions: [{ field_source: 'reference', field: 'aggregation.a', operator: 'eq', value: '1' }],
       },
       '/conditions/0/field_source',
-      'an aggregation cannot refer to another',
+      'an aggregation cannot refer to another aggregation',
     ],
     [
       'a condition on a set, which may be gone',

@@ -44,25 +44,25 @@ const meaningless: readonly [what: string, rule: RuleInput, pointer: string, mes
     'a number that is none',
     transactions(value('lte', 'much')),
     '/conditions/0/value',
-    'expected an integer, decimal or 0x hex, got `much`',
+    'expected an integer in decimal or 0x hex, got `much`',
   ],
   [
     'an operator for text',
     transactions(value('contains', '1')),
     '/conditions/0/operator',
-    '`contains` does not fit the field `value`; use one of eq, neq, in, in_condition_set, gt, gte, lt, lte',
+    '`contains` does not apply to the field `value`; use one of eq, neq, in, in_condition_set, gt, gte, lt, lte',
   ],
   [
     'a list for one',
     transactions(value('lte', ['1'])),
     '/conditions/0/value',
-    'expected one string for the operator lte',
+    'expected a string for the operator `lte`',
   ],
   [
     'an address that is none',
     transactions({ ...value('eq', 'alice.eth'), field: 'to' }),
     '/conditions/0/value',
-    'expected an address of 0x and 40 hex characters, got `alice.eth`',
+    'expected an address of 0x and 40 hex digits, got `alice.eth`',
   ],
   [
     'a type that nobody knows',
@@ -80,7 +80,7 @@ const meaningless: readonly [what: string, rule: RuleInput, pointer: string, mes
     'a source for another method',
     transactions(value('lte', '1'), 'personal_sign'),
     '/conditions/0/field_source',
-    '`ethereum_transaction` does not fit the method `personal_sign`',
+    '`ethereum_transaction` does not apply to the method `personal_sign`',
   ],
   [
     'a total that is not looked up in sets',
@@ -91,7 +91,7 @@ const meaningless: readonly [what: string, rule: RuleInput, pointer: string, mes
       value: unknownId,
     }),
     '/conditions/0/operator',
-    '`in_condition_set` does not fit the field `aggregation.a`; use one of eq, neq, in, gt, gte, lt, lte',
+    '`in_condition_set` does not apply to the field `aggregation.a`; use one of eq, neq, in, gt, gte, lt, lte',
   ],
   [
     'a condition set that is not there',
@@ -141,7 +141,7 @@ test('a method of another chain', async () => {
   expect(await refusal(sandbox, 'createPolicy', { body })).toEqual(
     malformed(
       '/rules/0/method',
-      '`*` does not fit xrpl; use one of xrpl_signTransaction, exportPrivateKey, exportSeedPhrase',
+      '`*` is not a rule method of `xrpl`; use one of xrpl_signTransaction, exportPrivateKey, exportSeedPhrase',
     ),
   );
   const { body: made } = await call(sandbox, 'createPolicy', {
@@ -154,7 +154,7 @@ test('a method of another chain', async () => {
   expect([answer.status, answer.body.code, answer.body.error]).toEqual([
     400,
     'invalid_policy_format',
-    '/method: `personal_sign` does not fit sui; use one of signTransactionBytes, signRawMessageBytes, exportPrivateKey, exportSeedPhrase, *',
+    '/method: `personal_sign` is not a rule method of `sui`; use one of signTransactionBytes, signRawMessageBytes, exportPrivateKey, exportSeedPhrase, *',
   ]);
 });
 

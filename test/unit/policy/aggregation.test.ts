@@ -174,12 +174,12 @@ describe('one without a meaning', () => {
     [
       { ...ether, metric: { field_source: 'reference', field: 'aggregation.a' } },
       '/metric/field_source',
-      'an aggregation cannot refer to another',
+      'an aggregation cannot refer to another aggregation',
     ],
     [
       { ...ether, metric: { field_source: 'message', field: 'byte_length' } },
       '/metric/field_source',
-      '`message` does not fit the method `eth_signTransaction`',
+      '`message` does not apply to the method `eth_signTransaction`',
     ],
     [{ ...ether, metric: { ...metric, field: 'to' } }, '/metric/field', 'expected a field that is a number'],
     [
@@ -206,7 +206,7 @@ describe('one without a meaning', () => {
         ],
       },
       '/conditions/1/value',
-      'expected an integer, decimal or 0x hex, got `x`',
+      'expected an integer in decimal or 0x hex, got `x`',
     ],
     [
       {
@@ -214,7 +214,7 @@ describe('one without a meaning', () => {
         conditions: [{ field_source: 'reference', field: 'aggregation.a', operator: 'lt', value: '1' }],
       },
       '/conditions/0/field_source',
-      'an aggregation cannot refer to another',
+      'an aggregation cannot refer to another aggregation',
     ],
     [
       { ...ether, conditions: [{ ...metric, operator: 'in_condition_set', value: 'a'.repeat(24) }] },

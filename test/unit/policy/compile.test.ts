@@ -62,7 +62,7 @@ test('what is wrong is located in the policy, whichever rule and condition it is
   const bad = { method: 'eth_signTransaction', conditions: [value('eq', '1'), value('eq', 'much')] };
   expect(refusalOf(() => compileRules('ethereum', [good, bad]))).toEqual({
     pointer: '/rules/1/conditions/1/value',
-    message: 'expected an integer, decimal or 0x hex, got `much`',
+    message: 'expected an integer in decimal or 0x hex, got `much`',
   });
 });
 
@@ -102,7 +102,7 @@ describe('methods', () => {
     const all = `${methods}, exportPrivateKey, exportSeedPhrase${chain === 'xrpl' ? '' : ', *'}`;
     expect(refusalOfRule(chain, { method: 'eth_fly', conditions: [] })).toEqual({
       pointer: '/rules/0/method',
-      message: `\`eth_fly\` does not fit ${chain}; use one of ${all}`,
+      message: `\`eth_fly\` is not a rule method of \`${chain}\`; use one of ${all}`,
     });
     for (const method of all.split(', ')) {
       expect(compileRules(chain, [{ method, conditions: [] }]).rules[0]?.method).toBe(method);
@@ -117,7 +117,7 @@ describe('methods', () => {
 
   test('`*` on the XRP Ledger', () => {
     expect(refusalOfRule('xrpl', { method: '*', conditions: [] }).message).toMatch(
-      /^`\*` does not fit xrpl;/,
+      /^`\*` is not a rule method of `xrpl`;/,
     );
   });
 });
@@ -177,7 +177,7 @@ describe('sources', () => {
     for (const method of others.filter((other) => !methods.includes(other))) {
       expect(refusalOfCondition(whole, method)).toEqual({
         pointer: '/field_source',
-        message: `\`${field_source}\` does not fit the method \`${method}\``,
+        message: `\`${field_source}\` does not apply to the method \`${method}\``,
       });
     }
   });
@@ -316,7 +316,7 @@ describe('operators', () => {
       const refused = refusalOfCondition({ field_source, field, operator, value: '1' }, method, chain);
       expect(refused).toEqual({
         pointer: '/operator',
-        message: `\`${operator}\` does not fit the field \`${field}\`; use one of ${allowed}`,
+        message: `\`${operator}\` does not apply to the field \`${field}\`; use one of ${allowed}`,
       });
     }
   });
@@ -338,7 +338,7 @@ describe('values', () => {
       'value',
       'eth_signTransaction',
       'ethereum',
-      'an integer, decimal or 0x hex',
+      'an integer in decimal or 0x hex',
       [
         '',
         ' 1',
@@ -369,7 +369,7 @@ describe('values', () => {
       'to',
       'eth_signTransaction',
       'ethereum',
-      'an address of 0x and 40 hex characters',
+      'an address of 0x and 40 hex digits',
       [
         '',
         '0x',
@@ -451,7 +451,7 @@ describe('values', () => {
       'fee_payer_signature',
       'eth_signTransaction',
       'ethereum',
-      'true or false',
+      '`true` or `false`',
       ['', '1', 'yes', 'True', 'false '],
     ],
   ];
@@ -518,7 +518,7 @@ describe('values', () => {
   test('the bad one of a list is named', () => {
     expect(refusalOfCondition(value('in', ['1', '2', 'three']))).toEqual({
       pointer: '/value/2',
-      message: 'expected an integer, decimal or 0x hex, got `three`',
+      message: 'expected an integer in decimal or 0x hex, got `three`',
     });
   });
 
@@ -540,11 +540,11 @@ describe('values', () => {
   test('`in` takes a list, the others take one', () => {
     expect(refusalOfCondition(value('in', '1'))).toEqual({
       pointer: '/value',
-      message: 'expected an array of strings for the operator in',
+      message: 'expected an array of strings for the operator `in`',
     });
     expect(refusalOfCondition(value('lte', ['1']))).toEqual({
       pointer: '/value',
-      message: 'expected one string for the operator lte',
+      message: 'expected a string for the operator `lte`',
     });
   });
 
@@ -582,7 +582,7 @@ describe('ABIs', () => {
     const event = { type: 'event', name: 'Paid', inputs: [] };
     expect(refusalOfCondition(calldata([event, { type: 'constructor' }, {}]))).toEqual({
       pointer: '/abi',
-      message: 'expected at least one item of type function',
+      message: 'expected at least one item of type `function`',
     });
   });
 
@@ -639,12 +639,12 @@ describe('ABIs', () => {
       invalid('a tuple needs components'),
     );
     expect(refusalOfCondition(calldata([fn([input(`uint256${'[]'.repeat(17)}`)])]))).toEqual(
-      invalid('more than 16 arrays and tuples in one another'),
+      invalid('expected at most 16 nested arrays and tuples'),
     );
     const tuples = (depth: number, type: string): object =>
       depth === 0 ? input(type) : input('tuple[1]', { components: [tuples(depth - 1, type)] });
     expect(refusalOfCondition(calldata([fn([tuples(8, 'uint256[]')])]))).toEqual(
-      invalid('more than 16 arrays and tuples in one another'),
+      invalid('expected at most 16 nested arrays and tuples'),
     );
     const rules = [input(`uint256${'[]'.repeat(16)}`), tuples(8, 'uint256')].map((deepest) => ({
       method: '*',
@@ -671,7 +671,7 @@ describe('ABIs', () => {
     ]);
     expect(refusalOfCondition(calldata(abi))).toEqual({
       pointer: '/abi/1',
-      message: 'not a valid function: it has the selector of `burn(uint256)`',
+      message: 'not a valid function: it has the same selector as `burn(uint256)`',
     });
   });
 
@@ -749,7 +749,7 @@ describe('typed data', () => {
     for (const primary_type of ['Memo', 'toString']) {
       expect(refused({ ...note, primary_type })).toEqual({
         pointer: '/typed_data/primary_type',
-        message: `\`${primary_type}\` is not among the types`,
+        message: `expected a type in \`types\`, got \`${primary_type}\``,
       });
     }
   });
@@ -758,7 +758,7 @@ describe('typed data', () => {
     const types = { EIP712Domain: [{ name: 'text', type: 'string' }] };
     expect(refused({ primary_type: 'EIP712Domain', types })).toEqual({
       pointer: '/typed_data/primary_type',
-      message: 'a domain has no message',
+      message: 'expected a message type, got `EIP712Domain`',
     });
   });
 
@@ -789,7 +789,7 @@ describe('typed data', () => {
     const type = `string${'[]'.repeat(17)}`;
     expect(refused({ ...note, types: { Note: [{ name: 'text', type }] } })).toEqual({
       pointer: '/typed_data/types',
-      message: '`text`: more than 16 arrays in one another',
+      message: 'expected at most 16 nested arrays in `text`',
     });
     const types = { Note: [{ name: 'text', type: `string${'[]'.repeat(16)}` }] };
     const conditions = [condition({ ...note, types })];

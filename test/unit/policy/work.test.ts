@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { ActionUnit } from '../../../src/policy/action.ts';
 import { compilePolicy, type RuleInput } from '../../../src/policy/compile.ts';
 import type { ConditionInput } from '../../../src/policy/source.ts';
-import { isTooMuchToJudge, MAX_JUDGEMENTS } from '../../../src/policy/work.ts';
+import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../src/policy/work.ts';
 
 const rule = (method: string, condition: ConditionInput, count: number): RuleInput => ({
   id: 'rule',
@@ -18,7 +18,7 @@ const judged = (
   method: string,
   units: readonly Partial<ActionUnit>[],
 ) =>
-  isTooMuchToJudge(
+  exceedsComparisonLimit(
     compilePolicy({ id: 'policy', chain_type: chain, rules }),
     { method, units: units.map((unit) => ({ label: 'unit', ...unit })) },
     0,
@@ -37,7 +37,7 @@ const call = { ethereumCall: { to: undefined, value: 1n, chainId: 1n, data: new 
 test('conditions times units, of the rules that are asked', () => {
   const conditions = 250;
   const own = [rule('eth_signTransaction', value, conditions)];
-  const most = MAX_JUDGEMENTS / conditions;
+  const most = MAX_COMPARISONS / conditions;
   expect(judged('ethereum', own, 'eth_signTransaction', times(most, call))).toBe(false);
   expect(judged('ethereum', own, 'eth_signTransaction', times(most + 1, call))).toBe(true);
   expect(judged('ethereum', own, 'personal_sign', times(most + 1, call))).toBe(false);
@@ -57,8 +57,8 @@ test('times the values that a condition looks at, wherever there may be many', (
   ];
   const sui = (conditions: number, count: number) =>
     judged('sui', [rule('signTransactionBytes', names, conditions)], 'signTransactionBytes', commands(count));
-  expect(sui(50, MAX_JUDGEMENTS / 50)).toBe(false);
-  expect(sui(50, MAX_JUDGEMENTS / 50 + 1)).toBe(true);
+  expect(sui(50, MAX_COMPARISONS / 50)).toBe(false);
+  expect(sui(50, MAX_COMPARISONS / 50 + 1)).toBe(true);
 
   const types = { Votes: [{ name: 'votes', type: 'uint256[]' }] };
   const votes: ConditionInput = {

@@ -11,7 +11,7 @@ import {
   type PolicyDecision,
 } from '../../../policy/evaluate.ts';
 import { setCandidateKey } from '../../../policy/operators.ts';
-import { isTooMuchToJudge, MAX_JUDGEMENTS } from '../../../policy/work.ts';
+import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../policy/work.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { RunningTotals } from '../aggregations/running-totals.ts';
@@ -92,8 +92,8 @@ async function factsFor(
   action: PolicyAction,
   totals: Pick<RunningTotals, 'totalOf'>,
 ): Promise<PolicyFacts> {
-  if (isTooMuchToJudge(policy, action, context.nowMs)) {
-    const message = `asks for more than ${MAX_JUDGEMENTS} comparisons under the policy; send fewer calls or values at once`;
+  if (exceedsComparisonLimit(policy, action, context.nowMs)) {
+    const message = `asks for more than ${MAX_COMPARISONS} comparisons under the policy; send fewer calls or values at once`;
     throw invalidField('/params', message);
   }
   const memberships = new Map<string, ReadonlySet<string> | undefined>();

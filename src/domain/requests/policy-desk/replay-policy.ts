@@ -4,7 +4,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
 import type { CompiledPolicy } from '../../../policy/compile.ts';
 import { decisionOf } from '../../../policy/evaluate.ts';
-import { isTooMuchToJudge } from '../../../policy/work.ts';
+import { exceedsComparisonLimit } from '../../../policy/work.ts';
 import type { ChainType } from '../../../signing/chains.ts';
 import {
   LONGEST_WINDOW_MS,
@@ -36,7 +36,10 @@ export interface Replay {
   readonly changed: number;
   readonly newly_allowed: number;
   readonly newly_denied: number;
-  /** Requests that could not be judged again: too large to be kept, too much to judge by the draft, or of a form that is not judged any more. */
+  /**
+   * Requests that could not be judged again: too large to be kept, too much to judge by the draft, or of a form that is
+   * not judged any more.
+   */
   readonly skipped: number;
   /** The first of those that changed, oldest first. */
   readonly changes: readonly DecisionChange[];
@@ -133,7 +136,7 @@ async function judgeAgain(
   again: { policy: CompiledPolicy; totals: ReplayedTotals; use: RecordedUse; action: PolicyAction },
 ): Promise<DecisionChange | 'not judged' | undefined> {
   const { policy, use, action } = again;
-  if (isTooMuchToJudge(policy, action, use.judgedAtMs)) return 'not judged';
+  if (exceedsComparisonLimit(policy, action, use.judgedAtMs)) return 'not judged';
   const totals = await again.totals.at(action, use.judgedAtMs);
   const trace = await decide({ ...context, nowMs: use.judgedAtMs }, policy, action, totals);
   const { allowed, units } = decisionOf(trace);
