@@ -92,7 +92,7 @@ export async function startProduction(
       registry,
       preparations,
       openUnit,
-      idempotency: answerOnce('postgres'),
+      idempotency: answerOnce(),
       check,
     });
     const newRequestId = requestIdsFrom(entropy);

@@ -60,6 +60,9 @@ export interface Sandbox extends RunningSandbox {
   settle(): Promise<void>;
 }
 
+/** Names the process that works on the data, the same at every start: what a killed one left is taken up at once. */
+const OWNER = 'sandbox';
+
 /** Starts a sandbox; what is left out is as `custos sandbox` has it. */
 export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log } = {}): Promise<Sandbox> {
   assertBackendsAgree();
@@ -74,10 +77,10 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const apps = createAppDirectory(database.orm, clock);
   const units = unitsOf(database);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
-  const { jobs, openUnit } = startBesideRequests(services, units, 'sandbox');
+  const { jobs, openUnit } = startBesideRequests(services, units, OWNER);
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });
-  const idempotency = answerOnce('sqlite');
+  const idempotency = answerOnce();
   const run = createRunOperation({ services, registry, preparations, openUnit, idempotency, check });
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);

@@ -1,47 +1,12 @@
-import type { Platform } from '@mikro-orm/core';
-import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Compilable, CompiledQuery, Kysely } from 'kysely';
+import type { Compilable, Kysely } from 'kysely';
+import { type PreparedQuery, prepareQuery as prepareQueryOf } from '../storage/prepared-query.ts';
 import type { Tables } from './tables.ts';
 
-/** Runs a prepared query in the unit of work of `em`. */
-export type PreparedQuery<Input, Row> = (
-  em: SqlEntityManager,
-  input: Input,
-) => Promise<{ readonly rows: Row[]; readonly numAffectedRows?: bigint }>;
+export type { PreparedQuery };
 
-/** Stands in a query for a value that comes with each run. */
-interface Slot {
-  readonly slot: PropertyKey;
-}
-
-/**
- * A query that Kysely builds and compiles once for each database, not once a request: that is most of what a short
- * query costs. For hot statements of one fixed shape.
- *
- * @param build uses the members of `input` as values, each as it stands: what is computed from one would be computed
- * once and for all.
- */
+/** `prepareQuery` of storage, for our tables. */
 export function prepareQuery<Input extends object, Row = never>(
   build: (database: Kysely<Tables>, input: Input) => Compilable<Row>,
 ): PreparedQuery<Input, Row> {
-  const compiled = new WeakMap<Platform, CompiledQuery<Row>>();
-  return (em, input) => {
-    const database = em.getKysely<Tables>();
-    const platform = em.getPlatform();
-    let query = compiled.get(platform);
-    if (query === undefined) {
-      query = build(database, slots as Input).compile();
-      compiled.set(platform, query);
-    }
-    const parameters = query.parameters.map((value) =>
-      isSlot(value) ? input[value.slot as keyof Input] : value,
-    );
-    return database.executeQuery({ ...query, parameters });
-  };
-}
-
-const slots = new Proxy({}, { get: (_, slot): Slot => ({ slot }) });
-
-function isSlot(value: unknown): value is Slot {
-  return typeof value === 'object' && value !== null && 'slot' in value;
+  return prepareQueryOf(build);
 }

@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { StaleReadError } from '../errors.ts';
+import { isDatabaseCollision } from '../storage/database-errors.ts';
 
 /** One fork of the EntityManager, inside a transaction when it may write. */
 export interface UnitOfWork {
@@ -50,19 +51,7 @@ export function inUnitOf(openUnit: OpenUnit) {
   };
 }
 
-// 23505 unique violation, 40001 serialization failure, 40P01 deadlock (PostgreSQL, Appendix A), and SQLite's own.
-const collisions = new Set([
-  '23505',
-  '40001',
-  '40P01',
-  'SQLITE_BUSY',
-  'SQLITE_BUSY_SNAPSHOT',
-  'SQLITE_CONSTRAINT_UNIQUE',
-  'SQLITE_CONSTRAINT_PRIMARYKEY',
-]);
-
 /** Whether another transaction got in the way: run again, the same work sees what the other one did. */
 export function isCollision(error: unknown): boolean {
-  if (error instanceof StaleReadError) return true;
-  return error instanceof Error && collisions.has(String((error as NodeJS.ErrnoException).code));
+  return error instanceof StaleReadError || isDatabaseCollision(error);
 }

@@ -69,7 +69,7 @@ export function deliverEvents(context: Omit<WorkerOptions, 'journal'>): Job {
       if (room > 0) {
         const claimed = await inUnit((em) => claimEndpoints(em, { owner, nowMs }, known, room));
         for (const id of claimed) start(id, again);
-      } else if (await inUnit((em) => isAnyEndpointWaiting(em, nowMs, known))) {
+      } else if (await inUnit((em) => isAnyEndpointWaiting(em, { owner, nowMs }, known))) {
         for (const { startedAtMs, stop } of workers.values()) if (startedAtMs <= nowMs - TURN_MS) stop();
       }
       return eventCount === EVENTS_AT_ONCE;

@@ -8,8 +8,9 @@ import {
   type QueryResult,
   SqliteAdapter,
   SqliteIntrospector,
-  SqliteQueryCompiler,
 } from 'kysely';
+import { addExactSum } from './exact-sum.ts';
+import { LocklessQueryCompiler } from './sqlite-query-compiler.ts';
 import { makeTurnstile, type Turnstile } from './turnstile.ts';
 
 /** As many SQL texts as one process ever holds prepared; lists of parameters of unlike length make new texts. */
@@ -21,8 +22,8 @@ interface SqliteConnection extends DatabaseConnection {
 }
 
 /**
- * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in two ways:
- * statements are prepared once and kept, and a transaction begins with its first statement, so that
+ * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in three ways:
+ * statements are prepared once and kept, row locks are left out, and a transaction begins with its first statement, so that
  * whatever an operation does before it touches the database (deriving a key takes milliseconds) keeps
  * nobody waiting.
  *
@@ -31,7 +32,7 @@ interface SqliteConnection extends DatabaseConnection {
 export function sqliteDialect(database: Database): Dialect {
   return {
     createDriver: () => createDriver(database),
-    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createQueryCompiler: () => new LocklessQueryCompiler(),
     createAdapter,
     createIntrospector: (kysely) => new SqliteIntrospector(kysely),
   };
@@ -45,6 +46,7 @@ function createAdapter(): DialectAdapter {
 }
 
 function createDriver(database: Database): Driver {
+  addExactSum(database);
   const turnstile = makeTurnstile();
   const prepare = rememberStatements(database);
   const own = (connection: DatabaseConnection) => connection as SqliteConnection;

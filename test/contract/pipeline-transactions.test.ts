@@ -60,7 +60,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         services: {} as Services,
         registry,
         openUnit: unitsOf(database),
-        idempotency: answerOnce(kind),
+        idempotency: answerOnce(),
         check: createResponseCheck({ mode: 'always', validators, log: keptLog() }),
       }),
     });
@@ -352,7 +352,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 test('processes that share a PostgreSQL know of each other’s idempotency keys', async () => {
   await using database = await openTestDatabase('postgres');
   const use = { appId: 'capp', key: 'k1', fingerprint: 'f', nowMs: 0 };
-  const [here, there] = [answerOnce('postgres'), answerOnce('postgres')];
+  const [here, there] = [answerOnce(), answerOnce()];
   const first = await unitsOf(database)(true);
   const second = await unitsOf(database)(true);
   try {

@@ -45,7 +45,7 @@ const doors: Record<string, string[]> = {
   'start-error': [],
   sandbox: ['domain', 'errors', 'type ports'],
   mock: ['errors'],
-  http: ['errors', 'generated', 'type operation-context', 'type ports', 'pure'],
+  http: ['errors', 'generated', 'type operation-context', 'type ports', 'pure', 'storage'],
   jobs: ['domain', 'type operation-context', 'type ports'],
   registry: ['type generated', 'handlers', 'type operation-context'],
   handlers: ['domain', 'errors', 'type generated', 'type operation-context'],
@@ -70,9 +70,14 @@ const doors: Record<string, string[]> = {
 };
 
 // Files of storage that domain verbs use at run time; the others only give them types.
-const storageForDomain = ['is-unique-violation', 'keyset-cursor', 'locks'].map(
-  (name) => `src/storage/${name}.ts`,
-);
+const storageForDomain = [
+  'exact-sum',
+  'insert-pair',
+  'database-errors',
+  'keyset-cursor',
+  'locks',
+  'prepared-query',
+].map((name) => `src/storage/${name}.ts`);
 
 // The floors of the domain, lowest first, and the nouns on each. A noun imports nouns of lower floors, and those of its
 // own floor that stand in an earlier group.

@@ -42,14 +42,15 @@ test('no barrels, no default exports, no folders for what belongs nowhere', () =
   expect([...barrels, ...defaults, ...shapeless].map(({ path }) => path)).toEqual([]);
 });
 
-test('classes are for errors only, and for migrations, which the ORM wants so', () => {
+test('classes are for errors only, and for what the ORM and its query builder have us extend', () => {
+  const theirs = ['Migration', 'SqliteQueryCompiler'];
   const classes = files
     .filter(({ path }) => path.startsWith('src/'))
     .flatMap(({ path, text }) =>
       [...withoutComments(text).matchAll(/\bclass (\w+)( extends (\w+))?/g)].map(
         ([, name = '', , parent]) => ({
           place: `${path}: ${name}`,
-          isError: (/Error$/.test(name) && /Error$/.test(parent ?? '')) || parent === 'Migration',
+          isError: (/Error$/.test(name) && /Error$/.test(parent ?? '')) || theirs.includes(parent ?? ''),
         }),
       ),
     );

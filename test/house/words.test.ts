@@ -37,6 +37,16 @@ test('whether this is a sandbox or production is known to the compositions only'
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
 
+test('which database it is, is known to storage, and to those who open one', () => {
+  const rooms = /^src\/(storage|compose|admin|cli)\/|^src\/config/;
+  const words =
+    /\w*(sqlite|postgres|dialect)\w*|\b(pg_\w+|hasRowLocks|isPostgres|getPlatform|supportsSchemas|\w*advisory\w*)\b|::(text|numeric|json|int|bigint)\b/gi;
+  // The simulated chain keeps a file of its own; requests are counted by a library that is handed its store.
+  const known = /^src\/(simulated\/chains\/store|adapters\/sandbox-folder|http\/rate-limit)\.ts: /;
+  const places = placesOf(words, rooms);
+  expect(places.filter((place) => !known.test(place))).toEqual([]);
+});
+
 test('comments carry no marks but the agreed ones', () => {
   const marks = sourceFiles('src/**/*.ts', 'mocks/*.ts', 'codegen/*.ts', 'test/**/*.ts').flatMap(
     ({ path, text }) =>

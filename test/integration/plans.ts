@@ -18,8 +18,8 @@ export async function planOf(
   return plans;
 }
 
-/** The statements that `work` sends, as they were compiled. */
-async function recordStatements(
+/** The statements that `work` sends, as they were compiled. Those of its transactions are not among them. */
+export async function recordStatements(
   kysely: Kysely<Tables>,
   work: () => Promise<unknown>,
 ): Promise<CompiledQuery[]> {

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Tables } from '../../src/domain/tables.ts';
 import { entities } from '../../src/domain/tables.ts';
-import { isUniqueViolation } from '../../src/storage/is-unique-violation.ts';
+import { isUniqueViolation } from '../../src/storage/database-errors.ts';
 import { migrate, pendingMigrations } from '../../src/storage/migrate.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';

@@ -67,7 +67,7 @@ describe.each(databaseKinds)('%s', (kind) => {
         encryption_type: 'HPKE',
       });
       const use = { appId: 'acme', key: 'first', fingerprint: 'f', nowMs: startMs };
-      await answerOnce(kind).keep(context.em, use, { status: 200, text: '{}' });
+      await answerOnce().keep(context.em, use, { status: 200, text: '{}' });
     });
     const everything = { idempotency_records: 1, wallet_imports: 1, aggregation_records: 1 };
 

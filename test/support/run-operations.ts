@@ -125,7 +125,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
     registry,
     preparations,
     openUnit: unitsOf(database),
-    idempotency: answerOnce(database.kind),
+    idempotency: answerOnce(),
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),
   });
   const proof = unsignedProof;

@@ -85,7 +85,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
   test('a refusal kept late leaves the answer of the work that was done meanwhile', async () => {
     await using database = await openTestDatabase(kind);
-    const { keep, begin } = answerOnce(kind);
+    const { keep, begin } = answerOnce();
     const { em, nowMs } = contextOf(database.orm.em.fork() as SqlEntityManager, 'acme');
     const use = { appId: 'acme', key: 'once', fingerprint: 'the same', nowMs };
     await keep(em, use, { status: 200, text: '{}' });

@@ -107,3 +107,37 @@ test('more statements than are kept still run', async () => {
     expect(rows).toEqual([{ value: index }]);
   }
 });
+
+describe('row locks are left out of a query', () => {
+  const { database } = openNotes();
+  const notes = database.selectFrom('notes').select('id').where('id', '=', 'a').orderBy('id').limit(1);
+  const plain = 'select "id" from "notes" where "id" = ? order by "id" limit ?';
+
+  test.each([
+    ['for update', notes.forUpdate()],
+    ['for update of a table', notes.forUpdate('notes')],
+    ['for update skip locked', notes.forUpdate().skipLocked()],
+    ['for update nowait', notes.forUpdate().noWait()],
+    ['for no key update', notes.forNoKeyUpdate()],
+    ['for share', notes.forShare()],
+    ['for key share', notes.forKeyShare()],
+  ])('%s', async (_, query) => {
+    expect(query.compile().sql).toBe(plain);
+    expect(await query.execute()).toEqual([]);
+  });
+
+  test('and of the queries within it', async () => {
+    const update = database
+      .updateTable('notes')
+      .set({ id: 'b' })
+      .where('id', 'in', notes.forUpdate().skipLocked())
+      .returning('id');
+    expect(update.compile().sql).toBe(`update "notes" set "id" = ? where "id" in (${plain}) returning "id"`);
+    expect(await update.execute()).toEqual([]);
+  });
+
+  test('and nothing else is', () => {
+    const query = notes.distinct().modifyEnd(sql`-- end`).forUpdate();
+    expect(query.compile().sql).toBe(`${plain.replace('select', 'select distinct')} -- end`);
+  });
+});

@@ -1,10 +1,9 @@
-import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import type { CreateAggregationRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { type AggregationDefinition, compileAggregation } from '../../../policy/aggregation.ts';
 import { PolicyFormatError } from '../../../policy/policy-format-error.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
+import { lockName } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { requireOwner } from '../owners/require-owner.ts';
@@ -43,13 +42,9 @@ export async function createAggregation(
 
 /** Makes others who count the app's aggregations wait until the transaction ends. */
 async function requireRoom(context: OperationContext): Promise<void> {
-  const database = context.em.getKysely<Tables>();
-  // SQLite has one writer at a time.
-  if (hasRowLocks(context)) {
-    const lock = `aggregations:${context.app.id}`;
-    await sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`.execute(database);
-  }
-  const { count } = await database
+  await lockName(context.em, `aggregations:${context.app.id}`);
+  const { count } = await context.em
+    .getKysely<Tables>()
     .selectFrom('aggregations')
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('app_id', '=', context.app.id)

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { type Kysely, sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
@@ -11,7 +10,8 @@ import {
   type Contribution,
   compileAggregation,
 } from '../../../policy/aggregation.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
+import { exactSum } from '../../../storage/exact-sum.ts';
+import { lockName } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
@@ -55,7 +55,7 @@ export async function openRunningTotals(
   action: PolicyAction,
 ): Promise<RunningTotals> {
   const { totals, entries } = await readTotals(context, walletId, action, (aggregationId, groupKey) =>
-    lockGroup(context, aggregationId, groupKey),
+    lockName(context.em, `${aggregationId}:${groupKey}`),
   );
   return {
     totalOf: (aggregationId) => totals.get(aggregationId),
@@ -178,43 +178,19 @@ async function totalWith(
   return added.some(({ amount }) => amount === undefined) ? 'unreadable' : largest;
 }
 
-/** Holds a group until the transaction ends. PostgreSQL. */
-const holdGroup = prepareQuery<{ key: string }, { held: unknown }>((database, { key }) =>
-  database.selectNoFrom(({ fn, val }) =>
-    fn('pg_advisory_xact_lock', [fn('hashtextextended', [val(key), val(0)])]).as('held'),
-  ),
-);
-
-async function lockGroup(
-  { em }: Pick<OperationContext, 'em'>,
-  aggregationId: string,
-  groupKey: string,
-): Promise<void> {
-  // SQLite has one writer at a time.
-  if (hasRowLocks({ em })) await holdGroup(em, { key: `${aggregationId}:${groupKey}` });
-}
-
 interface Recorded {
   readonly id: string;
   readonly groupKey: string;
   readonly afterMs: number;
 }
 
-function selectRecords(database: Kysely<Tables>, { id, groupKey, afterMs }: Recorded) {
-  return database
+const selectSum = prepareQuery<Recorded, { sum: string }>((database, { id, groupKey, afterMs }) =>
+  database
     .selectFrom('aggregation_records')
     .where('aggregation_id', '=', id)
     .where('group_key', '=', groupKey)
-    .where('recorded_at_ms', '>', afterMs);
-}
-
-const selectAmounts = prepareQuery<Recorded, { amount: string }>((database, recorded) =>
-  selectRecords(database, recorded).select('amount'),
-);
-
-/** PostgreSQL's `numeric` is exact at any size, and one row comes back instead of a whole window. */
-const selectSum = prepareQuery<Recorded, { amount: string }>((database, recorded) =>
-  selectRecords(database, recorded).select(sql<string>`coalesce(sum(amount::numeric), 0)::text`.as('amount')),
+    .where('recorded_at_ms', '>', afterMs)
+    .select(exactSum(database, 'amount').as('sum')),
 );
 
 async function sumRecorded(
@@ -223,8 +199,8 @@ async function sumRecorded(
   groupKey: string,
 ): Promise<bigint> {
   const recorded = { id, groupKey, afterMs: nowMs - windowSeconds * MS_PER_SECOND };
-  const { rows } = await (hasRowLocks({ em }) ? selectSum : selectAmounts)(em, recorded);
-  return rows.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
+  const { rows } = await selectSum(em, recorded);
+  return BigInt(rows[0]?.sum ?? 0);
 }
 
 async function recordEntries(

@@ -1,7 +1,6 @@
 import { notFound } from '../../../errors.ts';
 import type { ConditionSet } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 
 export type ConditionSetContext = Pick<OperationContext, 'app' | 'em'>;
@@ -61,8 +60,7 @@ export async function findConditionSetForUpdate(
   context: ConditionSetContext,
   id: string,
 ): Promise<StoredConditionSet> {
-  const own = query(context, id);
-  const row = await (hasRowLocks(context) ? own.forUpdate() : own).executeTakeFirst();
+  const row = await query(context, id).forUpdate().executeTakeFirst();
   if (row === undefined) throw notFound('Condition set');
   return row;
 }

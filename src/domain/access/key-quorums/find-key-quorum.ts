@@ -1,6 +1,5 @@
 import { ApiError, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 
 export type KeyQuorumContext = Pick<OperationContext, 'app' | 'em'>;
@@ -78,8 +77,8 @@ export async function requireKeyQuorums(
     .select('id')
     .where('id', 'in', distinct)
     .where('app_id', '=', context.app.id);
-  // A quorum that is being referred to must not be deleted before the reference is there. SQLite has one writer.
-  const rows = await (hasRowLocks(context) ? query.orderBy('id').forKeyShare() : query).execute();
+  // A quorum that is being referred to must not be deleted before the reference is there.
+  const rows = await query.orderBy('id').forKeyShare().execute();
   const missing = distinct.filter((id) => !rows.some((row) => row.id === id));
   if (missing.length > 0) throw missingKeyQuorums(missing, pointer);
 }

@@ -1,4 +1,3 @@
-import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import type { KeyQuorumContext } from './find-key-quorum.ts';
 
@@ -7,8 +6,6 @@ import type { KeyQuorumContext } from './find-key-quorum.ts';
  * what is checked next still stands when the change is made. An unknown id is not held.
  */
 export async function lockKeyQuorum(context: KeyQuorumContext, id: string): Promise<void> {
-  // SQLite has one writer at a time.
-  if (!hasRowLocks(context)) return;
   await context.em
     .getKysely<Tables>()
     .selectFrom('key_quorums')
@@ -24,7 +21,6 @@ export async function lockKeyQuorum(context: KeyQuorumContext, id: string): Prom
  * has agreed is the same from one look to the next.
  */
 export async function holdKeyQuorums(context: KeyQuorumContext, ids: readonly string[]): Promise<void> {
-  if (!hasRowLocks(context)) return;
   const database = context.em.getKysely<Tables>();
   const nested = database
     .selectFrom('key_quorum_members')

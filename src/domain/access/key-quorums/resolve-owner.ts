@@ -1,6 +1,5 @@
 import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import type { Tables } from '../../tables.ts';
 import { requireUsers } from '../user-records/find-user.ts';
@@ -88,13 +87,14 @@ async function quorumOfOne(context: OperationContext, kind: MemberKind, member: 
 }
 
 async function findImplicit(context: OperationContext, implicitFor: string): Promise<string | undefined> {
-  const query = context.em
+  // It must not be deleted, nor come to stand for others, before the reference is there.
+  const row = await context.em
     .getKysely<Tables>()
     .selectFrom('key_quorums')
     .select('id')
     .where('app_id', '=', context.app.id)
-    .where('implicit_for', '=', implicitFor);
-  // It must not be deleted, nor come to stand for others, before the reference is there. SQLite has one writer.
-  const row = await (hasRowLocks(context) ? query.forKeyShare() : query).executeTakeFirst();
+    .where('implicit_for', '=', implicitFor)
+    .forKeyShare()
+    .executeTakeFirst();
   return row?.id;
 }

@@ -2,7 +2,6 @@ import type { Selectable } from 'kysely';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { olderThan } from '../../../storage/keyset-cursor.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 
 export type OrganizationContext = Pick<OperationContext, 'app' | 'em'>;
@@ -49,9 +48,7 @@ export async function findOrganizationForUpdate(
   context: OrganizationContext,
   id: string,
 ): Promise<OrganizationRow> {
-  const query = selectOrganization(context, id);
-  // SQLite has one writer at a time.
-  const row = await (hasRowLocks(context) ? query?.forUpdate() : query)?.executeTakeFirst();
+  const row = await selectOrganization(context, id)?.forUpdate().executeTakeFirst();
   if (row === undefined) throw notFound('Organization');
   return row;
 }

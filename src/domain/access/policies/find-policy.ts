@@ -1,7 +1,6 @@
 import { ApiError, notFound } from '../../../errors.ts';
 import type { PolicyRuleResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 
 type PolicyContext = Pick<OperationContext, 'app' | 'em'>;
@@ -75,9 +74,7 @@ export async function listPolicies(
  * @throws ApiError not_found
  */
 export async function findPolicyForUpdate(context: PolicyContext, id: string): Promise<StoredPolicy> {
-  const own = query(context, id);
-  // SQLite has one writer at a time.
-  const row = await (hasRowLocks(context) ? own.forUpdate() : own).executeTakeFirst();
+  const row = await query(context, id).forUpdate().executeTakeFirst();
   if (row === undefined) throw notFound('Policy');
   return fromRow(row);
 }
@@ -96,7 +93,7 @@ export async function requirePolicies(
 ): Promise<void> {
   for (const [index, id] of ids.entries()) {
     const own = query(context, id);
-    const row = await (hasRowLocks(context) ? own.forKeyShare() : own).executeTakeFirst();
+    const row = await own.forKeyShare().executeTakeFirst();
     const issue = { in: 'body', pointer: `${pointer}/${index}` };
     if (row === undefined) {
       throw new ApiError('invalid_data', `${issue.pointer}: no policy \`${id}\``, {

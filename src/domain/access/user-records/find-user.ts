@@ -1,6 +1,5 @@
 import { invalidField, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import {
@@ -50,9 +49,7 @@ export async function getUser(context: UserContext, id: string): Promise<StoredU
  * @throws ApiError not_found
  */
 export async function findUserForUpdate(context: UserContext, id: string): Promise<StoredUser> {
-  const query = selectUser(context, id);
-  // SQLite has one writer at a time.
-  const row = await (hasRowLocks(context) ? query?.forUpdate() : query)?.executeTakeFirst();
+  const row = await selectUser(context, id)?.forUpdate().executeTakeFirst();
   if (row === undefined) throw notFound('User');
   return withAccounts(context, row);
 }
@@ -64,14 +61,14 @@ export async function findUserForUpdate(context: UserContext, id: string): Promi
  * @throws ApiError not_found
  */
 export async function holdUser({ app, em }: UserContext, id: string): Promise<void> {
-  const query = em
+  const row = await em
     .getKysely<Tables>()
     .selectFrom('users')
     .select('id')
     .where('id', '=', lookupKey(id))
-    .where('app_id', '=', app.id);
-  // SQLite has one writer at a time.
-  const row = await (hasRowLocks({ em }) ? query.forKeyShare() : query).executeTakeFirst();
+    .where('app_id', '=', app.id)
+    .forKeyShare()
+    .executeTakeFirst();
   if (row === undefined) throw notFound('User');
 }
 

@@ -1,11 +1,10 @@
-import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import type {
   CreateWebhookEndpointRequest,
   UpdateWebhookEndpointRequest,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
+import { lockName } from '../../../storage/locks.ts';
 import { newestSequence } from '../../base/events/list-events.ts';
 import { announceDelivery } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
@@ -53,13 +52,9 @@ export async function createWebhookEndpoint(
 
 /** Makes others who count the app's endpoints wait until the transaction ends. */
 async function requireRoom(context: OperationContext): Promise<void> {
-  const database = context.em.getKysely<Tables>();
-  // SQLite has one writer at a time.
-  if (hasRowLocks(context)) {
-    const lock = `webhook_endpoints:${context.app.id}`;
-    await sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`.execute(database);
-  }
-  const { count } = await database
+  await lockName(context.em, `webhook_endpoints:${context.app.id}`);
+  const { count } = await context.em
+    .getKysely<Tables>()
     .selectFrom('webhook_endpoints')
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('app_id', '=', context.app.id)

@@ -1,5 +1,4 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import type { EndpointRow } from './find-webhook-endpoint.ts';
 
@@ -21,26 +20,24 @@ export interface Claimant {
 }
 
 /**
- * Claims endpoints to which something is due and to which nobody sends, those that wait longest first.
+ * Claims endpoints to which something is due and to which nobody sends, those that wait longest first. Those that a
+ * killed process of the same owner had claimed are among them.
  *
  * @param known endpoints that this process sends to already.
  * @returns their ids.
  */
 export async function claimEndpoints(
   em: SqlEntityManager,
-  { owner, nowMs }: Claimant,
+  claimant: Claimant,
   known: readonly string[],
   limit: number,
 ): Promise<string[]> {
-  const waiting = selectWaiting(em, nowMs, known).limit(limit);
-  if (!hasRowLocks({ em })) return (await waiting.execute()).map(({ id }) => id);
-  const free = waiting.forUpdate().skipLocked();
-  if ((await free.limit(1).execute()).length === 0) return [];
+  if (!(await isAnyEndpointWaiting(em, claimant, known))) return [];
   const claimed = await em
     .getKysely<Tables>()
     .updateTable('webhook_endpoints')
-    .set({ lease_owner: owner, leased_until_ms: nowMs + LEASE_MS })
-    .where('id', 'in', free)
+    .set({ lease_owner: claimant.owner, leased_until_ms: claimant.nowMs + LEASE_MS })
+    .where('id', 'in', selectWaiting(em, claimant, known).limit(limit).forUpdate().skipLocked())
     .returning('id')
     .execute();
   return claimed.map(({ id }) => id);
@@ -49,26 +46,29 @@ export async function claimEndpoints(
 /** Whether there is an endpoint that `claimEndpoints` would claim. */
 export async function isAnyEndpointWaiting(
   em: SqlEntityManager,
-  nowMs: number,
+  claimant: Claimant,
   known: readonly string[],
 ): Promise<boolean> {
-  return (await selectWaiting(em, nowMs, known).limit(1).execute()).length > 0;
+  return (await selectWaiting(em, claimant, known).limit(1).execute()).length > 0;
 }
 
-function selectWaiting(em: SqlEntityManager, nowMs: number, known: readonly string[]) {
-  let waiting = em
+function selectWaiting(em: SqlEntityManager, { owner, nowMs }: Claimant, known: readonly string[]) {
+  const waiting = em
     .getKysely<Tables>()
     .selectFrom('webhook_endpoints')
     .select('id')
     .where('next_due_at_ms', '<=', nowMs)
     .where('status', '=', 'enabled')
+    .where(({ or, eb }) =>
+      or([
+        eb('leased_until_ms', 'is', null),
+        eb('leased_until_ms', '<=', nowMs),
+        // Not among those that this process knows: it was claimed by one that was killed.
+        eb('lease_owner', '=', owner),
+      ]),
+    )
     .orderBy('next_due_at_ms');
-  if (known.length > 0) waiting = waiting.where('id', 'not in', known);
-  // SQLite serves one process, whose own endpoints are `known`: what a killed one left is nobody's.
-  if (!hasRowLocks({ em })) return waiting;
-  return waiting.where(({ or, eb }) =>
-    or([eb('leased_until_ms', 'is', null), eb('leased_until_ms', '<=', nowMs)]),
-  );
+  return known.length === 0 ? waiting : waiting.where('id', 'not in', known);
 }
 
 /** An endpoint that this process has claimed, as it is now, for another `LEASE_MS`; undefined when it is to stop. */
@@ -77,16 +77,8 @@ export async function holdEndpoint(
   { owner, nowMs }: Claimant,
   id: string,
 ): Promise<EndpointRow | undefined> {
-  const database = em.getKysely<Tables>();
-  if (!hasRowLocks({ em })) {
-    return database
-      .selectFrom('webhook_endpoints')
-      .selectAll()
-      .where('id', '=', id)
-      .where('status', '=', 'enabled')
-      .executeTakeFirst();
-  }
-  return database
+  return em
+    .getKysely<Tables>()
     .updateTable('webhook_endpoints')
     .set({ leased_until_ms: nowMs + LEASE_MS })
     .where('id', '=', id)
@@ -109,14 +101,14 @@ export async function releaseEndpoint(
   mustRelease: boolean,
 ): Promise<boolean> {
   const database = em.getKysely<Tables>();
-  const isShared = hasRowLocks({ em });
-  const query = database
+  // Locked before its deliveries are looked at: whoever adds one marks the endpoint, and is seen or waits.
+  const endpoint = await database
     .selectFrom('webhook_endpoints')
     .select(['status', 'lease_owner'])
-    .where('id', '=', id);
-  // Locked before its deliveries are looked at: whoever adds one marks the endpoint, and is seen or waits.
-  const endpoint = await (isShared ? query.forUpdate() : query).executeTakeFirst();
-  if (endpoint === undefined || (isShared && endpoint.lease_owner !== owner)) return true;
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst();
+  if (endpoint?.lease_owner !== owner) return true;
   const next = await database
     .selectFrom('webhook_deliveries')
     .select('next_attempt_at_ms')

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { type Insertable, sql } from 'kysely';
-import { hasRowLocks } from '../../../storage/locks.ts';
+import type { Insertable } from 'kysely';
+import { lockName } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { isAskedFor } from './check-webhook-endpoint.ts';
 import { deliveryIdOf } from './delivery-id.ts';
@@ -33,9 +33,7 @@ export async function fanOutEvents(
     .limit(limit);
   if ((await pending.limit(1).execute()).length === 0) return { eventCount: 0, endpointIds: [] };
   // One process at a time, or the later events of a resource could be given on before the earlier ones.
-  if (hasRowLocks({ em })) {
-    await sql`select pg_advisory_xact_lock(hashtextextended('webhook_fan_out', 0))`.execute(database);
-  }
+  await lockName(em, 'webhook_fan_out');
   const events = await pending.execute();
   if (events.length === 0) return { eventCount: 0, endpointIds: [] };
   const endpoints = await endpointsOf(em, [...new Set(events.map((event) => event.app_id))]);
@@ -88,14 +86,15 @@ export async function fanOutEvents(
 
 /** Held until the transaction ends, so that none is deleted while it is given something. */
 async function endpointsOf(em: SqlEntityManager, appIds: readonly string[]) {
-  const query = em
+  const rows = await em
     .getKysely<Tables>()
     .selectFrom('webhook_endpoints')
     .select(['id', 'app_id', 'event_types', 'after_sequence'])
     .where('app_id', 'in', appIds)
     .where('status', '=', 'enabled')
-    .orderBy('id');
-  const rows = await (hasRowLocks({ em }) ? query.forUpdate() : query).execute();
+    .orderBy('id')
+    .forUpdate()
+    .execute();
   return rows.map((row) => ({ ...row, eventTypes: JSON.parse(row.event_types) as string[] }));
 }
 

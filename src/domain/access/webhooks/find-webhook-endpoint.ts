@@ -2,7 +2,6 @@ import type { Selectable } from 'kysely';
 import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { olderThan } from '../../../storage/keyset-cursor.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 
 export type WebhookContext = Pick<OperationContext, 'app' | 'em'>;
@@ -32,9 +31,7 @@ export async function findWebhookEndpointForUpdate(
   context: WebhookContext,
   id: string,
 ): Promise<EndpointRow> {
-  const query = selectEndpoint(context, id);
-  // SQLite has one writer at a time.
-  const row = await (hasRowLocks(context) ? query?.forUpdate() : query)?.executeTakeFirst();
+  const row = await selectEndpoint(context, id)?.forUpdate().executeTakeFirst();
   if (row === undefined) throw notFound('Webhook endpoint');
   return row;
 }

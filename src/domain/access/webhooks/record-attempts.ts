@@ -1,7 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import type { WebhookAttempt } from '../../../generated/schemas.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { type DueDelivery, holdBack } from './due-deliveries.ts';
@@ -32,24 +31,6 @@ interface Outcome {
   readonly finishedAtMs: number | null;
 }
 
-const updateDelivery = prepareQuery<Outcome>((database, outcome) =>
-  database
-    .updateTable('webhook_deliveries')
-    .set({
-      status: outcome.status,
-      order_key: outcome.orderKey,
-      failures: outcome.failures,
-      attempt_count: outcome.attemptCount,
-      attempts: outcome.attempts,
-      next_attempt_at_ms: outcome.nextAttemptAtMs,
-      finished_at_ms: outcome.finishedAtMs,
-    })
-    .where('id', '=', outcome.id)
-    // Another process may have ended it, where this one was silent for longer than its lease.
-    .where('next_attempt_at_ms', 'is not', null)
-    .where('failures', '=', outcome.failuresBefore),
-);
-
 /** For a delivery whose schedule a replay began anew while the attempt was under way: the schedule stays. */
 const addAttempt = prepareQuery<Outcome>((database, outcome) =>
   database
@@ -59,44 +40,29 @@ const addAttempt = prepareQuery<Outcome>((database, outcome) =>
     .where('next_attempt_at_ms', 'is not', null),
 );
 
-/** Returns the ids of those that are as they were when their attempt began, and are updated. */
-async function updateDeliveries(
-  em: SqlEntityManager,
-  outcomes: readonly Outcome[],
-): Promise<ReadonlySet<string>> {
-  if (hasRowLocks({ em })) return updateAtOnce(em, outcomes);
-  const updated = new Set<string>();
-  for (const outcome of outcomes) {
-    const { numAffectedRows } = await updateDelivery(em, outcome);
-    if (numAffectedRows !== 0n) updated.add(outcome.id);
-  }
-  return updated;
-}
-
-/** A statement each would be a journey each. PostgreSQL. */
-async function updateAtOnce(
-  em: SqlEntityManager,
-  outcomes: readonly Outcome[],
-): Promise<ReadonlySet<string>> {
-  const { rows } = await sql<{ id: string }>`
-    update webhook_deliveries as delivery set
-      status = outcome."status",
-      order_key = outcome."orderKey",
-      failures = outcome."failures",
-      attempt_count = outcome."attemptCount",
-      attempts = outcome."attempts",
-      next_attempt_at_ms = outcome."nextAttemptAtMs",
-      finished_at_ms = outcome."finishedAtMs"
-    from json_to_recordset(${JSON.stringify(outcomes)}::json) as outcome(
-      "id" text, "status" text, "orderKey" text, "failuresBefore" int, "failures" int, "attemptCount" int,
-      "attempts" text, "nextAttemptAtMs" bigint, "finishedAtMs" bigint
-    )
-    where delivery.id = outcome."id" and delivery.next_attempt_at_ms is not null
-      and delivery.failures = outcome."failuresBefore"
-    returning delivery.id
-  `.execute(em.getKysely<Tables>());
-  return new Set(rows.map(({ id }) => id));
-}
+/**
+ * HOT: all outcomes in one statement of one text, as a JSON object by delivery id. Returns the ids of the deliveries that
+ * were as they were when their attempt began, and are updated: another process may have ended one, where this one was
+ * silent for longer than its lease.
+ */
+const updateDeliveries = prepareQuery<{ outcomes: string }, { id: string }>((database, { outcomes }) => ({
+  compile: () =>
+    sql<{ id: string }>`
+      update webhook_deliveries as delivery set
+        status = outcome.value ->> 'status',
+        order_key = outcome.value ->> 'orderKey',
+        failures = cast(outcome.value ->> 'failures' as integer),
+        attempt_count = cast(outcome.value ->> 'attemptCount' as integer),
+        attempts = outcome.value ->> 'attempts',
+        next_attempt_at_ms = cast(outcome.value ->> 'nextAttemptAtMs' as bigint),
+        finished_at_ms = cast(outcome.value ->> 'finishedAtMs' as bigint)
+      from json_each(${outcomes}) as outcome
+      where delivery.id = outcome.key
+        and delivery.next_attempt_at_ms is not null
+        and delivery.failures = cast(outcome.value ->> 'failuresBefore' as integer)
+      returning id
+    `.compile(database),
+}));
 
 /**
  * Records what became of attempts: delivered, to be retried, or given up after the last retry. An endpoint that has
@@ -114,7 +80,9 @@ export async function recordAttempts(
   // An endpoint may have been deleted meanwhile, its deliveries with it.
   const known = finished.filter(({ delivery }) => endpoints.has(delivery.endpointId));
   const outcomes = known.map(outcomeOf);
-  const updated = await updateDeliveries(em, outcomes);
+  const byId = Object.fromEntries(outcomes.map((outcome) => [outcome.id, outcome]));
+  const { rows } = await updateDeliveries(em, { outcomes: JSON.stringify(byId) });
+  const updated = new Set(rows.map(({ id }) => id));
   for (const [index, { delivery }] of known.entries()) {
     const outcome = outcomes[index]!;
     const { nextAttemptAtMs } = outcome;
@@ -162,13 +130,14 @@ const healthy: Health = { sinceMs: null, dayCount: 0, lastDay: 0 };
 
 /** Before their deliveries, as everybody does, and in one order. By id. */
 async function lockEndpoints(em: SqlEntityManager, ids: readonly string[]): Promise<Map<string, Health>> {
-  const query = em
+  const rows = await em
     .getKysely<Tables>()
     .selectFrom('webhook_endpoints')
     .select(['id', 'failing_since_ms', 'failing_day_count', 'last_failing_day'])
     .where('id', 'in', ids)
-    .orderBy('id');
-  const rows = await (hasRowLocks({ em }) ? query.forUpdate() : query).execute();
+    .orderBy('id')
+    .forUpdate()
+    .execute();
   return new Map(
     rows.map((row) => [
       row.id,

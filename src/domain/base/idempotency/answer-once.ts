@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
+import { tryLockName } from '../../../storage/locks.ts';
 
 /** One use of an idempotency key by an app. */
 export interface KeyUse {
@@ -42,11 +42,11 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
  * Idempotency keys: the first answer to a request is the answer to all its repetitions for 24 hours.
  *
  * A second request that comes while the first is at work is refused rather than kept waiting. Those of one process
- * know of each other by a set; those of several processes on PostgreSQL by a lock that its transaction holds.
+ * know of each other by a set; those of several processes by a lock that its transaction holds.
  *
  * Throws `invalid_data` with the texts that published clients compare.
  */
-export function answerOnce(kind: 'sqlite' | 'postgres'): AnswerOnce {
+export function answerOnce(): AnswerOnce {
   const atWork = new Set<string>();
   return {
     async begin(em, use) {
@@ -54,7 +54,7 @@ export function answerOnce(kind: 'sqlite' | 'postgres'): AnswerOnce {
       if (atWork.has(name)) throw stillAtWork();
       atWork.add(name);
       try {
-        if (kind === 'postgres' && !(await tryLock(em, name))) throw stillAtWork();
+        if (!(await tryLockName(em, name))) throw stillAtWork();
         const kept = await findKept(em, use);
         if (kept !== undefined) atWork.delete(name);
         return kept;
@@ -124,13 +124,6 @@ async function keep(
         : replaced.where('idempotency_records.created_at_ms', '<=', use.nowMs - LIFETIME_MS);
     })
     .execute();
-}
-
-async function tryLock(em: SqlEntityManager, name: string): Promise<boolean> {
-  const { rows } = await sql<{ locked: boolean }>`
-    select pg_try_advisory_xact_lock(hashtextextended(${name}, 0)) as locked
-  `.execute(em.getKysely<Tables>());
-  return rows[0]?.locked === true;
 }
 
 function nameOf({ appId, key }: KeyUse): string {

@@ -1,6 +1,5 @@
-import { sql } from 'kysely';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
+import { lockName } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { releasedStatuses } from '../transactions/transaction-state.ts';
 
@@ -28,13 +27,7 @@ export async function reserveNonce(
   account: Account,
   pendingCount: bigint,
 ): Promise<number> {
-  // SQLite has one writer at a time.
-  if (hasRowLocks(context)) {
-    const key = `nonce:${account.caip2}:${account.address}`;
-    await sql`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`.execute(
-      context.em.getKysely<Tables>(),
-    );
-  }
+  await lockName(context.em, `nonce:${account.caip2}:${account.address}`);
   return findNonce(context, account, pendingCount);
 }
 

@@ -1,5 +1,4 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 
@@ -16,15 +15,17 @@ export async function claimDueTransactions(
   limit: number,
 ): Promise<readonly TransactionRow[]> {
   const database = em.getKysely<Tables>();
-  const query = database
+  const rows = await database
     .selectFrom('transactions')
     .select(transactionColumns)
     .where('next_check_at_ms', '<=', nowMs)
     .orderBy('next_check_at_ms')
     .orderBy('id')
     .limit(limit)
-    .$castTo<TransactionRow>();
-  const rows = await (hasRowLocks({ em }) ? query.forUpdate().skipLocked() : query).execute();
+    .$castTo<TransactionRow>()
+    .forUpdate()
+    .skipLocked()
+    .execute();
   if (rows.length === 0) return [];
   const leasedUntilMs = nowMs + LEASE_MS;
   await database

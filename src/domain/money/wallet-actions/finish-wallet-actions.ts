@@ -1,6 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Services } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
@@ -71,7 +70,7 @@ export async function finishWalletActions(
 }
 
 async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
-  const query = em
+  const rows = await em
     .getKysely<Tables>()
     .selectFrom('wallet_actions')
     .select(walletActionColumns)
@@ -108,8 +107,10 @@ async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
     )
     .orderBy('created_at_ms')
     .orderBy('id')
-    .limit(BATCH);
-  const rows = await (hasRowLocks({ em }) ? query.forUpdate().skipLocked() : query).execute();
+    .limit(BATCH)
+    .forUpdate()
+    .skipLocked()
+    .execute();
   return rows as WalletActionRow[];
 }
 

@@ -1,6 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { ExchangeStatus } from '../../../ports/exchange.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 
 /** CHOICE: an exchange that has not ended is asked again after so long. */
@@ -28,7 +27,7 @@ export async function claimDueExchanges(
   nowMs: number,
   limit: number,
 ): Promise<readonly DueExchange[]> {
-  const query = em
+  const due = await em
     .getKysely<Tables>()
     .selectFrom('wallet_action_steps as steps')
     .innerJoin('wallet_action_steps as deposits', (join) =>
@@ -48,8 +47,10 @@ export async function claimDueExchanges(
     .orderBy('steps.next_check_at_ms')
     .orderBy('steps.action_id')
     .limit(limit)
-    .$castTo<DueExchange>();
-  const due = await (hasRowLocks({ em }) ? query.forUpdate('steps').skipLocked() : query).execute();
+    .$castTo<DueExchange>()
+    .forUpdate('steps')
+    .skipLocked()
+    .execute();
   for (const exchange of due) await putOff(em, exchange, nowMs + LEASE_MS);
   return due;
 }

@@ -1,6 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { moveIntent } from './intent-state.ts';
 
@@ -14,7 +13,8 @@ export const EXPIRED_AT_ONCE = 200;
  * Result: how many.
  */
 export async function expireIntents(em: SqlEntityManager, nowMs: number): Promise<number> {
-  const query = em
+  // Whoever holds one decides it, or finds that it has expired.
+  const rows = await em
     .getKysely<Tables>()
     .selectFrom('intents')
     .select('id')
@@ -23,9 +23,10 @@ export async function expireIntents(em: SqlEntityManager, nowMs: number): Promis
     .where('expires_at_ms', '<', nowMs)
     .orderBy('expires_at_ms')
     .orderBy('id')
-    .limit(EXPIRED_AT_ONCE);
-  // Whoever holds one decides it, or finds that it has expired. SQLite has one writer at a time.
-  const rows = await (hasRowLocks({ em }) ? query.forUpdate().skipLocked() : query).execute();
+    .limit(EXPIRED_AT_ONCE)
+    .forUpdate()
+    .skipLocked()
+    .execute();
   let expired = 0;
   for (const { id } of rows) {
     const outcome = { ended_at_ms: nowMs };

@@ -1,7 +1,5 @@
-import { sql } from 'kysely';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import { membershipsOf } from '../../access/key-quorums/list-memberships.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
@@ -60,12 +58,13 @@ export async function findPendingForUpdate(
   context: FindContext & Pick<OperationContext, 'nowMs'>,
   id: string,
 ): Promise<IntentRow> {
-  // SQLite has one writer at a time.
-  if (hasRowLocks(context)) {
-    await sql`select id from intents where id = ${lookupKey(id)} for update`.execute(
-      context.em.getKysely<Tables>(),
-    );
-  }
+  await context.em
+    .getKysely<Tables>()
+    .selectFrom('intents')
+    .select('id')
+    .where('id', '=', lookupKey(id))
+    .forUpdate()
+    .execute();
   const row = await findIntent(context, id);
   const status = statusAt(row, context.nowMs);
   if (status !== 'pending') {

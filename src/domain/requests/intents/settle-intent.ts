@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import type { IntentActionResult } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { EndedAction } from '../../money/wallet-actions/finish-wallet-actions.ts';
 import type { Tables } from '../../tables.ts';
@@ -79,7 +78,7 @@ const LEFT_AFTER_MS = 60_000;
 export async function settleLeftIntents(
   context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
 ): Promise<number> {
-  const query = context.em
+  const rows = await context.em
     .getKysely<Tables>()
     .selectFrom('intents')
     .select(intentColumns)
@@ -88,9 +87,10 @@ export async function settleLeftIntents(
     .where('updated_at_ms', '<', context.nowMs - LEFT_AFTER_MS)
     .orderBy('updated_at_ms')
     .orderBy('id')
-    .limit(SETTLED_AT_ONCE);
-  // SQLite has one writer at a time.
-  const rows = await (hasRowLocks(context) ? query.forUpdate().skipLocked() : query).execute();
+    .limit(SETTLED_AT_ONCE)
+    .forUpdate()
+    .skipLocked()
+    .execute();
   let settled = 0;
   for (const row of rows) {
     if (row.action_result === null) continue;

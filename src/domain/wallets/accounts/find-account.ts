@@ -1,7 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import { invalidQuery, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { type WalletRow, walletColumns } from '../wallets/wallet-row.ts';
 
@@ -43,9 +42,7 @@ export async function findAccount(context: AccountContext, id: string): Promise<
  * @throws ApiError not_found
  */
 export async function findAccountForUpdate(context: AccountContext, id: string): Promise<Account> {
-  const query = selectAccount(context, id);
-  // SQLite has one writer at a time.
-  const row = await (hasRowLocks(context) ? query?.forUpdate() : query)?.executeTakeFirst();
+  const row = await selectAccount(context, id)?.forUpdate().executeTakeFirst();
   if (row === undefined) throw notFound('Account');
   return { row, wallets: (await walletsOf(context, [row.id])).get(row.id) ?? [] };
 }

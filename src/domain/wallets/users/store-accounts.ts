@@ -1,7 +1,6 @@
-import { sql } from 'kysely';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
+import { lockNames } from '../../../storage/locks.ts';
 import type { LinkedAccountRow, StoredAccount, UserRow } from '../../access/user-records/user-row.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
@@ -65,14 +64,12 @@ export async function queueForAccounts(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
   accounts: readonly LinkedAccountRecord[],
 ): Promise<void> {
-  // SQLite has one writer at a time, and one account is waited for with nothing in hand.
-  if (accounts.length < 2 || !hasRowLocks({ em })) return;
-  const names = accounts.map(({ type, subject }) => `${app.id} ${type} ${lookupKey(subject)}`);
-  // In one order for everybody.
-  await sql`
-    select pg_advisory_xact_lock(name)
-    from (select distinct hashtextextended(name, 0) as name from unnest(${names}::text[]) as name order by 1) as names
-  `.execute(em.getKysely<Tables>());
+  // One account is waited for with nothing in hand.
+  if (accounts.length < 2) return;
+  await lockNames(
+    em,
+    accounts.map(({ type, subject }) => `${app.id} ${type} ${lookupKey(subject)}`),
+  );
 }
 
 /** Makes accounts searchable by their names and addresses as they are now. */

@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely';
 import { notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { type FoundWallet, type WalletRow, walletColumns } from './wallet-row.ts';
@@ -79,16 +78,13 @@ export async function findWalletByAddress(
  */
 export async function findWalletForUpdate(context: FindContext, walletId: string): Promise<FoundWallet> {
   const { id } = await findWallet(context, walletId);
-  // SQLite has one writer at a time.
-  if (hasRowLocks(context)) {
-    await context.em
-      .getKysely<Tables>()
-      .selectFrom('wallets')
-      .select('id')
-      .where('id', '=', id)
-      .forUpdate()
-      .execute();
-  }
+  await context.em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select('id')
+    .where('id', '=', id)
+    .forUpdate()
+    .execute();
   return findWallet(context, id);
 }
 

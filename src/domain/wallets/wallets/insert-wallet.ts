@@ -1,8 +1,8 @@
-import type { QueryCreator, Selectable } from 'kysely';
+import type { ColumnDataType, Selectable } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import type { AdditionalSignerInput, WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { hasRowLocks } from '../../../storage/locks.ts';
+import { prepareInsertPair } from '../../../storage/insert-pair.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { WalletKeyMaterial } from './generate-wallet-key.ts';
@@ -23,55 +23,28 @@ export interface NewWalletRow {
 
 type WalletKeyRow = Selectable<Tables['wallet_keys']>;
 
-const insertRow = prepareQuery<WalletRow>((database, row) => insertInto(database, row));
+/** The columns of `wallet_keys`. */
+const walletKeyTypes = {
+  wallet_id: 'text',
+  sealed_secret: 'bytea',
+  wrapped_data_key: 'bytea',
+  master_key_id: 'text',
+  entropy_type: 'text',
+  derivation_path: 'text',
+  wallet_index: 'integer',
+} as const satisfies Record<keyof WalletKeyRow, ColumnDataType>;
 
-const insertKey = prepareQuery<WalletKeyRow>((database, key) =>
-  database.insertInto('wallet_keys').values({
-    wallet_id: key.wallet_id,
-    sealed_secret: key.sealed_secret,
-    wrapped_data_key: key.wrapped_data_key,
-    master_key_id: key.master_key_id,
-    entropy_type: key.entropy_type,
-    derivation_path: key.derivation_path,
-    wallet_index: key.wallet_index,
-  }),
-);
+const insertRowAndKey = prepareInsertPair<WalletRow, WalletKeyRow>({
+  first: { table: 'wallets', columns: walletColumns },
+  second: { table: 'wallet_keys', types: walletKeyTypes },
+});
 
-/** Both in one round trip, which is half of what a wallet costs PostgreSQL. No wallet, no key. */
-const insertRowAndKey = prepareQuery<WalletRow & WalletKeyRow>((database, row) =>
+const insertRow = prepareQuery<WalletRow>((database, row) =>
   database
-    .with('made', (inner) => insertInto(inner, row).returning('id'))
-    .insertInto('wallet_keys')
-    .columns([
-      'wallet_id',
-      'sealed_secret',
-      'wrapped_data_key',
-      'master_key_id',
-      'entropy_type',
-      'derivation_path',
-      'wallet_index',
-    ])
-    .expression((inner) =>
-      inner
-        .selectFrom('made')
-        .select(({ ref, cast, val }) => [
-          ref('made.id').as('wallet_id'),
-          cast<Buffer>(val(row.sealed_secret), 'bytea').as('sealed_secret'),
-          cast<Buffer>(val(row.wrapped_data_key), 'bytea').as('wrapped_data_key'),
-          cast<string>(val(row.master_key_id), 'text').as('master_key_id'),
-          cast<string>(val(row.entropy_type), 'text').as('entropy_type'),
-          cast<string>(val(row.derivation_path), 'text').as('derivation_path'),
-          cast<number>(val(row.wallet_index), 'integer').as('wallet_index'),
-        ]),
-    ),
-);
-
-function insertInto(database: QueryCreator<Tables>, row: WalletRow) {
-  return database
     .insertInto('wallets')
     .values(Object.fromEntries(walletColumns.map((column) => [column, row[column]])) as WalletRow)
-    .onConflict((conflict) => conflict.doNothing());
-}
+    .onConflict((conflict) => conflict.doNothing()),
+);
 
 /**
  * Stores a wallet and its sealed key; the caller wipes the key.
@@ -87,7 +60,7 @@ export async function insertWallet(
   const row = newWalletRow(context, wallet, key);
   const binding = { walletId: row.id, appId: row.app_id, chainType: row.chain_type };
   const sealed = await context.vault.seal(key.secretBytes, binding);
-  const isStored = await store(context, row, {
+  const isStored = await insertRowAndKey(context.em, row, {
     wallet_id: row.id,
     sealed_secret: sealed.sealedSecret,
     wrapped_data_key: sealed.wrappedDataKey,
@@ -99,15 +72,6 @@ export async function insertWallet(
   if (!isStored) throw externalIdTaken(wallet.externalId);
   await storeSigners(context, row.id, wallet.additionalSigners ?? []);
   return row;
-}
-
-/** Whether the rows were stored; otherwise the app has a wallet with this external id. */
-async function store({ em }: OperationContext, row: WalletRow, key: WalletKeyRow): Promise<boolean> {
-  // SQLite has no round trips, and no statement that inserts into two tables.
-  if (hasRowLocks({ em })) return (await insertRowAndKey(em, { ...row, ...key })).numAffectedRows === 1n;
-  if ((await insertRow(em, row)).numAffectedRows === 0n) return false;
-  await insertKey(em, key);
-  return true;
 }
 
 /** 409 for an external id that another wallet of the app has. */

@@ -1,7 +1,7 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { UpdateWalletRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { isUniqueViolation } from '../../../storage/is-unique-violation.ts';
+import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { checkOwner, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
