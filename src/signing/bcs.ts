@@ -2,15 +2,15 @@ import { type ByteReader, InvalidBytesError } from '../crypto/byte-reader.ts';
 import { bytesToUtf8 } from '../crypto/encoding.ts';
 
 /*
- * The parts of BCS that Aptos and Sui share: lengths and variants as ULEB128 in the shortest form, numbers
- * little-endian. Source: github.com/diem/bcs.
+ * The parts of BCS that Aptos and Sui share: lengths and variants as shortest-form ULEB128, integers little-endian.
+ * Source: github.com/diem/bcs.
  */
 
 export function readBcsLength(reader: ByteReader): number {
   return Number(reader.uleb128(31));
 }
 
-/** The index of an enum's variant. */
+/** The variant index of an enum. */
 export function readBcsVariant(reader: ByteReader): number {
   return Number(reader.uleb128(32));
 }
@@ -33,7 +33,7 @@ export function readBcsText(reader: ByteReader): string {
 
 export function readBcsMany<T>(reader: ByteReader, read: () => T): T[] {
   const count = readBcsLength(reader);
-  // Each item has at least one byte, so a count beyond the rest is a lie not worth looping for.
+  // Each item takes at least one byte, so a larger count is invalid. Checked first to avoid a long loop.
   if (count > reader.remaining()) throw new InvalidBytesError(`expected ${count} items, got fewer`);
   const items: T[] = [];
   for (let index = 0; index < count; index += 1) items.push(read());

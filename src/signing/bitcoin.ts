@@ -2,11 +2,11 @@ import { bech32, bech32m } from '@scure/base';
 import { bytesToHex } from '../crypto/encoding.ts';
 import { taggedHash } from '../crypto/schnorr.ts';
 import { ecBackend } from '../crypto/secp256k1.ts';
-import type { ChainRoom } from './chain-room.ts';
-import { compressedKey, hash160, requireDigest, signDigestCompact } from './room-parts.ts';
+import type { ChainSigner } from './chain-signer.ts';
+import { compressedKey, hash160, requireDigest, signDigestCompact } from './signer-parts.ts';
 
 /** Bitcoin P2WPKH: bech32("bc", 0, hash160(compressed key)); signs BIP-143 digests. Source: BIP-84, BIP-173. */
-export const bitcoinSegwitRoom: ChainRoom = {
+export const bitcoinSegwitSigner: ChainSigner = {
   walletKeys(secret) {
     const key = compressedKey(secret);
     const words = [0, ...bech32.toWords(hash160(key))];
@@ -16,12 +16,12 @@ export const bitcoinSegwitRoom: ChainRoom = {
 };
 
 /** Bitcoin key-path taproot. Source: BIP-86, BIP-340, BIP-341, BIP-350. */
-export const bitcoinTaprootRoom: ChainRoom = taprootRoom('bc');
+export const bitcoinTaprootSigner: ChainSigner = taprootSigner('bc');
 
-/** Pearl: Bitcoin's taproot with its own prefix, nothing else. Source: pearl node chaincfg/params.go. */
-export const pearlRoom: ChainRoom = taprootRoom('prl');
+/** Pearl: Bitcoin's taproot with the address prefix `prl`. Source: pearl node chaincfg/params.go. */
+export const pearlSigner: ChainSigner = taprootSigner('prl');
 
-function taprootRoom(prefix: string): ChainRoom {
+function taprootSigner(prefix: string): ChainSigner {
   return {
     walletKeys(secret) {
       const tweaked = tweakedSecret(secret);
@@ -35,7 +35,7 @@ function taprootRoom(prefix: string): ChainRoom {
         tweaked.fill(0);
       }
     },
-    // The tweak is applied for the caller, with no script tree.
+    // The caller passes the sighash; the key is tweaked here (no script tree).
     signPayload(secret, payload) {
       const digest = requireDigest(payload);
       const tweaked = tweakedSecret(secret);

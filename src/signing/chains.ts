@@ -1,34 +1,33 @@
 /**
- * The one table of chains. Everything is asynchronous because a chain's room and its library are imported
- * at first use. Exports: `chains`, `isChainType`, `deriveWallet`, `derivePrivateKey`, `generatePrivateKey`,
- * `rawSign`, `assertSecret`, `rpcMethodsOf`, `requireRpcMethod`.
+ * The table of chain types. The functions are asynchronous because a chain's code and libraries are imported on first
+ * use.
  */
 
 import { entropyToSeed, mnemonicToSeed } from '../crypto/bip39.ts';
 import { bytesTo0xHex } from '../crypto/encoding.ts';
 import { deriveEd25519, deriveSecp256k1 } from '../crypto/hd-path.ts';
 import { ecBackend } from '../crypto/secp256k1.ts';
-import type { AddressOptions, ChainRoom, CurveType, WalletKeys } from './chain-room.ts';
+import type { AddressOptions, ChainSigner, CurveType, WalletKeys } from './chain-signer.ts';
 import { loadOnce } from './load-once.ts';
 import { decodeRawSign, type RawSignParams } from './raw-sign.ts';
 import { InvalidPrivateKeyError, UnsupportedMethodError } from './signing-errors.ts';
 
 export type { AddressOptions, CurveType, RawSignParams, WalletKeys };
 
-/** One line of the table. */
+/** One row of the table. */
 export interface Chain {
   readonly curve: CurveType;
-  /** Default derivation path of a wallet index; index 0 is the first wallet. */
+  /** Default derivation path for a wallet index; index 0 is the first wallet. */
   readonly derivationPath: (index: number) => string;
-  /** New wallets are made from a BIP-39 phrase, so that an exported phrase gives the address again. */
+  /** Whether new wallets are derived from a BIP-39 phrase, so that an exported phrase restores the address. */
   readonly fromPhrase: boolean;
-  /** Whether a wallet shows `public_key`: the extended chains do. */
+  /** Whether the API returns `public_key` for wallets of the chain. */
   readonly showsPublicKey: boolean;
-  /** The rpc methods that fit, the two exports among them. */
+  /** Supported rpc methods, including the two exports. */
   readonly rpcMethods: readonly string[];
-  /** Whether `raw_sign` fits. */
+  /** Whether the chain supports `raw_sign`. */
   readonly rawSign: boolean;
-  readonly load: () => Promise<ChainRoom>;
+  readonly load: () => Promise<ChainSigner>;
 }
 
 const loadStarknet = loadOnce(() => import('./starknet.ts'));
@@ -41,7 +40,7 @@ const aptosLike = {
   curve: 'ed25519',
   derivationPath: (index: number) => `m/44'/637'/${index}'/0'/0'`,
   rpcMethods: ['aptos_signTransaction', ...EXPORTS],
-  load: loadOnce(async () => (await import('./aptos/room.ts')).aptosRoom),
+  load: loadOnce(async () => (await import('./aptos/signer.ts')).aptosSigner),
 } as const;
 
 export const chains = {
@@ -62,7 +61,7 @@ export const chains = {
       ...EXPORTS,
     ],
     rawSign: true,
-    load: loadOnce(async () => (await import('./ethereum/room.ts')).ethereumRoom),
+    load: loadOnce(async () => (await import('./ethereum/signer.ts')).ethereumSigner),
   },
   solana: {
     curve: 'ed25519',
@@ -71,25 +70,25 @@ export const chains = {
     showsPublicKey: false,
     rpcMethods: ['signMessage', 'signTransaction', 'signAndSendTransaction', ...EXPORTS],
     rawSign: true,
-    load: loadOnce(async () => (await import('./solana/room.ts')).solanaRoom),
+    load: loadOnce(async () => (await import('./solana/signer.ts')).solanaSigner),
   },
   cosmos: {
     ...extended,
     curve: 'secp256k1',
     derivationPath: (index) => `m/44'/118'/0'/0/${index}`,
-    load: loadOnce(async () => (await import('./cosmos.ts')).cosmosRoom),
+    load: loadOnce(async () => (await import('./cosmos.ts')).cosmosSigner),
   },
   stellar: {
     ...extended,
     curve: 'ed25519',
     derivationPath: (index) => `m/44'/148'/${index}'`,
-    load: loadOnce(async () => (await import('./stellar.ts')).stellarRoom),
+    load: loadOnce(async () => (await import('./stellar.ts')).stellarSigner),
   },
   sui: {
     ...extended,
     curve: 'ed25519',
     derivationPath: (index) => `m/44'/784'/${index}'/0'/0'`,
-    load: loadOnce(async () => (await import('./sui/room.ts')).suiRoom),
+    load: loadOnce(async () => (await import('./sui/signer.ts')).suiSigner),
   },
   aptos: aptosLike,
   movement: aptosLike,
@@ -98,44 +97,44 @@ export const chains = {
     curve: 'secp256k1',
     derivationPath: (index) => `m/44'/195'/0'/0/${index}`,
     rpcMethods: ['tron_signTransaction', 'tron_sendTransaction', ...EXPORTS],
-    load: loadOnce(async () => (await import('./tron/room.ts')).tronRoom),
+    load: loadOnce(async () => (await import('./tron/signer.ts')).tronSigner),
   },
   'bitcoin-segwit': {
     ...extended,
     curve: 'secp256k1',
     derivationPath: (index) => `m/84'/0'/0'/0/${index}`,
-    load: loadOnce(async () => (await import('./bitcoin.ts')).bitcoinSegwitRoom),
+    load: loadOnce(async () => (await import('./bitcoin.ts')).bitcoinSegwitSigner),
   },
   'bitcoin-taproot': {
     ...extended,
     curve: 'secp256k1',
     derivationPath: (index) => `m/86'/0'/0'/0/${index}`,
-    load: loadOnce(async () => (await import('./bitcoin.ts')).bitcoinTaprootRoom),
+    load: loadOnce(async () => (await import('./bitcoin.ts')).bitcoinTaprootSigner),
   },
   pearl: {
     ...extended,
     curve: 'secp256k1',
     derivationPath: (index) => `m/86'/808276'/0'/0/${index}`,
-    load: loadOnce(async () => (await import('./bitcoin.ts')).pearlRoom),
+    load: loadOnce(async () => (await import('./bitcoin.ts')).pearlSigner),
   },
   near: {
     ...extended,
     curve: 'ed25519',
     derivationPath: (index) => `m/44'/397'/${index}'`,
     rpcMethods: ['near_signTransaction', ...EXPORTS],
-    load: loadOnce(async () => (await import('./near/room.ts')).nearRoom),
+    load: loadOnce(async () => (await import('./near/signer.ts')).nearSigner),
   },
   ton: {
     ...extended,
     curve: 'ed25519',
     derivationPath: (index) => `m/44'/607'/${index}'`,
-    load: loadOnce(async () => (await import('./ton.ts')).tonRoom),
+    load: loadOnce(async () => (await import('./ton.ts')).tonSigner),
   },
   starknet: {
     ...extended,
     curve: 'starknet',
     derivationPath: (index) => `m/44'/9004'/0'/0/${index}`,
-    load: async () => (await loadStarknet()).starknetRoom,
+    load: async () => (await loadStarknet()).starknetSigner,
   },
   xrpl: {
     ...extended,
@@ -143,12 +142,12 @@ export const chains = {
     derivationPath: (index) => `m/44'/144'/0'/0/${index}`,
     fromPhrase: true,
     rpcMethods: ['xrpl_signTransaction', ...EXPORTS],
-    load: loadOnce(async () => (await import('./xrpl/room.ts')).xrplRoom),
+    load: loadOnce(async () => (await import('./xrpl/signer.ts')).xrplSigner),
   },
   spark: {
     ...extended,
     curve: 'secp256k1',
-    // CHOICE: account numbers begin at 1, the public SDK's default on mainnet.
+    // CHOICE: account numbers start at 1, the default of the public SDK on mainnet.
     derivationPath: (index) => `m/8797555'/${index + 1}'/0'`,
     rpcMethods: [
       'transfer',
@@ -164,9 +163,9 @@ export const chains = {
       'getWithdrawalFeeQuote',
       ...EXPORTS,
     ],
-    // CHOICE: spark keys sign through their own methods only, as the public types have it.
+    // CHOICE: no `raw_sign` for Spark, in line with the published client types.
     rawSign: false,
-    load: loadOnce(async () => (await import('./spark.ts')).sparkRoom),
+    load: loadOnce(async () => (await import('./spark.ts')).sparkSigner),
   },
 } as const satisfies Record<string, Chain>;
 
@@ -176,15 +175,15 @@ export function isChainType(text: string): text is ChainType {
   return Object.hasOwn(chains, text);
 }
 
-/** Where a private key is derived from: a phrase, the entropy of a phrase (16 to 32 bytes), or a master seed. */
+/** The source of a derived private key: a phrase, the entropy of a phrase (16 to 32 bytes), or a master seed. */
 export type KeySource =
   | { readonly mnemonic: string }
   | { readonly entropy: Uint8Array }
   | { readonly seed: Uint8Array };
 
 /**
- * The address and public key of a 32-byte secret. Throws InvalidPrivateKeyError when the bytes are no
- * secret of the chain's curve. Source: the chain's own room.
+ * The address and public key of a 32-byte secret. Throws InvalidPrivateKeyError when the bytes are not a valid secret
+ * for the chain's curve.
  */
 export async function deriveWallet(
   chainType: ChainType,
@@ -192,14 +191,14 @@ export async function deriveWallet(
   options: AddressOptions = {},
 ): Promise<WalletKeys> {
   await assertSecret(chainType, secret);
-  const room = await chains[chainType].load();
-  return room.walletKeys(secret, options);
+  const signer = await chains[chainType].load();
+  return signer.walletKeys(secret, options);
 }
 
 /**
- * The 32-byte secret at the chain's default path, for the caller to wipe. secp256k1: BIP-32; ed25519: SLIP-10
+ * Derives the 32-byte secret at the chain's default path; the caller wipes it. secp256k1: BIP-32; ed25519: SLIP-10
  * (the seed of RFC 8032); starknet: BIP-32, then EIP-2645 grinding. `index`: 0 to 2^31 - 1.
- * The Solana strategy ENTROPY_TO_MNEMONIC_TO_SEED is `{ entropy }`, ENTROPY_TO_SEED is `{ seed: entropy }`.
+ * For the Solana strategy ENTROPY_TO_MNEMONIC_TO_SEED pass `{ entropy }`, for ENTROPY_TO_SEED `{ seed: entropy }`.
  * Throws InvalidMnemonicError, InvalidHdPathError.
  */
 export async function derivePrivateKey(
@@ -220,7 +219,7 @@ async function seedOf(source: KeySource): Promise<Uint8Array> {
   return 'mnemonic' in source ? mnemonicToSeed(source.mnemonic) : entropyToSeed(source.entropy);
 }
 
-/** The 32-byte secret at any path below a master seed. Throws InvalidHdPathError. */
+/** Derives the 32-byte secret at any path from a master seed. Throws InvalidHdPathError. */
 export async function deriveAtPath(curve: CurveType, seed: Uint8Array, path: string): Promise<Uint8Array> {
   if (curve === 'ed25519') return deriveEd25519(seed, path);
   const secret = deriveSecp256k1(seed, path);
@@ -233,8 +232,8 @@ export async function deriveAtPath(curve: CurveType, seed: Uint8Array, path: str
 }
 
 /**
- * The secret of a wallet without a phrase, out of 32 random bytes: no HD mathematics.
- * Throws InvalidPrivateKeyError when the bytes are not below the curve's order (probability 2^-128): draw again.
+ * Turns 32 random bytes into the secret of a wallet without a phrase.
+ * Throws InvalidPrivateKeyError when the bytes are not below the curve's order (probability 2^-128); retry then.
  */
 export async function generatePrivateKey(chainType: ChainType, random: Uint8Array): Promise<Uint8Array> {
   if (chains[chainType].curve === 'starknet') return (await loadStarknet()).grindStarkSecret(random);
@@ -242,7 +241,7 @@ export async function generatePrivateKey(chainType: ChainType, random: Uint8Arra
   return random.slice();
 }
 
-/** Throws InvalidPrivateKeyError unless the bytes are a secret of the chain's curve. */
+/** Throws InvalidPrivateKeyError unless the bytes are a valid secret for the chain's curve. */
 export async function assertSecret(chainType: ChainType, secret: Uint8Array): Promise<void> {
   const { curve } = chains[chainType];
   if (!(await isSecret(curve, secret))) {
@@ -256,21 +255,21 @@ async function isSecret(curve: CurveType, secret: Uint8Array): Promise<boolean> 
   return (await loadStarknet()).isStarkSecret(secret);
 }
 
-/** The names of the rpc methods that fit the chain. */
+/** The rpc methods that the chain supports. */
 export function rpcMethodsOf(chainType: ChainType): readonly string[] {
   return chains[chainType].rpcMethods;
 }
 
-/** Throws UnsupportedMethodError, which names the methods that fit, unless the method fits the chain. */
+/** Throws UnsupportedMethodError, which lists the supported methods, when the chain does not support the method. */
 export function requireRpcMethod(chainType: ChainType, method: string): void {
-  const fitting = rpcMethodsOf(chainType);
-  if (!fitting.includes(method)) throw new UnsupportedMethodError(method, chainType, fitting);
+  const supported = rpcMethodsOf(chainType);
+  if (!supported.includes(method)) throw new UnsupportedMethodError(method, chainType, supported);
 }
 
 /**
- * `raw_sign`: the signature as 0x hex. secp256k1 chains sign a 32-byte digest to r || s (64 bytes; tron and
- * ethereum r || s || v, 65), taproot chains to BIP-340 with the tweaked key, ed25519 chains sign the bytes
- * themselves, starknet a felt below 2^251.
+ * `raw_sign`: the signature as 0x hex. secp256k1 chains sign a 32-byte digest and return r || s (64 bytes; tron and
+ * ethereum r || s || v, 65 bytes). Taproot chains return a BIP-340 signature under the tweaked key. ed25519 chains sign
+ * the bytes themselves, starknet a felt below 2^251.
  * Throws InvalidFieldError, InvalidPayloadError, UnsupportedMethodError.
  */
 export async function rawSign(
@@ -281,6 +280,6 @@ export async function rawSign(
   const chain: Chain = chains[chainType];
   if (!chain.rawSign) throw new UnsupportedMethodError('raw_sign', chainType, chain.rpcMethods);
   const { payload } = decodeRawSign(params, chain.curve);
-  const room = await chain.load();
-  return bytesTo0xHex(room.signPayload(secret, payload));
+  const signer = await chain.load();
+  return bytesTo0xHex(signer.signPayload(secret, payload));
 }

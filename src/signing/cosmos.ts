@@ -1,10 +1,12 @@
 import { bech32 } from '@scure/base';
 import { bytesToHex } from '../crypto/encoding.ts';
-import type { ChainRoom } from './chain-room.ts';
-import { compressedKey, hash160, signDigestCompact } from './room-parts.ts';
+import type { ChainSigner } from './chain-signer.ts';
+import { compressedKey, hash160, signDigestCompact } from './signer-parts.ts';
 
-/** Cosmos Hub accounts: bech32("cosmos", ripemd160(sha256(compressed key))). Source: Cosmos SDK ADR-028, secp256k1 keys. */
-export const cosmosRoom: ChainRoom = {
+/**
+ * Cosmos Hub accounts: bech32("cosmos", ripemd160(sha256(compressed key))). Source: Cosmos SDK ADR-028, secp256k1 keys.
+ */
+export const cosmosSigner: ChainSigner = {
   walletKeys(secret) {
     const key = compressedKey(secret);
     return { address: bech32.encodeFromBytes('cosmos', hash160(key)), publicKey: bytesToHex(key) };

@@ -9,14 +9,14 @@ import { InvalidFieldError } from './signing-errors.ts';
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HEX_NUMBER = /^0x[0-9a-fA-F]+$/;
 
-/** A number as the contract's `Quantity`: a JSON integer or a 0x hex text. */
+/** The contract's `Quantity`: a JSON integer or a 0x hex string. */
 export type Quantity = number | string;
 
-/** A quantity as a bigint from 0 up to, not including, 2^bits. Throws InvalidFieldError. */
+/** Parses a quantity from 0 to 2^bits - 1. Throws InvalidFieldError. */
 export function parseQuantity(value: Quantity, field: string, bits: number): bigint {
   const parsed = quantityOrUndefined(value);
   if (parsed === undefined) {
-    throw new InvalidFieldError(field, `expected an integer or 0x hex number, got \`${shorten(value)}\``);
+    throw new InvalidFieldError(field, `expected an integer or a 0x hex number, got \`${shorten(value)}\``);
   }
   if (parsed < 0n || parsed >> BigInt(bits) !== 0n) {
     throw new InvalidFieldError(
@@ -27,7 +27,7 @@ export function parseQuantity(value: Quantity, field: string, bits: number): big
   return parsed;
 }
 
-/** A quantity that must be an exact JSON number: 0 to 2^53 - 1. Throws InvalidFieldError. */
+/** Parses a quantity that a JSON number can represent exactly: 0 to 2^53 - 1. Throws InvalidFieldError. */
 export function parseSafeInteger(value: Quantity, field: string): number {
   return Number(parseQuantity(value, field, 53));
 }
@@ -37,13 +37,13 @@ function quantityOrUndefined(value: Quantity): bigint | undefined {
   return HEX_NUMBER.test(value) ? BigInt(value) : undefined;
 }
 
-/** 0x hex with whole bytes, given back unchanged but in lower case. Throws InvalidFieldError. */
+/** Validates 0x hex with an even number of digits and returns it in lower case. Throws InvalidFieldError. */
 export function parseHexText(value: string, field: string): `0x${string}` {
   decodeField(field, () => prefixedHexToBytes(value));
   return value.toLowerCase() as `0x${string}`;
 }
 
-/** 0x hex of exactly `size` bytes, or of any number when no size is given. Throws InvalidFieldError. */
+/** Decodes 0x hex; with `size`, exactly that many bytes. Throws InvalidFieldError. */
 export function parseHexBytes(value: string, field: string, size?: number): Uint8Array {
   const bytes = decodeField(field, () => prefixedHexToBytes(value));
   if (size !== undefined && bytes.length !== size) {
@@ -52,7 +52,7 @@ export function parseHexBytes(value: string, field: string, size?: number): Uint
   return bytes;
 }
 
-/** An EVM address in lower case; the case that came is not judged. Throws InvalidFieldError. */
+/** Returns an EVM address in lower case; does not verify its EIP-55 checksum. Throws InvalidFieldError. */
 export function parseEvmAddress(value: string, field: string): `0x${string}` {
   if (!ADDRESS.test(value)) {
     throw new InvalidFieldError(field, `expected 0x and 40 hex digits, got \`${shorten(value)}\``);
@@ -61,16 +61,16 @@ export function parseEvmAddress(value: string, field: string): `0x${string}` {
 }
 
 /**
- * The bytes of a message text: UTF-8, or hex with or without 0x.
- * A text that UTF-8 cannot carry (lone surrogates) is refused, not replaced. Throws InvalidFieldError.
+ * The bytes of a message given as text or as hex with or without 0x.
+ * Throws InvalidFieldError, also for text with lone surrogates, which UTF-8 cannot encode.
  */
 export function parseMessage(message: string, encoding: 'utf-8' | 'hex', field: string): Uint8Array {
   if (encoding === 'hex') return decodeField(field, () => looseHexToBytes(message));
-  if (!message.isWellFormed()) throw new InvalidFieldError(field, 'expected text that UTF-8 can carry');
+  if (!message.isWellFormed()) throw new InvalidFieldError(field, 'expected text without lone surrogates');
   return utf8ToBytes(message);
 }
 
-/** Runs a decoder and names the field in its refusal. */
+/** Calls `decode` and turns its InvalidEncodingError into an InvalidFieldError for `field`. */
 export function decodeField<T>(field: string, decode: () => T): T {
   try {
     return decode();

@@ -3,13 +3,15 @@ import { bech32, bech32m, createBase58check } from '@scure/base';
 import type { SparkNetworkName } from './spark.ts';
 
 const base58check = createBase58check(sha256);
-// Human-readable part, and the version bytes of P2PKH and P2SH.
+// The bech32 human-readable part, and the version bytes of P2PKH and P2SH.
 const networks = {
   MAINNET: { prefix: 'bc', versions: [0x00, 0x05] },
   REGTEST: { prefix: 'bcrt', versions: [0x6f, 0xc4] },
 } as const satisfies Record<SparkNetworkName, object>;
 
-/** Whether text is a Bitcoin address of the network. Source: BIP-173, BIP-350 for segwit; base58check for the others. */
+/**
+ * Whether `text` is a Bitcoin address on the network. Source: BIP-173 and BIP-350 for segwit; base58check otherwise.
+ */
 export function isLayer1Address(text: string, network: SparkNetworkName): boolean {
   return isSegwit(text, networks[network].prefix) || isBase58(text, networks[network].versions);
 }
@@ -17,7 +19,7 @@ export function isLayer1Address(text: string, network: SparkNetworkName): boolea
 function isSegwit(text: string, prefix: string): boolean {
   const [, , version] = /^(bc|bcrt)1(.)/i.exec(text) ?? [];
   try {
-    // Version 0 has the checksum of BIP-173, all others that of BIP-350.
+    // Witness version 0 uses the BIP-173 checksum, later versions that of BIP-350.
     const codec = version?.toLowerCase() === 'q' ? bech32 : bech32m;
     const decoded = codec.decode(text as `${string}1${string}`);
     const [witness = 0, ...program] = decoded.words;

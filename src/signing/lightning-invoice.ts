@@ -4,14 +4,14 @@ import { concatBytes, utf8ToBytes } from '../crypto/encoding.ts';
 import { ecBackend } from '../crypto/secp256k1.ts';
 import type { SparkNetworkName } from './spark.ts';
 
-/** What an invoice says. Source: BOLT 11. */
+/** The fields of a Lightning invoice. Source: BOLT 11. */
 export interface LightningInvoice {
   readonly network: SparkNetworkName;
-  /** Undefined lets the payer choose. */
+  /** Undefined: the payer chooses the amount. */
   readonly sats: bigint | undefined;
   /** Below 2^35. */
   readonly createdAtSeconds: number;
-  /** Undefined leaves it out: an hour. */
+  /** Undefined: the default of one hour. */
   readonly expirySeconds: number | undefined;
   /** SHA-256 of the preimage, 32 bytes. */
   readonly paymentHash: Uint8Array;
@@ -19,9 +19,9 @@ export interface LightningInvoice {
   readonly paymentSecret: Uint8Array;
   /** Text of at most 639 bytes, or the 32-byte SHA-256 of a longer one. */
   readonly description: string | Uint8Array;
-  /** A channel that leads to the receiver. */
+  /** A private channel to the receiving node. */
   readonly hint: RouteHint | undefined;
-  /** Bytes that come back with the payment. */
+  /** Bytes that the payer returns with the payment. */
   readonly metadata: Uint8Array | undefined;
 }
 
@@ -32,10 +32,10 @@ export interface RouteHint {
   readonly channelId: Uint8Array;
 }
 
-/** As much of an invoice as whoever made it needs to know it again. */
+/** The fields that `readInvoice` decodes. */
 export interface ReadInvoice
   extends Pick<LightningInvoice, 'network' | 'sats' | 'createdAtSeconds' | 'hint' | 'metadata'> {
-  /** An hour where the invoice does not say. */
+  /** One hour unless the invoice states otherwise. */
   readonly expirySeconds: number;
   readonly paymentHash: Uint8Array;
   /** The key that signed it, uncompressed. */
@@ -43,7 +43,7 @@ export interface ReadInvoice
 }
 
 const PREFIX = { MAINNET: 'lnbc', REGTEST: 'lnbcrt' } as const;
-/** The letter that bech32 writes for it stands for each field. */
+/** The type numbers of tagged fields. */
 const FIELD = {
   paymentHash: 1,
   routeHint: 3,
@@ -54,15 +54,15 @@ const FIELD = {
   descriptionHash: 23,
   metadata: 27,
 } as const;
-// Features (BOLT 9) that a payer must know: variable onion, payment secret, and metadata where there is any.
+// Features (BOLT 9) that a payer must support: variable onion, payment secret, and metadata when present.
 const FEATURES = (1n << 8n) | (1n << 14n);
 const METADATA_FEATURE = 1n << 48n;
 const TIMESTAMP_WORDS = 7;
 // r || s || recovery id: 65 bytes
 const SIGNATURE_WORDS = 104;
-const USUAL_EXPIRY_SECONDS = 3600;
+const DEFAULT_EXPIRY_SECONDS = 3600;
 
-/** An invoice signed by the key of a node. Source: BOLT 11. */
+/** Encodes an invoice and signs it with the node's key. Source: BOLT 11. */
 export function encodeInvoice(invoice: LightningInvoice, nodeSecret: Uint8Array): string {
   const { description, expirySeconds, hint, metadata } = invoice;
   const features = metadata === undefined ? FEATURES : FEATURES | METADATA_FEATURE;
@@ -90,7 +90,7 @@ export function encodeInvoice(invoice: LightningInvoice, nodeSecret: Uint8Array)
   return bech32.encode(prefix, [...data, ...signature], false);
 }
 
-/** Undefined for text that is no invoice of these networks, or none that asks for whole sats. */
+/** Decodes an invoice. Undefined for invalid text, other networks, and amounts that are not whole sats. */
 export function readInvoice(text: string): ReadInvoice | undefined {
   try {
     const { prefix, words } = bech32.decode(text as `${string}1${string}`, false);
@@ -108,7 +108,7 @@ export function readInvoice(text: string): ReadInvoice | undefined {
     return {
       ...amount,
       createdAtSeconds: Number(numberOf(data.slice(0, TIMESTAMP_WORDS))),
-      expirySeconds: expiry === undefined ? USUAL_EXPIRY_SECONDS : Number(numberOf(expiry)),
+      expirySeconds: expiry === undefined ? DEFAULT_EXPIRY_SECONDS : Number(numberOf(expiry)),
       paymentHash: packBits(paymentHash).subarray(0, 32),
       hint: readHint(fields.get(FIELD.routeHint)),
       metadata: metadata === undefined ? undefined : wholeBytes(metadata),
@@ -125,7 +125,7 @@ function readHint(words: readonly number[] | undefined): RouteHint | undefined {
   return { nodeKey: bytes.slice(0, 33), channelId: bytes.slice(33, 41) };
 }
 
-/** The first field of each type counts. */
+/** The tagged fields by type; of several fields with one type the first counts. */
 function fieldsOf(words: readonly number[]): ReadonlyMap<number, readonly number[]> {
   const fields = new Map<number, readonly number[]>();
   for (let at = 0; at + 3 <= words.length; ) {
@@ -143,7 +143,7 @@ function field(type: number, words: readonly number[]): number[] {
   return [type, words.length >> 5, words.length & 31, ...words];
 }
 
-// sha256(UTF-8 of the prefix || the data, zero bits added up to a whole byte)
+// sha256(UTF-8 of the prefix || data, padded with zero bits to a whole byte)
 function digestOf(prefix: string, data: readonly number[]): Uint8Array {
   return sha256(concatBytes(utf8ToBytes(prefix), packBits(data)));
 }
@@ -161,7 +161,7 @@ function numberOf(words: readonly number[]): bigint {
 function packBits(words: readonly number[]): Uint8Array {
   const bytes = new Uint8Array(Math.ceil((words.length * 5) / 8));
   for (const [index, word] of words.entries()) {
-    // A word reaches into the next byte when it begins in the last 4 bits.
+    // A word extends into the next byte when it starts in the last 4 bits.
     const at = index * 5;
     const placed = word << (11 - (at % 8));
     bytes[at >> 3]! |= placed >> 8;
@@ -170,12 +170,12 @@ function packBits(words: readonly number[]): Uint8Array {
   return bytes;
 }
 
-/** Without the bits that were added to fill the last word. */
+/** Drops the padding bits of the last word. */
 function wholeBytes(words: readonly number[]): Uint8Array {
   return packBits(words).slice(0, Math.floor((words.length * 5) / 8));
 }
 
-// Amounts are in bitcoin, in the largest of milli, micro and nano that leaves them whole; a sat is 10 nano.
+// Amounts are in bitcoin with the largest unit (none, milli, micro, nano) that needs no fraction; a sat is 10 nano.
 const UNITS = [
   [100_000_000n, ''],
   [100_000n, 'm'],

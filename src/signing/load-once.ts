@@ -1,6 +1,6 @@
 /**
- * Calls a loader at first use and keeps what it promised: an `import()` of a module that is already there still
- * costs as much as a hash. A load that fails is tried again.
+ * Calls a loader on first use and caches its promise: even an `import()` of a loaded module takes as long as a hash.
+ * A failed load is retried on the next call.
  */
 export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
   let loaded: Promise<T> | undefined;

@@ -1,6 +1,6 @@
 /**
- * The rpc methods that need no network, behind one table: `signOffline(method, secret, params)` gives the wire
- * `data` of the method's response. `isOfflineMethod(method)` tells which. A chain's code is imported at first use.
+ * The rpc methods that need no network. `signOffline(method, secret, params)` returns the `data` of the response;
+ * `isOfflineMethod(method)` checks whether a method is one of them. Each chain's code is imported on first use.
  */
 import type { AuthorizationParams } from './ethereum/authorization.ts';
 import type { PersonalSignParams } from './ethereum/personal-sign.ts';
@@ -28,7 +28,7 @@ export interface OfflineMethods {
     params: { readonly transaction: EthereumTransaction };
     data: { readonly signed_transaction: string; readonly encoding: 'rlp' };
   };
-  /** Give the nonce: one that is absent counts as the first transaction, as no network is asked. */
+  /** Pass the nonce: it defaults to 0 because no node is queried. */
   eth_sign7702Authorization: {
     params: AuthorizationParams;
     data: { readonly authorization: SignedAuthorization };
@@ -72,7 +72,7 @@ type Signers = {
   ) => Promise<OfflineMethods[Method]['data']>;
 };
 
-const rooms = {
+const modules = {
   personalSign: loadOnce(() => import('./ethereum/personal-sign.ts')),
   typedData: loadOnce(() => import('./ethereum/typed-data.ts')),
   userOperation: loadOnce(() => import('./ethereum/user-operation.ts')),
@@ -89,55 +89,55 @@ const rooms = {
 
 const signers: Signers = {
   async personal_sign(secret, params) {
-    const { signPersonalMessage } = await rooms.personalSign();
+    const { signPersonalMessage } = await modules.personalSign();
     return { signature: signPersonalMessage(secret, params), encoding: 'hex' };
   },
   async secp256k1_sign(secret, params) {
-    const { signSecp256k1Digest } = await rooms.personalSign();
+    const { signSecp256k1Digest } = await modules.personalSign();
     return { signature: signSecp256k1Digest(secret, params), encoding: 'hex' };
   },
   async eth_signTypedData_v4(secret, params) {
-    const { signTypedData } = await rooms.typedData();
+    const { signTypedData } = await modules.typedData();
     return { signature: signTypedData(secret, params), encoding: 'hex' };
   },
   async eth_signUserOperation(secret, params) {
-    const { signUserOperation } = await rooms.userOperation();
+    const { signUserOperation } = await modules.userOperation();
     return { signature: signUserOperation(secret, params), encoding: 'hex' };
   },
   async eth_signTransaction(secret, params) {
-    const { signEthereumTransaction } = await rooms.ethereumTransaction();
+    const { signEthereumTransaction } = await modules.ethereumTransaction();
     return { signed_transaction: await signEthereumTransaction(secret, params), encoding: 'rlp' };
   },
   async eth_sign7702Authorization(secret, params) {
-    const { signAuthorization } = await rooms.authorization();
+    const { signAuthorization } = await modules.authorization();
     return { authorization: signAuthorization(secret, params) };
   },
   async signMessage(secret, params) {
-    const { signSolanaMessage } = await rooms.solanaMessage();
+    const { signSolanaMessage } = await modules.solanaMessage();
     return { signature: signSolanaMessage(secret, params), encoding: 'base64' };
   },
   async signTransaction(secret, params) {
-    const { signSolanaTransaction } = await rooms.solanaTransaction();
+    const { signSolanaTransaction } = await modules.solanaTransaction();
     return { signed_transaction: signSolanaTransaction(secret, params), encoding: 'base64' };
   },
   async tron_signTransaction(secret, params) {
-    const { signTronTransaction } = await rooms.tronTransaction();
+    const { signTronTransaction } = await modules.tronTransaction();
     return { signed_transaction: signTronTransaction(secret, params), encoding: 'hex' };
   },
   async xrpl_signTransaction(secret, params) {
-    const { signXrplTransaction } = await rooms.xrplTransaction();
+    const { signXrplTransaction } = await modules.xrplTransaction();
     return { ...signXrplTransaction(secret, params), encoding: 'hex' };
   },
   async aptos_signTransaction(secret, params) {
-    const { signAptosTransaction } = await rooms.aptosTransaction();
+    const { signAptosTransaction } = await modules.aptosTransaction();
     return { signed_transaction: signAptosTransaction(secret, params), encoding: 'hex' };
   },
   async near_signTransaction(secret, params) {
-    const { signNearTransaction } = await rooms.nearTransaction();
+    const { signNearTransaction } = await modules.nearTransaction();
     return { signed_transaction: signNearTransaction(secret, params), encoding: 'base64' };
   },
   async signMessageWithIdentityKey(secret, params) {
-    const { signWithIdentityKey } = await rooms.spark();
+    const { signWithIdentityKey } = await modules.spark();
     return { signature: signWithIdentityKey(secret, params) };
   },
 };
@@ -147,8 +147,8 @@ export function isOfflineMethod(method: string): method is OfflineMethod {
 }
 
 /**
- * Signs by one of the methods. The caller has checked that the method fits the wallet's chain (`requireRpcMethod`).
- * `params` are the request's, so `field` of a refusal points into them.
+ * Signs with one of the methods. The caller checks that the wallet's chain supports it (`requireRpcMethod`).
+ * `params` are the request's params; the `field` of an error points into them.
  * Throws SigningInputError (InvalidSolanaTransactionError where a Solana transaction does not decode).
  */
 export function signOffline<Method extends OfflineMethod>(

@@ -6,8 +6,8 @@ import { InvalidPrivateKeyError } from './signing-errors.ts';
 const HEX_DIGITS = utf8ToBytes('0123456789abcdef');
 
 /**
- * Imported private-key bytes to a 32-byte secret, for the caller to wipe: 32 bytes on every chain, on solana also
- * the 64 bytes seed || public key. Throws InvalidPrivateKeyError.
+ * Turns imported private-key bytes into a 32-byte secret; the caller wipes it. Every chain accepts 32 bytes, solana
+ * also the 64 bytes seed || public key. Throws InvalidPrivateKeyError.
  */
 export async function privateKeyFromImport(chainType: ChainType, bytes: Uint8Array): Promise<Uint8Array> {
   const secret = chainType === 'solana' && bytes.length === 64 ? readKeyPair(bytes) : bytes.slice();
@@ -30,14 +30,14 @@ function readKeyPair(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * A secret as the text that wallets exchange, in UTF-8 for the caller to wipe: solana the base58 of seed || public
- * key, every other chain 64 lower-case hex digits without 0x.
+ * The text form of a secret that other wallets import, as UTF-8; the caller wipes it. On solana base58 of
+ * seed || public key, on every other chain 64 lower-case hex digits without 0x.
  */
 export function privateKeyForExport(chainType: ChainType, secret: Uint8Array): Uint8Array {
   return chainType === 'solana' ? keyPairText(secret) : hexText(secret);
 }
 
-// NOTE: base58 goes through a string, which cannot be wiped.
+// NOTE: base58 encoding creates a string, which cannot be wiped.
 function keyPairText(secret: Uint8Array): Uint8Array {
   const pair = concatBytes(secret, ed25519PublicKey(secret));
   try {

@@ -2,15 +2,15 @@ import { blake2b } from '@noble/hashes/blake2.js';
 import { sha256 } from '@noble/hashes/sha2.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { base64ToBytes, prefixedHexToBytes } from '../crypto/encoding.ts';
-import type { CurveType } from './chain-room.ts';
+import type { CurveType } from './chain-signer.ts';
 import { decodeField, parseMessage } from './fields.ts';
 
-/** `raw_sign` params: a hash or message to sign as it is, or bytes to hash first. */
+/** `raw_sign` params: a hash or message to sign as is, or bytes to hash first. */
 export type RawSignParams =
   | { readonly hash: string }
   | {
       readonly bytes: string;
-      /** hex with or without 0x. */
+      /** `hex` accepts an optional 0x. */
       readonly encoding: 'utf-8' | 'hex' | 'base64';
       readonly hash_function: 'keccak256' | 'sha256' | 'blake2b256';
     };
@@ -22,8 +22,8 @@ const HASH_FUNCTIONS = {
 } as const;
 
 /**
- * What `raw_sign` would sign: `message` is the caller's bytes before hashing, undefined when only a hash
- * was given (policies decode it), `payload` what the curve signs. Starknet's felts may have an odd number of digits.
+ * Decodes `raw_sign` params. `message`: the caller's bytes before hashing, which policies decode; undefined when only a
+ * hash was given. `payload`: the bytes to sign. Starknet felts may have an odd number of digits.
  * Throws InvalidFieldError.
  */
 export function decodeRawSign(

@@ -1,6 +1,6 @@
 /**
- * An input that cannot be signed. `field` is a JSON pointer into what the caller passed as `params`
- * (`/transaction/nonce`; empty for the whole). The message never holds keys or the signed bytes.
+ * The input cannot be signed. `field` is a JSON pointer into the caller's `params` (`/transaction/nonce`; empty for the
+ * whole). The message never contains keys or the bytes to sign.
  */
 export class SigningInputError extends Error {
   readonly field: string;
@@ -12,28 +12,28 @@ export class SigningInputError extends Error {
   }
 }
 
-/** A scalar of the wrong form or out of bounds. */
+/** A field has the wrong format or is out of range. */
 export class InvalidFieldError extends SigningInputError {}
 
-/** A transaction that the chain's encoding cannot carry, or that is not this wallet's to sign. */
+/** The transaction cannot be encoded for the chain, or the wallet is not its sender. */
 export class InvalidTransactionError extends SigningInputError {}
 
-/** Solana wire bytes that do not decode, or that do not ask for this wallet's signature. */
+/** The Solana wire bytes do not decode, or the wallet is not a required signer. */
 export class InvalidSolanaTransactionError extends SigningInputError {}
 
-/** EIP-712 typed data whose message does not fit its types. */
+/** The message of EIP-712 typed data does not match its types. */
 export class InvalidTypedDataError extends SigningInputError {}
 
-/** A digest or message of a length or encoding the chain does not sign. */
+/** The chain does not sign digests or messages of this length or encoding. */
 export class InvalidPayloadError extends SigningInputError {}
 
-/** Bytes that are no private key of the chain's curve. */
+/** The bytes are not a valid private key for the chain's curve. */
 export class InvalidPrivateKeyError extends SigningInputError {}
 
-/** A method that does not fit the chain; the message names those that do. */
+/** The chain does not support the method; the message lists the supported ones. */
 export class UnsupportedMethodError extends SigningInputError {
-  constructor(method: string, chainType: string, fitting: readonly string[]) {
-    const names = fitting.map((name) => `\`${name}\``).join(', ');
+  constructor(method: string, chainType: string, supported: readonly string[]) {
+    const names = supported.map((name) => `\`${name}\``).join(', ');
     super('/method', `expected a method of \`${chainType}\` (${names}), got \`${method}\``);
   }
 }

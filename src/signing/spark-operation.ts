@@ -4,36 +4,37 @@ import { ecBackend } from '../crypto/secp256k1.ts';
 import { InvalidTransactionError } from './signing-errors.ts';
 import type { SparkNetworkName } from './spark.ts';
 
-/** Money that moves on Spark. Amounts are decimal text of sats, or of a token's base units. */
+/** A Spark operation that moves sats or tokens. Amounts are decimal strings in sats or in the token's base units. */
 export interface SparkOperation {
-  /** Drawn for this operation, so that no two are the same. */
+  /** Random; makes every operation unique. */
   readonly id: string;
   readonly network: SparkNetworkName;
-  /** Identity key of who moves it, compressed, hex. */
+  /** The sender's identity key, compressed, hex. */
   readonly owner: string;
-  /** The owner's Spark address, or its deposit address when a deposit is taken up. */
+  /** The owner's Spark address, or its deposit address when claiming a deposit. */
   readonly from: string;
   readonly to: string;
-  /** A token's identifier; null moves sats. */
+  /** Token identifier; null for sats. */
   readonly token: string | null;
   readonly amount: string;
-  /** Sats, paid by `from` beside the amount. */
+  /** Sats, paid by `from` in addition to the amount. */
   readonly fee: string;
-  /** The transaction of the deposit that is taken up. */
+  /** The transaction of the deposit to claim. */
   readonly deposit: string | null;
-  /** The Lightning invoice that is paid, in lower case. */
+  /** The Lightning invoice to pay, in lower case. */
   readonly invoice?: string | undefined;
 }
 
-/** An operation with the signature of its owner: r || s over the SHA-256 of its JSON, hex. */
+/** An operation with its owner's signature: r || s over the SHA-256 of its JSON, hex. */
 export interface SignedSparkOperation {
   readonly operation: SparkOperation;
   readonly signature: string;
 }
 
 /**
- * CHOICE: the protocol of real operators is an exchange of many messages; simulated ones take one, which the identity
- * key signs. The hash is that of what was signed.
+ * Signs an operation with the identity key. `hash`: the signed digest.
+ *
+ * CHOICE: real operators run a protocol of many messages; the simulated ones accept this single signed message.
  */
 export function signSparkOperation(
   secret: Uint8Array,
@@ -47,7 +48,7 @@ export function signSparkOperation(
   return { bytes: utf8ToBytes(JSON.stringify(signed)), hash: bytesToHex(digest) };
 }
 
-/** Bytes to a signed operation and its hash. Throws InvalidTransactionError, also when its owner did not sign it. */
+/** Decodes a signed operation and verifies its owner's signature. Throws InvalidTransactionError. */
 export function decodeSparkOperation(bytes: Uint8Array): { operation: SparkOperation; hash: string } {
   try {
     const { operation, signature } = JSON.parse(bytesToUtf8(bytes) ?? '') as SignedSparkOperation;
@@ -58,7 +59,7 @@ export function decodeSparkOperation(bytes: Uint8Array): { operation: SparkOpera
   } catch {
     // refused below
   }
-  throw new InvalidTransactionError('', 'expected an operation that its owner has signed');
+  throw new InvalidTransactionError('', 'expected an operation signed by its owner');
 }
 
 function digestOf(operation: SparkOperation): Uint8Array {

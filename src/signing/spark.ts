@@ -3,17 +3,17 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bech32m } from '@scure/base';
 import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '../crypto/encoding.ts';
 import { ecBackend } from '../crypto/secp256k1.ts';
-import type { ChainRoom } from './chain-room.ts';
+import type { ChainSigner } from './chain-signer.ts';
 import { encodeDerSignature } from './der-signature.ts';
 import { parseMessage } from './fields.ts';
-import { compressedKey, signDigestCompact } from './room-parts.ts';
+import { compressedKey, signDigestCompact } from './signer-parts.ts';
 
-// SparkAddress protobuf: field 1 (bytes), 33 bytes of identity key
+// SparkAddress protobuf: field 1 (bytes), the 33-byte identity key
 const IDENTITY_KEY_FIELD = Uint8Array.of(0x0a, 0x21);
 const PREFIX = { mainnet: 'spark', regtest: 'sparkrt' } as const;
 
 /** Spark addresses of the identity key. Source: Spark SDK, address encoding. */
-export const sparkRoom: ChainRoom = {
+export const sparkSigner: ChainSigner = {
   walletKeys(secret, { sparkNetwork = 'mainnet' }) {
     const key = compressedKey(secret);
     const words = bech32m.toWords(concatBytes(IDENTITY_KEY_FIELD, key));
@@ -30,20 +30,20 @@ export function sparkAddress(publicKeyHex: string, network: SparkNetworkName): s
   return bech32m.encode(prefixOf(network), words, false);
 }
 
-/** The identity key (compressed, hex) in an address of the network; undefined for any other text. */
+/** The identity key (compressed, hex) in a Spark address on the network; undefined for any other text. */
 export function readSparkAddress(text: string, network: SparkNetworkName): string | undefined {
   const bytes = readBech32m(text, prefixOf(network));
   const isAddress = bytes?.length === 35 && bytes[0] === 0x0a && bytes[1] === 0x21;
   return isAddress ? bytesToHex(bytes.subarray(2)) : undefined;
 }
 
-/** Whether text is a compressed key of the curve, hex. */
+/** Whether `text` is a compressed secp256k1 key in hex. */
 export function isIdentityKey(text: string): boolean {
   if (!/^0[23][0-9a-fA-F]{64}$/.test(text)) return false;
   return secp256k1.utils.isValidPublicKey(hexToBytes(text), true);
 }
 
-/** The 32 bytes in a token's identifier, hex; undefined for any other text. */
+/** The 32 bytes of a token identifier, as hex; undefined for any other text. */
 export function readTokenIdentifier(text: string, network: SparkNetworkName): string | undefined {
   const bytes = readBech32m(text, network === 'MAINNET' ? 'btkn' : 'btknrt');
   return bytes?.length === 32 ? bytesToHex(bytes) : undefined;
@@ -63,10 +63,10 @@ function readBech32m(text: string, prefix: string): Uint8Array | undefined {
 }
 
 /**
- * Where bitcoin is sent to be taken up on Spark: a Taproot address that stays the same.
+ * The static deposit address: bitcoin sent to this Taproot address can be claimed on Spark.
  *
- * CHOICE: real operators answer an address of a key that they share with the owner. Here it is the Taproot output of
- * the identity key itself (BIP-341, key path only), which its owner could spend on layer 1 as well.
+ * CHOICE: real operators return an address of a key shared with the owner. Here it is the Taproot output of the
+ * identity key itself (BIP-341, key path only), which the owner could also spend on layer 1.
  */
 export function sparkDepositAddress(publicKeyHex: string, network: SparkNetworkName): string {
   const internalKey = hexToBytes(publicKeyHex).subarray(1);
@@ -80,8 +80,8 @@ export function sparkDepositAddress(publicKeyHex: string, network: SparkNetworkN
 }
 
 /**
- * `signMessageWithIdentityKey`: the signature over sha256(UTF-8 message) as hex without 0x, DER or, when
- * `compact`, r || s. Throws InvalidFieldError.
+ * `signMessageWithIdentityKey`: the signature over sha256(UTF-8 message) as hex without 0x, in DER or, with `compact`,
+ * as r || s. Throws InvalidFieldError.
  */
 export function signWithIdentityKey(
   secret: Uint8Array,

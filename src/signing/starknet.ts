@@ -1,6 +1,6 @@
 import * as stark from '@scure/starknet';
 import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../crypto/encoding.ts';
-import type { ChainRoom } from './chain-room.ts';
+import type { ChainSigner } from './chain-signer.ts';
 import { InvalidPayloadError } from './signing-errors.ts';
 
 // Addresses are below 2^251 - 256; signed hashes below 2^251.
@@ -8,7 +8,7 @@ const ADDRESS_BOUND = 2n ** 251n - 256n;
 const HASH_BOUND = 2n ** 251n;
 const CONTRACT_ADDRESS_PREFIX = BigInt(bytesTo0xHex(utf8ToBytes('STARKNET_CONTRACT_ADDRESS')));
 
-// The account contracts and the arguments their constructors take for a key.
+// The account contracts with the constructor arguments for a key.
 const ACCOUNT_CLASSES = {
   // Ready (Argent) v0.4.0: a Starknet signer owner, no guardian
   ready: {
@@ -24,9 +24,12 @@ const ACCOUNT_CLASSES = {
 
 export type StarknetAccountClass = keyof typeof ACCOUNT_CLASSES;
 
-/** Starknet accounts. Signs a transaction hash (a felt below 2^251) to r || s. Source: Starknet docs, contract address and signatures. */
-export const starknetRoom: ChainRoom = {
-  // CHOICE: Ready unless configured otherwise; public types do not say which class `address` is computed with.
+/**
+ * Starknet accounts. Signs a transaction hash (a felt below 2^251) as r || s. Source: Starknet docs, contract address
+ * and signatures.
+ */
+export const starknetSigner: ChainSigner = {
+  // CHOICE: Ready by default; the published client types do not state which account class `address` is computed with.
   walletKeys(secret, { starknetAccountClass = 'ready' }) {
     const key = BigInt(stark.getStarkKey(secret));
     return {
@@ -45,7 +48,7 @@ export const starknetRoom: ChainRoom = {
   },
 };
 
-/** The address the account contract gets when it is deployed for this key with salt = key and deployer 0. */
+/** The address of the account contract when deployed for this key with salt = key and deployer 0. */
 export function starknetAddress(key: bigint, accountClass: StarknetAccountClass): bigint {
   const { classHash, calldata } = ACCOUNT_CLASSES[accountClass];
   // pedersen chain over [prefix, deployer, salt, class hash, pedersen chain over the constructor's arguments]
@@ -58,12 +61,12 @@ function pedersenChain(elements: bigint[]): bigint {
   return BigInt(stark.computeHashOnElements(elements) as string);
 }
 
-/** A uniformly distributed Stark secret out of 32 bytes of key material. Source: EIP-2645, key grinding. */
+/** Derives a uniformly distributed Stark secret from 32 bytes of key material. Source: EIP-2645, key grinding. */
 export function grindStarkSecret(material: Uint8Array): Uint8Array {
   return hexToBytes(stark.grindKey(material).padStart(64, '0'));
 }
 
-/** Whether the 32 bytes are a scalar of the Stark curve other than zero. */
+/** Whether the bytes are a 32-byte non-zero scalar of the Stark curve. */
 export function isStarkSecret(secret: Uint8Array): boolean {
   return secret.length === 32 && stark.utils.isValidPrivateKey(secret);
 }

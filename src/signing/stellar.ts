@@ -1,14 +1,14 @@
 import { base32nopad } from '@scure/base';
 import { ed25519PublicKey } from '../crypto/ed25519.ts';
 import { concatBytes } from '../crypto/encoding.ts';
-import type { ChainRoom } from './chain-room.ts';
+import type { ChainSigner } from './chain-signer.ts';
 import { crc16 } from './crc16.ts';
-import { ed25519KeyText, signMessageEd25519 } from './room-parts.ts';
+import { ed25519KeyText, signMessageEd25519 } from './signer-parts.ts';
 
 const ACCOUNT = 6 << 3; // "G"
 
 /** Stellar accounts as strkeys. Source: SEP-23. */
-export const stellarRoom: ChainRoom = {
+export const stellarSigner: ChainSigner = {
   walletKeys(secret) {
     const key = ed25519PublicKey(secret);
     return { address: strkey(ACCOUNT, key), publicKey: ed25519KeyText(key) };

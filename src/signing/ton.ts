@@ -2,19 +2,22 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { base64urlnopad } from '@scure/base';
 import { ed25519PublicKey } from '../crypto/ed25519.ts';
 import { concatBytes, hexToBytes } from '../crypto/encoding.ts';
-import type { ChainRoom } from './chain-room.ts';
+import type { ChainSigner } from './chain-signer.ts';
 import { crc16 } from './crc16.ts';
-import { ed25519KeyText, signMessageEd25519 } from './room-parts.ts';
+import { ed25519KeyText, signMessageEd25519 } from './signer-parts.ts';
 
 // Wallet contract V4R2: representation hash and depth of its code cell.
 const CODE_HASH = hexToBytes('feb5ff6820e2ff0d9483e7e0d62c817d846789fb4ae580c878866d959dabd5c0');
 const CODE_DEPTH = 7;
-const WALLET_ID = hexToBytes('29a9a317'); // 698983191, the id of work chain 0
+const WALLET_ID = hexToBytes('29a9a317'); // 698983191, the id of workchain 0
 const NON_BOUNCEABLE = 0x51;
-const WORK_CHAIN = 0;
+const WORKCHAIN = 0;
 
-/** TON V4R2 wallets on work chain 0 as the non-bounceable friendly address. Source: TEP-2; TVM whitepaper 3.1, cell representation. */
-export const tonRoom: ChainRoom = {
+/**
+ * TON V4R2 wallets on workchain 0, as non-bounceable friendly addresses. Source: TEP-2; TVM whitepaper 3.1, cell
+ * representation.
+ */
+export const tonSigner: ChainSigner = {
   walletKeys(secret) {
     const key = ed25519PublicKey(secret);
     return { address: friendlyAddress(walletAccount(key)), publicKey: ed25519KeyText(key) };
@@ -39,9 +42,9 @@ export function walletAccount(publicKey: Uint8Array): Uint8Array {
   return sha256(concatBytes(head, CODE_HASH, dataHash));
 }
 
-// base64url(tag || work chain || account || crc16)
+// base64url(tag || workchain || account || crc16)
 function friendlyAddress(account: Uint8Array): string {
-  const body = concatBytes(Uint8Array.of(NON_BOUNCEABLE, WORK_CHAIN), account);
+  const body = concatBytes(Uint8Array.of(NON_BOUNCEABLE, WORKCHAIN), account);
   const checksum = crc16(body);
   return base64urlnopad.encode(concatBytes(body, Uint8Array.of(checksum >> 8, checksum & 0xff)));
 }

@@ -212,7 +212,7 @@ function decodeArguments(fn: NamedFunction, dataBytes: Uint8Array): ReadArgument
     return fn.readArguments(dataBytes.subarray(SELECTOR_BYTES));
   } catch (error) {
     if (!(error instanceof AbiEncodingError)) throw error;
-    const reason = error.isCutOff ? `does not decode as ${fn.name}` : 'is not in its canonical encoding';
+    const reason = error.isTruncated ? `does not decode as ${fn.name}` : 'is not in canonical encoding';
     return unreadable(`calldata ${reason}`);
   }
 }

@@ -3,7 +3,7 @@ import { bytesTo0xHex } from '../../crypto/encoding.ts';
 import { readBcsBool, readBcsBytes, readBcsMany, readBcsText, readBcsVariant } from '../bcs.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-/** A `RawTransaction` and what it calls. */
+/** A decoded `RawTransaction`. */
 export interface AptosRawTransaction {
   /** 32 bytes. */
   readonly sender: Uint8Array;
@@ -19,12 +19,12 @@ export interface AptosRawTransaction {
   readonly chainId: number;
 }
 
-// Move's own bound on the depth of a type.
+// Move's limit on the nesting of types.
 const MAX_TYPE_DEPTH = 8;
 
 /**
- * BCS bytes to the parts of a RawTransaction. Every byte must belong to it: lengths in their shortest form, no
- * unknown variant, nothing behind the end, so that the bytes have no second spelling.
+ * Decodes the BCS bytes of a RawTransaction. Accepts the canonical encoding only: refuses unknown variants, trailing
+ * bytes and lengths in more bytes than necessary.
  * Throws InvalidTransactionError. Source: aptos-core, types/src/transaction.
  */
 export function decodeAptosRawTransaction(bytes: Uint8Array): AptosRawTransaction {
@@ -96,7 +96,7 @@ function skipScript(reader: ByteReader): undefined {
   return undefined;
 }
 
-// Sizes of the script arguments by variant; -1: a byte vector, -2: a bool
+// Sizes of script arguments by variant; -1: a byte vector, -2: a bool
 const SCRIPT_ARGUMENTS = [1, 8, 16, 32, -1, -2, 2, 4, 32, -1] as const;
 
 function skipScriptArgument(reader: ByteReader): void {
@@ -107,9 +107,9 @@ function skipScriptArgument(reader: ByteReader): void {
   else reader.bytes(size);
 }
 
-// TypeTag: 6 vector of a type, 7 struct; the rest are plain
+// TypeTag: 6 vector of a type, 7 struct; the others have no content
 function skipTypeTag(reader: ByteReader, depth: number): void {
-  if (depth > MAX_TYPE_DEPTH) throw new InvalidBytesError(`expected types at most ${MAX_TYPE_DEPTH} deep`);
+  if (depth > MAX_TYPE_DEPTH) throw new InvalidBytesError(`expected at most ${MAX_TYPE_DEPTH} nested types`);
   const variant = readBcsVariant(reader);
   if (variant > 10) throw new InvalidBytesError(`expected a known type, got variant ${variant}`);
   if (variant === 6) skipTypeTag(reader, depth + 1);

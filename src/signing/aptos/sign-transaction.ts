@@ -4,12 +4,12 @@ import { bytesTo0xHex, concatBytes, equalBytes, utf8ToBytes } from '../../crypto
 import { parseHexBytes } from '../fields.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 import { decodeAptosRawTransaction } from './raw-transaction.ts';
-import { aptosAccount } from './room.ts';
+import { aptosAccount } from './signer.ts';
 
 const SIGNING_PREFIX = sha3_256(utf8ToBytes('APTOS::RawTransaction'));
 
 /**
- * `aptos_signTransaction`: 0x hex of the SignedTransaction, the raw transaction unchanged. Its sender must be this
+ * `aptos_signTransaction`: the SignedTransaction as 0x hex, with the raw transaction unchanged. The sender must be the
  * wallet. Throws InvalidTransactionError, InvalidFieldError. Source: aptos-core, TransactionAuthenticator::Ed25519.
  */
 export function signAptosTransaction(

@@ -1,26 +1,28 @@
 import { bytesTo0xHex, bytesToHex } from '../../crypto/encoding.ts';
 
-/** A parameter of a function as a JSON ABI has it. */
+/** A function parameter in a JSON ABI. */
 export interface AbiParameter {
   readonly name?: string | undefined;
   readonly type: string;
   readonly components?: readonly AbiParameter[] | undefined;
 }
 
-/** A decoded argument as text (integers decimal, addresses and bytes in `0x` hex), or its elements or members in order. */
+/**
+ * A decoded argument as text (integers in decimal, addresses and bytes in `0x` hex), or a list of elements or members.
+ */
 export type AbiValue = string | readonly AbiValue[];
 
-/** Bytes that are not what encoding the arguments that they seem to hold would give. */
+/** The bytes are not a canonical encoding of the arguments. */
 export class AbiEncodingError extends Error {
-  /** Whether bytes are missing; else some are not as an encoder writes them. */
-  readonly isCutOff: boolean;
+  /** Whether bytes are missing; otherwise the encoding is not canonical. */
+  readonly isTruncated: boolean;
 
-  constructor(isCutOff: boolean) {
+  constructor(isTruncated: boolean) {
     super(
-      isCutOff ? 'the encoded arguments are cut off' : 'the arguments are not in their canonical encoding',
+      isTruncated ? 'the encoded arguments are truncated' : 'the arguments are not in canonical encoding',
     );
     this.name = 'AbiEncodingError';
-    this.isCutOff = isCutOff;
+    this.isTruncated = isTruncated;
   }
 }
 
@@ -28,38 +30,36 @@ const WORD_BYTES = 32;
 const WORD_DIGITS = 2 * WORD_BYTES;
 const ADDRESS_DIGITS = 40;
 const WORD_BITS = 256;
-/** Digits of a length or offset that some request could have: six bytes, which a number holds exactly. */
+/** Hex digits of the largest length or offset that is read: six bytes, exact as a JavaScript number. */
 const LENGTH_DIGITS = 12;
 const ALL_ZEROS = /^0*$/;
 const ARRAY = /^(.*)\[([0-9]*)\]$/;
 const INTEGER = /^(u?)int([0-9]+)$/;
 const FIXED_BYTES = /^bytes([0-9]+)$/;
 
-/** What is being read, and where the next content of variable length begins. */
+/** The bytes to decode; `tail` is the offset where the next dynamic content must start. */
 interface Reader {
   readonly bytes: Uint8Array;
   readonly digits: string;
   tail: number;
 }
 
-/** How the values of one type are read. */
+/** Decodes values of one type. */
 interface Codec {
-  /** Bytes that a value takes among its siblings: itself, or the offset of what is of variable length. */
+  /** Size in the head: that of a static value itself, or of the offset of a dynamic value. */
   readonly headBytes: number;
   readonly isDynamic: boolean;
-  /** Reads the value whose encoding begins at `at`. One of variable length moves `tail` behind itself. */
+  /** Reads the value at offset `at`. A dynamic value moves `tail` past its end. */
   readonly read: (reader: Reader, at: number) => AbiValue;
 }
 
 /**
- * Makes the reader of the encoded arguments of a function. It takes the one encoding that encoders write and no other:
- * contents of variable length follow each other in order without gaps, padding is as the type demands, nothing comes
- * behind the last argument. Reading is linear in the bytes.
+ * Compiles a decoder for the arguments of a function. It accepts the canonical encoding only: dynamic contents in
+ * order and without gaps, zero padding, no trailing bytes. Decoding takes time linear in the bytes.
  *
- * @param parameters of the contract ABI's types by their canonical names; arrays and tuples of at least one element.
+ * @param parameters with canonical type names; fixed arrays and tuples have at least one element.
+ * @returns decodes the bytes that follow the selector. Throws AbiEncodingError.
  * @see the contract ABI specification of Solidity, "Formal Specification of the Encoding".
- *
- * @returns reads the arguments that follow the selector. Throws AbiEncodingError.
  */
 export function compileArguments(
   parameters: readonly AbiParameter[],
@@ -74,7 +74,7 @@ export function compileArguments(
   };
 }
 
-/** As `compileArguments`, with undefined in place of what it throws. */
+/** Like `compileArguments`, but the decoder returns undefined instead of throwing AbiEncodingError. */
 export function compileValues(
   parameters: readonly AbiParameter[],
 ): (bytes: Uint8Array) => readonly AbiValue[] | undefined {
@@ -92,8 +92,8 @@ export function compileValues(
 const SELECTOR_BYTES = 4;
 
 /**
- * Makes the reader of the calls of one function: their arguments, or undefined for bytes that are no call of it in its
- * canonical encoding.
+ * Compiles a decoder for calls of one function. It returns the arguments, or undefined when the bytes are not a call of
+ * that function in canonical encoding.
  *
  * @param selector `0x` and 8 hex digits.
  */
@@ -127,7 +127,7 @@ function sumHeads(codecs: readonly Codec[]): number {
   return codecs.reduce((sum, { headBytes }) => sum + headBytes, 0);
 }
 
-/** Reads values that stand side by side from `at`: their heads, then in the same order what the heads point to. */
+/** Reads adjacent values from `at`: the heads, then the dynamic contents in the same order. */
 function readSiblings(reader: Reader, at: number, codecs: readonly Codec[]): AbiValue[] {
   let head = at;
   return codecs.map((codec) => {
@@ -151,7 +151,7 @@ function fixedArrayCodec(element: Codec, length: number): Codec {
   return siblingsCodec(length * element.headBytes, element.isDynamic, () => repeat(element, length));
 }
 
-/** `codecs` is asked once the bytes of the heads are known to be there: a type may claim any number of elements. */
+/** Calls `codecs` only after checking that the head bytes exist: a type may declare any number of elements. */
 function siblingsCodec(headBytes: number, isDynamic: boolean, codecs: () => readonly Codec[]): Codec {
   return {
     headBytes: isDynamic ? WORD_BYTES : headBytes,
@@ -203,7 +203,7 @@ function wordCodec(asText: (word: string) => string): Codec {
   return { headBytes: WORD_BYTES, isDynamic: false, read: (reader, at) => asText(readWord(reader, at)) };
 }
 
-/** How the text of a value is found in the 64 digits of its word. */
+/** Returns a function that turns the 64 hex digits of a word into the value's text. */
 function wordReader(type: string): (word: string) => string {
   const integer = INTEGER.exec(type);
   if (integer) {
@@ -250,7 +250,7 @@ function readBoolean(word: string): string {
   return 'false';
 }
 
-// A byte order mark belongs to the text.
+// Keeps a byte order mark as part of the text.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 function readText(content: Uint8Array): string {
@@ -261,7 +261,7 @@ function readText(content: Uint8Array): string {
   }
 }
 
-/** A length or an offset. What is larger than any request has bytes is as if they were missing. */
+/** Reads a length or an offset. One that exceeds every possible request counts as truncated. */
 function readLength(reader: Reader, at: number): number {
   const word = readWord(reader, at);
   if (!ALL_ZEROS.test(word.slice(0, -LENGTH_DIGITS))) throw new AbiEncodingError(true);

@@ -10,13 +10,13 @@ export interface AuthorizationParams {
   /** 0 authorizes on every chain. */
   readonly chain_id: Quantity;
   readonly nonce?: Quantity | undefined;
-  /** The wallet also sends the transaction that carries the authorization, which uses up a nonce first. */
+  /** The wallet also sends the transaction with the authorization, which increments its nonce first. */
   readonly executor?: 'self' | undefined;
 }
 
 /**
- * `eth_sign7702Authorization`: the signed authorization, numbers as given. `transactionCount` stands in for a
- * nonce that was not given. With `executor: self` the nonce that was looked up is raised by one.
+ * `eth_sign7702Authorization`: the signed authorization, with numbers in the caller's notation. `transactionCount` is
+ * the default nonce; with `executor: self` the default is one higher.
  * Throws InvalidFieldError. Source: EIP-7702.
  */
 export function signAuthorization(
@@ -40,7 +40,7 @@ export function signAuthorization(
   };
 }
 
-// CHOICE: only a nonce looked up here is raised for `executor: self`; one that is given is signed as it is.
+// CHOICE: `executor: self` raises only the default nonce; a nonce in the params is signed as given.
 function nonceOf(params: AuthorizationParams, transactionCount: bigint): bigint {
   if (params.nonce !== undefined) return parseQuantity(params.nonce, '/nonce', 64);
   return params.executor === 'self' ? transactionCount + 1n : transactionCount;

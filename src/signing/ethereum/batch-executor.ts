@@ -11,11 +11,11 @@ export interface BatchCall {
 }
 
 /**
- * The contract that an account delegates to (EIP-7702) to run a batch: the public Basic EOA Batch Executor, which
- * speaks ERC-7821 and takes batches from the account itself only.
+ * The contract that an account delegates to (EIP-7702) to run a batch: the public Basic EOA Batch Executor. It
+ * implements ERC-7821 and accepts batches from the account itself only.
  *
- * CHOICE: nobody says which contract runs a batch of calls. This one has no owner and no state and is deployed at
- * the same address on the large chains; simulated chains know it everywhere.
+ * CHOICE: the specification does not name a contract for batches. This one has no owner and no state and is deployed at
+ * the same address on the large chains. Simulated chains support it everywhere.
  */
 export const BATCH_EXECUTOR_ADDRESS = '0x00000000bebedb7c30ee418158e26e31a5a8f3e2';
 
@@ -31,7 +31,7 @@ const batchInputs = AbiParameters.from([
 ]);
 
 /**
- * Calldata that has a delegated account run the calls one after the other, all or none.
+ * Calldata for a delegated account that runs the calls in order and atomically.
  * execute(bytes32 mode, bytes abi.encode(Call[])). Source: ERC-7821.
  */
 export function encodeBatch(calls: readonly BatchCall[]): Uint8Array {
@@ -48,7 +48,7 @@ export function encodeBatch(calls: readonly BatchCall[]): Uint8Array {
 // supportsExecutionMode(bytes32 mode)
 const SUPPORTS_SELECTOR = 'd03c7914';
 
-/** Calldata that asks an account whether it runs such batches; it answers with a bool. Source: ERC-7821. */
+/** Calldata of the ERC-7821 query whether an account supports such batches; it returns a bool. */
 export function encodeSupportsBatches(): Uint8Array {
   return hexToBytes(SUPPORTS_SELECTOR + BATCH_MODE.slice(2));
 }
@@ -57,8 +57,8 @@ const readExecute = compileCall(EXECUTE_SELECTOR, executeInputs);
 const readBatch = compileValues(batchInputs);
 
 /**
- * The calls of a batch in the one encoding that `encodeBatch` gives them; undefined for all other calldata. A call to
- * 0x0 is one to itself.
+ * Decodes a batch in canonical encoding, as `encodeBatch` produces it; undefined for other calldata. The executor
+ * treats a call to address 0 as a call to the account itself.
  */
 export function decodeCanonicalBatch(data: Uint8Array): readonly BatchCall[] | undefined {
   const [mode, executionData] = readExecute(data) ?? [];
@@ -68,8 +68,8 @@ export function decodeCanonicalBatch(data: Uint8Array): readonly BatchCall[] | u
 }
 
 /**
- * The calls of a batch as the executor reads it, with whatever stands behind it; undefined when the calldata is none, or
- * none of this mode. A call to 0x0 is one to itself.
+ * Decodes a batch as leniently as the executor does, e.g. with trailing bytes; undefined when the calldata is not a
+ * batch in this mode. The executor treats a call to address 0 as a call to the account itself.
  */
 export function decodeBatch(data: Uint8Array): readonly BatchCall[] | undefined {
   const hex = bytesTo0xHex(data);

@@ -2,7 +2,7 @@ import { keccak_256 } from '@noble/hashes/sha3.js';
 import * as Rlp from 'ox/Rlp';
 import { bytesTo0xHex, hexToBytes } from '../../crypto/encoding.ts';
 
-/** Where the contract of a creating transaction comes to be: keccak256(rlp([sender, nonce]))[12..32], 0x hex. */
+/** The address of a contract created by a transaction: keccak256(rlp([sender, nonce]))[12..32], 0x hex. */
 export function contractAddress(sender: string, nonce: number): string {
   const digits = nonce.toString(16);
   const nonceHex = nonce === 0 ? '' : digits.padStart(digits.length + (digits.length % 2), '0');

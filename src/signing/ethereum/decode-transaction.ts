@@ -9,7 +9,7 @@ import type { EthereumTransactionView } from './transaction-view.ts';
 
 type Hex = `0x${string}`;
 
-/** What the envelopes of the four standard types have in common once decoded. */
+/** The union of the decoded envelopes of the four standard types. */
 interface Envelope {
   readonly chainId?: number | undefined;
   readonly nonce?: bigint | undefined;
@@ -34,34 +34,34 @@ const CODECS = {
 } as const;
 
 /**
- * Wire bytes (0x hex, signed or not) of any type to the view that policies judge. Bytes that do not encode back
- * to themselves are refused. Throws InvalidTransactionError. Source: EIP-155, 2718, 2930, 1559, 7702; Tempo 0x76.
+ * Decodes wire bytes (0x hex, signed or unsigned) of any transaction type. Refuses bytes that do not encode to
+ * themselves again. Throws InvalidTransactionError. Source: EIP-155, 2718, 2930, 1559, 7702; Tempo 0x76.
  */
 export async function decodeEthereumTransaction(serialized: string): Promise<EthereumTransactionView> {
   const hex = serialized.toLowerCase() as Hex;
   const prefix = hex.slice(0, 4);
   if (prefix === '0x76') return (await import('./tempo-transaction.ts')).decodeTempoTransaction(hex);
   try {
-    const { type, envelope, again } = decodeStandard(prefix, hex);
-    if (again === hex) return toView(type, envelope);
+    const { type, envelope, reencoded } = decodeStandard(prefix, hex);
+    if (reencoded === hex) return toView(type, envelope);
   } catch {
     // refused below
   }
-  throw new InvalidTransactionError('', 'expected a serialized transaction in canonical form');
+  throw new InvalidTransactionError('', 'expected a serialized transaction in canonical encoding');
 }
 
-// The codecs' types name each prefix; which one it is was read from the bytes.
+// `as never`: each codec's types require its literal prefix, which is only known at run time.
 function decodeStandard(
   prefix: string,
   hex: Hex,
-): { type: 0 | 1 | 2 | 4; envelope: Envelope; again: string } {
+): { type: 0 | 1 | 2 | 4; envelope: Envelope; reencoded: string } {
   if (Object.hasOwn(CODECS, prefix)) {
     const codec = CODECS[prefix as keyof typeof CODECS];
     const envelope = codec.decode(hex as never);
-    return { type: codec.type, envelope, again: codec.encode(envelope as never) };
+    return { type: codec.type, envelope, reencoded: codec.encode(envelope as never) };
   }
   const envelope = Legacy.deserialize(hex);
-  return { type: 0, envelope, again: Legacy.serialize(envelope) };
+  return { type: 0, envelope, reencoded: Legacy.serialize(envelope) };
 }
 
 function toView(type: 0 | 1 | 2 | 4, envelope: Envelope): EthereumTransactionView {

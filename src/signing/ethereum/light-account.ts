@@ -6,9 +6,9 @@ import { checksumAddress } from './address.ts';
 export interface LightAccountFactory {
   /** `0x` and 40 hex digits. */
   readonly factoryAddress: string;
-  /** What the factory's proxies delegate to. */
+  /** The implementation behind the factory's proxies. */
   readonly implementationAddress: string;
-  /** Shown as `smart_wallet_version`. */
+  /** The API's `smart_wallet_version`. */
   readonly version: string;
 }
 
@@ -23,7 +23,7 @@ export const lightAccountV2: LightAccountFactory = {
   version: '2.0.0',
 };
 
-// The minimal ERC-1967 proxy that the factory deploys, on either side of the implementation's address.
+// The init code of the minimal ERC-1967 proxy that the factory deploys, before and after the implementation's address.
 // Source: Solady, LibClone, `createDeterministicERC1967`.
 const PROXY_HEAD = hexToBytes('603d3d8160223d3973');
 const PROXY_TAIL = hexToBytes(
@@ -33,7 +33,7 @@ const PROXY_TAIL = hexToBytes(
 const CREATE2_MARK = Uint8Array.of(0xff);
 
 /**
- * The address that the smart wallet of `owner` has once the factory deploys it, and can receive at before that.
+ * The counterfactual address of the smart wallet of `owner`; it can receive assets before the factory deploys it.
  *
  * @param owner `0x` and 40 hex digits; salt: 32 bytes, all zero for an owner's first wallet.
  * @returns EIP-55 address. Source: EIP-1014; LightAccountFactory.getAddress.

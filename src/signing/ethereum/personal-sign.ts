@@ -5,7 +5,7 @@ import { signDigestHex } from './ecdsa-signature.ts';
 
 export interface PersonalSignParams {
   readonly message: string;
-  /** `hex` takes the message with or without 0x. */
+  /** `hex` accepts an optional 0x. */
   readonly encoding: 'utf-8' | 'hex';
 }
 
@@ -22,7 +22,7 @@ export function signPersonalMessage(secret: Uint8Array, params: PersonalSignPara
   return signDigestHex(hashPersonalMessage(message), secret);
 }
 
-/** `secp256k1_sign`: signs the given 32-byte digest as it is; 0x hex of r || s || v (27/28). Throws InvalidFieldError. */
+/** `secp256k1_sign`: signs the given 32-byte digest as is; 0x hex of r || s || v (27/28). Throws InvalidFieldError. */
 export function signSecp256k1Digest(secret: Uint8Array, params: { readonly hash: string }): `0x${string}` {
   return signDigestHex(parseHexBytes(params.hash, '/hash', 32), secret);
 }

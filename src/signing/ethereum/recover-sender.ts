@@ -20,8 +20,8 @@ const SIGN_PAYLOADS = {
 } as const;
 
 /**
- * Who signed a transaction, lower-case 0x hex. `view` is what `decodeEthereumTransaction` made of the same bytes.
- * Throws InvalidTransactionError when it is unsigned, or signed by anything but a secp256k1 key.
+ * The signer of a transaction, lower-case 0x hex. `view`: the result of `decodeEthereumTransaction` for the same bytes.
+ * Throws InvalidTransactionError when the transaction is unsigned or not signed by a secp256k1 key.
  */
 export async function recoverEthereumSender(serialized: Hex, view: EthereumTransactionView): Promise<string> {
   if (view.tempo !== undefined) {
@@ -36,7 +36,7 @@ export async function recoverEthereumSender(serialized: Hex, view: EthereumTrans
 }
 
 /**
- * Who pays the gas: on Tempo the signer of the fee payer's signature where there is one, else the sender.
+ * The account that pays the gas: on Tempo the signer of the fee payer signature, if any, otherwise the sender.
  * Throws InvalidTransactionError.
  */
 export async function recoverFeePayer(
@@ -50,13 +50,17 @@ export async function recoverFeePayer(
   return recoverSigner(feePayerPayload(serialized, sender), signature);
 }
 
-/** Who signed a 32-byte digest as r || s || v with v = 27 or 28, 0x hex. Throws InvalidTransactionError. */
+/**
+ * The signer of a 32-byte digest. `signature`: r || s || v with v = 27 or 28, 0x hex. Throws InvalidTransactionError.
+ */
 export function recoverDigestSigner(digest: Uint8Array, signature: string): string {
   const v = Number.parseInt(signature.slice(-2), 16);
   return recoverSigner(bytesTo0xHex(digest), `${signature.slice(0, -2)}0${v - 27}`);
 }
 
-/** Who signed an authorization of EIP-7702; undefined when nobody did: such an authorization counts for nothing. */
+/**
+ * The signer of an EIP-7702 authorization; undefined when the signature is invalid, so the authorization has no effect.
+ */
 export function recoverAuthority(
   authorization: EthereumTransactionView['authorizations'][number],
 ): string | undefined {
@@ -76,7 +80,7 @@ function recoverSigner(payload: Hex, signature: string | undefined): string {
     const bytes = hexToBytes((signature ?? '0x').slice(2));
     if (bytes.length !== 65) throw new Error('expected 65 bytes');
     const recovered = { compact: bytes.slice(0, 64), recoveryId: bytes[64]! };
-    // EIP-2: of the two signatures that fit, only the one with s in the lower half counts.
+    // EIP-2: only the signature with s in the lower half is valid.
     if (BigInt(bytesTo0xHex(bytes.subarray(32, 64))) > HALF_ORDER) throw new Error('expected a low s');
     const publicKey = ecBackend.recover(recovered, hexToBytes(payload.slice(2)));
     return bytesTo0xHex(keccak_256(publicKey.subarray(1)).subarray(12));

@@ -14,8 +14,8 @@ const loadTempo = loadOnce(() => import('./tempo-transaction.ts'));
 export type EthereumTransaction = StandardTransaction | TempoTransaction;
 
 /**
- * `eth_signTransaction`: the signed wire bytes as 0x hex, of exactly the fields given. Types 0 (EIP-155 where a
- * chain id is given), 1 (EIP-2930), 2 (EIP-1559), 4 (EIP-7702), 118 (Tempo). A `from` must be this wallet.
+ * `eth_signTransaction`: the signed wire bytes as 0x hex, with exactly the given fields. Types 0 (EIP-155 with a chain
+ * id), 1 (EIP-2930), 2 (EIP-1559), 4 (EIP-7702), 118 (Tempo). `from`, if given, must be the wallet.
  * Throws InvalidTransactionError, InvalidFieldError.
  */
 export async function signEthereumTransaction(
@@ -27,14 +27,14 @@ export async function signEthereumTransaction(
   return signPreparedTransaction(secret, prepared);
 }
 
-/** The signed wire bytes of a checked transaction as 0x hex; their keccak256 is its hash. */
+/** The signed wire bytes of a validated transaction as 0x hex; their keccak256 is the transaction hash. */
 export function signPreparedTransaction(secret: Uint8Array, prepared: PreparedTransaction): `0x${string}` {
   const digest = keccak_256(hexToBytes(prepared.signingBytes().slice(2)));
   return prepared.wireBytes(signatureTuple(ecBackend.sign(digest, secret)));
 }
 
 /**
- * Checks a transaction of any type. `decodeEthereumTransaction(prepared.wireBytes())` is what policies judge.
+ * Validates a transaction of any type. Policies evaluate `decodeEthereumTransaction(prepared.wireBytes())`.
  * Throws InvalidTransactionError, InvalidFieldError.
  */
 export async function prepareEthereumTransaction(

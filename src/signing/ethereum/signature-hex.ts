@@ -1,4 +1,4 @@
-/** A signature of an envelope as 0x hex of r || s || parity (0 or 1); undefined when there is none. */
+/** The signature of an envelope as 0x hex of r || s || parity (0 or 1); undefined when it is unsigned. */
 export function signatureHex(signature: {
   readonly r?: string | undefined;
   readonly s?: string | undefined;

@@ -4,12 +4,12 @@ import { hexToBytes } from '../../crypto/encoding.ts';
 import type { BatchCall } from './batch-executor.ts';
 
 /**
- * The contract that an account delegates to (EIP-7702) to take user operations: the Simple7702Account of the authors
- * of ERC-4337, deployed at one address on the large chains. Its entry point checks the owner's signature of the
- * operation's hash.
+ * The contract that an account delegates to (EIP-7702) to execute user operations: the Simple7702Account by the authors
+ * of ERC-4337, deployed at the same address on the large chains. It verifies the signature of the account's own key
+ * over the operation's hash.
  *
- * CHOICE: nobody says which account contract sponsored gas runs through. This one has no owner but the key of the
- * account itself, no state and no modules. Source: eth-infinitism/account-abstraction v0.8, Simple7702Account.sol.
+ * CHOICE: the specification does not name an account contract for sponsored gas. This one has no owner other than the
+ * account's key, no state and no modules. Source: eth-infinitism/account-abstraction v0.8, Simple7702Account.sol.
  */
 export const SIMPLE_ACCOUNT_ADDRESS = '0xe6cae83bde06e4c305530e199d7217f42808555b';
 /** Entry point 0.8. */
@@ -21,7 +21,7 @@ const executeBatch = AbiFunction.from([
   'function executeBatch(Call[] calls)',
 ]);
 
-/** Call data that has the account make one call, or several one after the other, all or none. */
+/** Call data for the account: `execute` for a single call, otherwise `executeBatch`, which is atomic. */
 export function encodeAccountCalls(calls: readonly BatchCall[]): Uint8Array {
   const items = calls.map(({ to, value, data }) => ({
     target: to as `0x${string}`,
@@ -36,7 +36,7 @@ export function encodeAccountCalls(calls: readonly BatchCall[]): Uint8Array {
   return hexToBytes(hex.slice(2));
 }
 
-/** The calls in such call data, addresses in lower case; undefined when it is anything else. */
+/** Decodes `execute` and `executeBatch` call data, with addresses in lower case; undefined for other call data. */
 export function decodeAccountCalls(callData: Uint8Array): readonly BatchCall[] | undefined {
   const hex = Hex.fromBytes(callData);
   try {

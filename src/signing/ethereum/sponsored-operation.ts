@@ -4,13 +4,13 @@ import { ENTRY_POINT_ADDRESS } from './simple-account.ts';
 import type { SignedAuthorization } from './transaction.ts';
 import { hashUserOperation, signUserOperation, type UserOperationInput } from './user-operation.ts';
 
-/** A user operation as a bundler takes it: signed, with the delegation that its account may still need. */
+/** A signed user operation for a bundler, with the EIP-7702 authorization that the account may still need. */
 export interface SponsoredOperation {
   readonly user_operation: UserOperationInput & { readonly signature: string };
   readonly authorization?: SignedAuthorization | undefined;
 }
 
-/** The operation signed by the key of its account, for entry point 0.8. Throws SigningInputError. */
+/** Signs the operation with its account's key for entry point 0.8. Throws SigningInputError. */
 export function signSponsoredOperation(
   secret: Uint8Array,
   { chainId, operation }: { chainId: number; operation: UserOperationInput },
@@ -19,12 +19,12 @@ export function signSponsoredOperation(
   return { signature: signUserOperation(secret, params), hash: hashUserOperation(params).hash };
 }
 
-/** The bytes that are kept and handed to the bundler: UTF-8 JSON. */
+/** The bytes that are stored and sent to the bundler: UTF-8 JSON. */
 export function encodeSponsoredOperation(operation: SponsoredOperation): Uint8Array {
   return utf8ToBytes(JSON.stringify(operation));
 }
 
-/** Throws InvalidTransactionError for bytes that are no such operation. */
+/** Throws InvalidTransactionError when the bytes are not a signed user operation. */
 export function decodeSponsoredOperation(bytes: Uint8Array): SponsoredOperation {
   try {
     const decoded = JSON.parse(bytesToUtf8(bytes) ?? '') as Partial<SponsoredOperation>;

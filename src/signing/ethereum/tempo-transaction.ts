@@ -13,7 +13,7 @@ import { signatureHex } from './signature-hex.ts';
 import { type PreparedTransaction, readChainId, readNumber, wordHex } from './transaction.ts';
 import type { EthereumTransactionView } from './transaction-view.ts';
 
-/** A Tempo transaction (type 118, 0x76) in the contract's names. */
+/** A Tempo transaction (type 118, 0x76) with the API contract's names. */
 export interface TempoTransaction {
   readonly type: 118;
   readonly calls: readonly {
@@ -51,8 +51,8 @@ interface TempoAuthorization {
 }
 
 /**
- * Checks a Tempo transaction; nothing is filled in. The signed bytes leave out the fee token and mark the fee
- * payer when a fee payer's signature is given, which the chain's rules want.
+ * Validates a Tempo transaction without filling in defaults. With a fee payer signature, the sender's signed bytes omit
+ * the fee token and contain a fee payer marker, as the chain requires.
  * Throws InvalidTransactionError, InvalidFieldError. Source: Tempo transaction specification, type 0x76.
  */
 export function prepareTempoTransaction(transaction: TempoTransaction): PreparedTransaction {
@@ -80,16 +80,16 @@ export function prepareTempoTransaction(transaction: TempoTransaction): Prepared
   };
 }
 
-/** Wire bytes to the view that policies judge. Throws InvalidTransactionError. */
+/** Decodes wire bytes for policies. Throws InvalidTransactionError. */
 export function decodeTempoTransaction(hex: `0x${string}`): EthereumTransactionView {
   try {
     const envelope = Tempo.deserialize(hex as Tempo.Serialized);
-    // A key authorization would hand the account to another key; no request can ask for one.
+    // Refuses key authorizations, which would give another key control of the account; the API has no field for them.
     if (envelope.keyAuthorization === undefined && Tempo.serialize(envelope) === hex) return toView(envelope);
   } catch {
     // refused below
   }
-  throw new InvalidTransactionError('', 'expected a serialized Tempo transaction in canonical form');
+  throw new InvalidTransactionError('', 'expected a serialized Tempo transaction in canonical encoding');
 }
 
 function toView(envelope: Tempo.TxEnvelopeTempo): EthereumTransactionView {
@@ -202,7 +202,7 @@ function readAuthorization(entry: TempoAuthorization, at: string) {
   };
 }
 
-// A signature that does not encode back to the bytes given would put other bytes under our signature.
+// Refuses a signature that encodes differently: the wallet would sign bytes other than those given.
 function readSignature(value: string, field: string) {
   const hex = parseHexText(value, field);
   try {
@@ -215,8 +215,8 @@ function readSignature(value: string, field: string) {
 }
 
 /**
- * Who signed a Tempo transaction. `recover` gives the signer of a 32-byte payload from r || s || parity.
- * Throws InvalidTransactionError where anything but a secp256k1 key signed.
+ * The signer of a Tempo transaction. `recover` returns the signer of a 32-byte payload for r || s || parity.
+ * Throws InvalidTransactionError when the signature is not a secp256k1 signature.
  */
 export function recoverTempoSender(
   hex: `0x${string}`,
@@ -228,7 +228,7 @@ export function recoverTempoSender(
   return recover(Tempo.getSignPayload(envelope), flat);
 }
 
-/** What a fee payer signs to pay for the sender's transaction, a 32-byte digest as 0x hex. */
+/** The digest that a fee payer signs for the sender's transaction, 32 bytes as 0x hex. */
 export function feePayerPayload(hex: `0x${string}`, sender: string): `0x${string}` {
   const envelope = Tempo.deserialize(hex as Tempo.Serialized);
   return Tempo.getFeePayerSignPayload(envelope, { sender: sender as `0x${string}` });

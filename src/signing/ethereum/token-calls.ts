@@ -1,6 +1,6 @@
 import { bytesToHex, hexToBytes } from '../../crypto/encoding.ts';
 
-/** A call of an ERC-20 token that moves tokens or lets others move them. Addresses are lower-case 0x hex. */
+/** A state-changing call of an ERC-20 token. Addresses are lower-case 0x hex. */
 export type TokenCall =
   | { readonly name: 'transfer'; readonly to: string; readonly amount: bigint }
   | { readonly name: 'approve'; readonly spender: string; readonly amount: bigint }
@@ -12,7 +12,7 @@ export type TokenQuery =
   | { readonly name: 'allowance'; readonly owner: string; readonly spender: string }
   | { readonly name: 'decimals' | 'symbol' | 'name' | 'totalSupply' };
 
-// The first 4 bytes of keccak256 of the signature.
+// The first 4 bytes of keccak256 of the function signature.
 const SELECTORS = {
   transfer: 'a9059cbb',
   approve: '095ea7b3',
@@ -30,7 +30,7 @@ export function encodeTokenCall(call: TokenCall | TokenQuery): Uint8Array {
   return hexToBytes(SELECTORS[call.name] + wordsOf(call).join(''));
 }
 
-/** The ERC-20 call in calldata; undefined when it is another, or not encoded to the last byte. */
+/** Decodes an ERC-20 call; undefined for other calldata and for trailing bytes. */
 export function decodeTokenCall(data: Uint8Array): TokenCall | undefined {
   const words = readWords(data);
   if (words === undefined) return undefined;
@@ -48,7 +48,7 @@ export function decodeTokenCall(data: Uint8Array): TokenCall | undefined {
   return undefined;
 }
 
-/** The ERC-20 question in calldata; undefined when it is none. */
+/** Decodes a read-only ERC-20 call; undefined for other calldata. */
 export function decodeTokenQuery(data: Uint8Array): TokenQuery | undefined {
   const words = readWords(data);
   if (words === undefined) return undefined;
@@ -73,7 +73,7 @@ function wordsOf(call: TokenCall | TokenQuery): string[] {
   return [];
 }
 
-// selector || words of 32 bytes
+// selector || 32-byte words
 function readWords(data: Uint8Array): readonly string[] | undefined {
   if (data.length < 4 || data.length > 100 || (data.length - 4) % 32 !== 0) return undefined;
   const hex = bytesToHex(data);

@@ -8,7 +8,7 @@ export interface EthereumTransactionView {
   readonly gasPrice: bigint | undefined;
   readonly maxFeePerGas: bigint | undefined;
   readonly maxPriorityFeePerGas: bigint | undefined;
-  /** One, or several in a Tempo batch; `to` is undefined where a contract is created. */
+  /** One call, or several in a Tempo batch; `to` is undefined for a contract creation. */
   readonly calls: readonly {
     readonly to: string | undefined;
     readonly value: bigint;
@@ -24,7 +24,7 @@ export interface EthereumTransactionView {
   readonly accessList: readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
   /** 0x hex of r || s || parity, or the bytes of a Tempo signature; undefined while unsigned. */
   readonly signature: string | undefined;
-  /** What only Tempo transactions have. */
+  /** Set for Tempo transactions only. */
   readonly tempo:
     | {
         readonly feeToken: string | undefined;

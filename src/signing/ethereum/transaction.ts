@@ -6,7 +6,7 @@ import * as Legacy from 'ox/TxEnvelopeLegacy';
 import { parseEvmAddress, parseHexText, parseQuantity, type Quantity } from '../fields.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-/** A signed EIP-7702 authorization as transactions carry it. */
+/** A signed EIP-7702 authorization with the API contract's names. */
 export interface SignedAuthorization {
   readonly contract: string;
   readonly chain_id: Quantity;
@@ -16,7 +16,7 @@ export interface SignedAuthorization {
   readonly y_parity: 0 | 1;
 }
 
-/** An unsigned transaction of type 0, 1, 2 or 4 in the contract's names. */
+/** An unsigned transaction of type 0, 1, 2 or 4 with the API contract's names. */
 export interface StandardTransaction {
   readonly type?: number | undefined;
   readonly from?: string | undefined;
@@ -32,24 +32,24 @@ export interface StandardTransaction {
   readonly authorization_list?: readonly SignedAuthorization[] | undefined;
 }
 
-/** The recoverable signature in the form the envelopes take. */
+/** A recoverable signature for the transaction envelopes. */
 export interface EnvelopeSignature {
   readonly r: `0x${string}`;
   readonly s: `0x${string}`;
   readonly yParity: number;
 }
 
-/** One checked transaction, ready to be encoded as 0x hex. */
+/** A validated transaction, encoded on demand as 0x hex. */
 export interface PreparedTransaction {
   /** The bytes whose keccak256 is signed. */
   signingBytes(): `0x${string}`;
-  /** The bytes of the wire; without a signature they only serve to be judged. */
+  /** The wire bytes; without a signature, for policy evaluation. */
   wireBytes(signature?: EnvelopeSignature): `0x${string}`;
 }
 
 type FeeField = 'gas_price' | 'max_fee_per_gas' | 'max_priority_fee_per_gas' | 'authorization_list';
 
-// The fields beyond the common ones that each type's encoding has.
+// The fields of each transaction type beyond the common ones.
 const FIELDS_OF_TYPE: Readonly<Record<0 | 1 | 2 | 4, readonly FeeField[]>> = {
   0: ['gas_price'],
   1: ['gas_price'],
@@ -63,12 +63,12 @@ const ALL_FEE_FIELDS = Object.keys({
   authorization_list: 0,
 }) as readonly FeeField[];
 
-// Chain ids whose EIP-155 `v` (2 * id + 36) is still an exact number.
+// The largest chain id whose EIP-155 `v` (2 * id + 36) is a safe integer.
 const MAX_CHAIN_ID = Math.floor((Number.MAX_SAFE_INTEGER - 36) / 2);
 
 /**
- * Checks a transaction and fixes its type; nothing is filled in: absent numbers are 0, absent data and `to`
- * empty. Throws InvalidTransactionError or InvalidFieldError under `/transaction`.
+ * Validates a transaction and determines its type. Absent numbers are 0, absent `data` and `to` empty; nothing is
+ * looked up. Throws InvalidTransactionError or InvalidFieldError with pointers below `/transaction`.
  */
 export function prepareTransaction(transaction: StandardTransaction): PreparedTransaction {
   const type = typeOf(transaction);
@@ -97,12 +97,12 @@ export function prepareTransaction(transaction: StandardTransaction): PreparedTr
   return prepared((signature) => Eip7702.serialize(envelope, signature && { signature }));
 }
 
-// The standard types sign their own encoding without a signature.
+// The standard types sign the serialization without a signature.
 function prepared(encode: PreparedTransaction['wireBytes']): PreparedTransaction {
   return { signingBytes: () => encode(), wireBytes: encode };
 }
 
-// CHOICE: a type that is not given is 2, unless the fields given belong to another type only.
+// CHOICE: the type defaults to 2, unless the transaction has a field of another type.
 function typeOf(transaction: StandardTransaction): 0 | 1 | 2 | 4 {
   const { type } = transaction;
   if (type === 0 || type === 1 || type === 2 || type === 4) return type;
@@ -129,7 +129,7 @@ function readCommonFields(transaction: StandardTransaction) {
     ...(to === undefined ? {} : { to: parseEvmAddress(to, '/transaction/to') }),
     ...(data === undefined ? {} : { data: parseHexText(data, '/transaction/data') }),
     value: readNumber(transaction.value, '/transaction/value', 256),
-    // EIP-2681 bounds nonces below 2^64 - 1; nodes bound gas the same.
+    // EIP-2681 limits nonces to 64 bits; nodes limit gas in the same way.
     nonce: readNumber(transaction.nonce, '/transaction/nonce', 64),
     gas: readNumber(transaction.gas_limit, '/transaction/gas_limit', 64),
   };
@@ -149,7 +149,7 @@ function readDynamicFees(transaction: StandardTransaction) {
 
 function readAuthorizations(transaction: StandardTransaction): Authorization.List<true> {
   const list = transaction.authorization_list ?? [];
-  // EIP-7702: invalid with an empty list or without a destination
+  // EIP-7702: invalid with an empty list or without a destination.
   if (list.length === 0) {
     throw new InvalidTransactionError(
       '/transaction/authorization_list',
@@ -173,12 +173,12 @@ function readAuthorization(entry: SignedAuthorization, at: string): Authorizatio
   };
 }
 
-/** A 0x hex number of at most 32 bytes, padded to 32. */
+/** Parses a 0x hex number and pads it to 32 bytes. */
 export function wordHex(value: string, field: string): `0x${string}` {
   return `0x${parseQuantity(value, field, 256).toString(16).padStart(64, '0')}`;
 }
 
-/** A chain id from 1 to the largest whose EIP-155 `v` is exact. */
+/** Parses a chain id from 1 to MAX_CHAIN_ID. */
 export function readChainId(value: Quantity): number {
   const chainId = parseQuantity(value, '/transaction/chain_id', 52);
   if (chainId < 1n || chainId > BigInt(MAX_CHAIN_ID)) {
@@ -194,7 +194,7 @@ function readWei(transaction: StandardTransaction, field: Exclude<FeeField, 'aut
   return readNumber(transaction[field], `/transaction/${field}`, 256);
 }
 
-/** An absent number is 0: the encodings have no other absence. */
+/** Parses a quantity; an absent one is 0, as in the encodings. */
 export function readNumber(value: Quantity | undefined, field: string, bits: number): bigint {
   return value === undefined ? 0n : parseQuantity(value, field, bits);
 }

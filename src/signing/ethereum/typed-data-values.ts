@@ -7,7 +7,7 @@ const INTEGER_TEXT = /^(?:-?\d{1,78}|0x[0-9a-fA-F]{1,64})$/;
 const HEX_TEXT = /^0x(?:[0-9a-fA-F]{2})*$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
-/** Whether the name is one of EIP-712's atomic or dynamic types (`uint256`, `bytes32`, `string`, ...). */
+/** Whether the name is an atomic or dynamic type of EIP-712 (`uint256`, `bytes32`, `string`, …). */
 export function isElementaryType(type: string): boolean {
   const match = ELEMENTARY.exec(type);
   if (match === null) return false;
@@ -16,7 +16,7 @@ export function isElementaryType(type: string): boolean {
   return size === undefined || size === '' || isByteSize(size);
 }
 
-/** One value as the 32-byte word of encodeData (EIP-712). Throws InvalidTypedDataError naming `pointer`. */
+/** Encodes one value as the 32-byte word of encodeData (EIP-712). Throws InvalidTypedDataError at `pointer`. */
 export function encodeElementaryValue(type: string, value: unknown, pointer: string): Uint8Array {
   if (!isElementaryType(type))
     throw new InvalidTypedDataError(pointer, `expected a known type, got \`${type}\``);
@@ -37,7 +37,7 @@ function encodeWord(type: string, value: unknown): Uint8Array | undefined {
   return encodeInteger(type, value);
 }
 
-// `bytes` is hashed; `bytesN` fills the word from the left
+// `bytes` is hashed; `bytesN` is padded on the right.
 function encodeBytes(type: string, value: unknown): Uint8Array | undefined {
   if (typeof value !== 'string' || !HEX_TEXT.test(value)) return undefined;
   const bytes = hexToBytes(value.slice(2));
@@ -48,7 +48,7 @@ function encodeBytes(type: string, value: unknown): Uint8Array | undefined {
   return word;
 }
 
-// Two's complement over 256 bits. JSON carries large integers as decimal or 0x hex text.
+// Two's complement over 256 bits. Large integers come as decimal or 0x hex strings.
 function encodeInteger(type: string, value: unknown): Uint8Array | undefined {
   const integer = readInteger(value);
   if (integer === undefined) return undefined;
@@ -67,7 +67,7 @@ function integerWord(value: bigint): Uint8Array {
   return hexToBytes(value.toString(16).padStart(64, '0'));
 }
 
-// CHOICE: `uint` and `int` without a size are read as 256 bits, as published clients do.
+// CHOICE: `uint` and `int` without a size mean 256 bits, as in published clients.
 function isIntegerSize(bits: string): boolean {
   if (bits === '') return true;
   const size = Number(bits);

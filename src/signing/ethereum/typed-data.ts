@@ -9,10 +9,10 @@ export interface TypedDataField {
   readonly type: string;
 }
 
-/** EIP-712 typed data in the contract's names. */
+/** EIP-712 typed data with the API contract's names. */
 export interface TypedData {
   readonly domain: Readonly<Record<string, unknown>>;
-  /** `EIP712Domain` may be missing: it is then derived from the domain's keys. */
+  /** Without `EIP712Domain`, its fields are derived from the domain's keys. */
   readonly types: Readonly<Record<string, readonly TypedDataField[]>>;
   readonly primary_type: string;
   readonly message: Readonly<Record<string, unknown>>;
@@ -22,7 +22,7 @@ interface Encoder {
   /** Values that may still be encoded. */
   remainingValues: number;
   readonly types: ReadonlyMap<string, readonly TypedDataField[]>;
-  /** keccak256(encodeType(name)) of the structs met so far. */
+  /** Cache of keccak256(encodeType(name)) by struct name. */
   readonly typeHashes: Map<string, Uint8Array>;
 }
 
@@ -35,15 +35,15 @@ const DOMAIN_FIELDS: readonly TypedDataField[] = [
   { name: 'salt', type: 'bytes32' },
 ];
 const MAX_DEPTH = 64;
-// CHOICE: far above any application's types; each struct's text repeats that of all it refers to, so without
-// a bound one request could keep the process hashing for minutes.
+// CHOICE: far above the types of real applications. The encoded type of each struct repeats all structs that it refers
+// to, so without a limit one request could block the process for minutes.
 const MAX_TYPES = 128;
 const MAX_TYPES_LENGTH = 32_768;
-// CHOICE: structs, array elements and members together; each struct costs two hashes, and one request must not hold
-// the process up for seconds.
+// CHOICE: counts structs, array elements and members. Each struct takes two hashes, so without a limit one request
+// could block the process for seconds.
 const MAX_VALUES = 10_000;
-// A member name must not be able to imitate the punctuation of encodeType; struct names may hold colons,
-// which applications in use do.
+// Names must not contain the punctuation of encodeType. Struct names may contain colons, which existing applications
+// use.
 const MEMBER_NAME = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 const STRUCT_NAME = /^[\p{ID_Start}$_][\p{ID_Continue}$:]*$/u;
 
@@ -53,9 +53,9 @@ export function signTypedData(secret: Uint8Array, params: { readonly typed_data:
 }
 
 /**
- * The 32-byte EIP-712 digest. Every declared field must be there with a value of its type; domain keys that
- * the domain type does not cover are refused, because the signature would not bind them.
- * `pointer` leads the fields named in refusals. Throws InvalidTypedDataError.
+ * The 32-byte EIP-712 digest. Every declared field must have a value of its type. Domain keys outside the domain type
+ * are refused, because the signature would not cover them.
+ * `pointer`: prefix of the pointers in errors. Throws InvalidTypedDataError.
  */
 export function hashTypedData(typedData: TypedData, pointer = ''): Uint8Array {
   const { domain, message, primary_type: primaryType } = typedData;
@@ -63,11 +63,11 @@ export function hashTypedData(typedData: TypedData, pointer = ''): Uint8Array {
   if (!types.has(primaryType)) {
     throw new InvalidTypedDataError(
       `${pointer}/primary_type`,
-      `expected a type of \`types\`, got \`${primaryType}\``,
+      `expected a type in \`types\`, got \`${primaryType}\``,
     );
   }
   const encoder: Encoder = { remainingValues: MAX_VALUES, types, typeHashes: new Map() };
-  // 0x19 || 0x01 || hashStruct(domain) || hashStruct(message), the last left out when the domain is all
+  // 0x19 || 0x01 || hashStruct(domain) || hashStruct(message), the latter omitted when the domain is the primary type
   const parts = [Uint8Array.of(0x19, 0x01), hashStruct(encoder, DOMAIN, domain, `${pointer}/domain`, 0)];
   if (primaryType !== DOMAIN) {
     parts.push(hashStruct(encoder, primaryType, message, `${pointer}/message`, 0));
@@ -75,10 +75,10 @@ export function hashTypedData(typedData: TypedData, pointer = ''): Uint8Array {
   return keccak_256(concatBytes(...parts));
 }
 
-/** The fields of a domain whose type was not given, in the order of EIP-712. */
+/** The fields of a domain without a declared type, in the order of EIP-712. */
 export function deriveDomainFields(domain: Readonly<Record<string, unknown>>): readonly TypedDataField[] {
-  // CHOICE: an empty text, null and absent all mean "not part of the domain", except an empty `name`,
-  // which published clients include.
+  // CHOICE: an empty string, null or an absent key means "not part of the domain", except an empty `name`, which
+  // published clients include.
   return DOMAIN_FIELDS.filter(({ name }) => {
     const value = domain[name];
     if (value === undefined || value === null) return false;
@@ -86,9 +86,7 @@ export function deriveDomainFields(domain: Readonly<Record<string, unknown>>): r
   });
 }
 
-/**
- * The declared structs by name. Throws InvalidTypedDataError for those by which nothing is signed, whatever its values.
- */
+/** The declared structs by name. Throws InvalidTypedDataError for types that can never be signed. */
 export function readStructs(
   declared: TypedData['types'],
   pointer: string,
@@ -97,7 +95,7 @@ export function readStructs(
   assertTypesBounded(types, pointer);
   for (const [name, fields] of types) {
     if (!STRUCT_NAME.test(name) || isElementaryType(name)) {
-      throw new InvalidTypedDataError(pointer, `expected struct names, got \`${name}\``);
+      throw new InvalidTypedDataError(pointer, `expected a struct name, got \`${name}\``);
     }
     assertFields(fields, `${pointer}/${name}`);
   }
@@ -120,7 +118,7 @@ function assertTypesBounded(types: Map<string, readonly TypedDataField[]>, point
   if (types.size > MAX_TYPES || length > MAX_TYPES_LENGTH) {
     throw new InvalidTypedDataError(
       pointer,
-      `expected at most ${MAX_TYPES} structs of ${MAX_TYPES_LENGTH} characters together`,
+      `expected at most ${MAX_TYPES} structs with ${MAX_TYPES_LENGTH} characters in total`,
     );
   }
 }
@@ -131,7 +129,8 @@ function assertFields(fields: readonly TypedDataField[], pointer: string): void 
     if (!MEMBER_NAME.test(name)) {
       throw new InvalidTypedDataError(pointer, `expected an identifier as field name, got \`${name}\``);
     }
-    if (names.has(name)) throw new InvalidTypedDataError(pointer, `expected \`${name}\` once`);
+    if (names.has(name))
+      throw new InvalidTypedDataError(pointer, `expected distinct field names, got \`${name}\` twice`);
     names.add(name);
   }
 }
@@ -145,7 +144,7 @@ function assertDomainCovered(
     if (!fields.some(({ name }) => name === key)) {
       throw new InvalidTypedDataError(
         '/typed_data/domain',
-        `expected only keys of the domain type, got \`${key}\``,
+        `expected a key of the domain type, got \`${key}\``,
       );
     }
   }
@@ -181,7 +180,7 @@ function encodeValue(
   if (depth > MAX_DEPTH) throw new InvalidTypedDataError(pointer, `expected at most ${MAX_DEPTH} levels`);
   encoder.remainingValues -= 1;
   if (encoder.remainingValues < 0) {
-    throw new InvalidTypedDataError(pointer, `expected at most ${MAX_VALUES} values in all`);
+    throw new InvalidTypedDataError(pointer, `expected at most ${MAX_VALUES} values in total`);
   }
   const array = /^(.*)\[(\d*)\]$/su.exec(type);
   if (array !== null) return encodeArray(encoder, array, value, pointer, depth);
@@ -214,7 +213,7 @@ function typeHash(encoder: Encoder, type: string): Uint8Array {
   return hash;
 }
 
-// name(type member,...) of the struct, then of every struct it refers to, sorted by name
+// name(type member,...) of the struct, followed by that of every referenced struct, sorted by name
 function encodeType({ types }: Encoder, type: string): string {
   const referred = new Set<string>([type]);
   for (const name of referred) {

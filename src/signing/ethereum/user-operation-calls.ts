@@ -2,7 +2,7 @@ import * as AbiFunction from 'ox/AbiFunction';
 import { hexToBytes } from '../../crypto/encoding.ts';
 import { type AbiValue, compileCall } from './abi-values.ts';
 
-/** One call that a smart account is asked to make. */
+/** One call that a smart account executes. */
 export interface AccountCall {
   /** `0x` and 40 hex digits. */
   readonly to: string;
@@ -11,18 +11,18 @@ export interface AccountCall {
   readonly data: Uint8Array;
 }
 
-function readerOf(fn: AbiFunction.AbiFunction) {
+function decoderOf(fn: AbiFunction.AbiFunction) {
   return compileCall(AbiFunction.getSelector(fn), fn.inputs);
 }
 
-// The ways in which Light Account takes calls. Source: light-account, LightAccount.sol and BaseLightAccount.sol.
-const readExecute = readerOf(AbiFunction.from('function execute(address dest, uint256 value, bytes func)'));
-const readBatch = readerOf(AbiFunction.from('function executeBatch(address[] dest, bytes[] func)'));
-const readBatchWithValues = readerOf(
+// Light Account. Source: light-account, LightAccount.sol and BaseLightAccount.sol.
+const readExecute = decoderOf(AbiFunction.from('function execute(address dest, uint256 value, bytes func)'));
+const readBatch = decoderOf(AbiFunction.from('function executeBatch(address[] dest, bytes[] func)'));
+const readBatchWithValues = decoderOf(
   AbiFunction.from('function executeBatch(address[] dest, uint256[] value, bytes[] func)'),
 );
-// Simple7702Account, which takes single calls as Light Account does. Source: account-abstraction v0.8, BaseAccount.sol.
-const readCalls = readerOf(
+// Simple7702Account; its `execute` equals Light Account's. Source: account-abstraction v0.8, BaseAccount.sol.
+const readCalls = decoderOf(
   AbiFunction.from([
     'struct Call { address target; uint256 value; bytes data; }',
     'function executeBatch(Call[] calls)',
@@ -30,8 +30,8 @@ const readCalls = readerOf(
 );
 
 /**
- * The calls in a user operation's call data; undefined when it is no call that the account is known to take, or not
- * in its canonical encoding: then nothing can be said of what it does.
+ * Decodes the calls in a user operation's call data. Undefined when the function is not a known one of the account or
+ * the encoding is not canonical; the effect of the operation is then unknown.
  */
 export function decodeUserOperationCalls(callData: Uint8Array): readonly AccountCall[] | undefined {
   const single = readExecute(callData);
@@ -42,19 +42,19 @@ export function decodeUserOperationCalls(callData: Uint8Array): readonly Account
   return withValues && zip(texts(withValues[0]), texts(withValues[1]), texts(withValues[2]));
 }
 
-/** The calls of a batch as Simple7702Account takes it, in its canonical encoding; undefined for anything else. */
+/** Decodes a batch of Simple7702Account in canonical encoding; undefined for other call data. */
 export function decodeBatchOfCalls(callData: Uint8Array): readonly AccountCall[] | undefined {
   const read = readCalls(callData);
   return read && (read[0] as readonly AbiValue[]).map(accountCall);
 }
 
-/** A call from its target, value and data as they were read. */
+/** Builds a call from a decoded `[target, value, data]`. */
 export function accountCall(read: AbiValue): AccountCall {
   const [to = '', value = '', data = ''] = texts(read);
   return { to, value: BigInt(value), data: hexToBytes(data.slice(2)) };
 }
 
-// INVARIANT: what is read so has elements that are no lists themselves.
+// INVARIANT: called only for flat lists.
 function texts(read: AbiValue | undefined): readonly string[] {
   return read as readonly string[];
 }
@@ -64,7 +64,7 @@ function zip(
   value: readonly string[],
   data: readonly string[],
 ): readonly AccountCall[] | undefined {
-  // The contract reverts on lists of different lengths, except that no values at all means zero for each.
+  // The contract reverts on lists of different lengths. Without values, each call sends 0.
   if (to.length === 0 || to.length !== data.length) return undefined;
   if (value.length !== 0 && value.length !== to.length) return undefined;
   return to.map((address, index) => accountCall([address, value[index] ?? '0', data[index] ?? '']));

@@ -5,7 +5,7 @@ import { InvalidTransactionError } from '../signing-errors.ts';
 import { signDigestHex } from './ecdsa-signature.ts';
 import { hashPersonalMessage } from './personal-sign.ts';
 
-/** An ERC-4337 user operation in the contract's names; numbers are 0x hex. */
+/** An ERC-4337 user operation with the API contract's names; numbers are 0x hex. */
 export interface UserOperationInput {
   readonly sender: string;
   readonly nonce: string;
@@ -38,7 +38,7 @@ interface EntryPoint {
 
 const V07: EntryPoint = { address: '0x0000000071727de22e5e9d8baf0edac6f37da032', version: '0.7' };
 
-// What `contract` may name: an entry point, or an account contract that is documented to use one.
+// Accepted values of `contract`: an entry point, or an account contract that is documented to use one.
 const ENTRY_POINTS: ReadonlyMap<string, EntryPoint> = new Map<string, EntryPoint>([
   [
     '0x5ff137d4b0fdcd49dca30c7cf57e578a026d2789',
@@ -53,7 +53,7 @@ const ENTRY_POINTS: ReadonlyMap<string, EntryPoint> = new Map<string, EntryPoint
     '0x433709009b8330fda32311df1c2afa402ed8d009',
     { address: '0x433709009b8330fda32311df1c2afa402ed8d009', version: '0.9' },
   ],
-  // Semi-modular account behind EIP-7702 delegation
+  // Semi-modular account for EIP-7702 delegation
   ['0x69007702764179f14f51cdce752f4f775d74e139', V07],
   // Kernel v3.3
   ['0xd6cedde84be40893d153be9d467cd6ad37875b28', V07],
@@ -65,13 +65,13 @@ const ENTRY_POINTS: ReadonlyMap<string, EntryPoint> = new Map<string, EntryPoint
  */
 export function signUserOperation(secret: Uint8Array, params: UserOperationParams): `0x${string}` {
   const { hash, version } = hashUserOperation(params);
-  // Accounts of entry points 0.6 and 0.7 check the hash as an EIP-191 message; since 0.8 the hash is an
-  // EIP-712 digest and is signed as it is.
+  // Accounts of entry points 0.6 and 0.7 verify the hash as an EIP-191 message. Since 0.8 the hash is an EIP-712 digest
+  // and is signed as is.
   const isTypedData = version === '0.8' || version === '0.9';
   return signDigestHex(isTypedData ? hash : hashPersonalMessage(hash), secret);
 }
 
-/** The user operation hash by the rules of the entry point that `contract` names. */
+/** The user operation hash under the rules of the entry point that `contract` determines. */
 export function hashUserOperation(params: UserOperationParams): { hash: Uint8Array; version: Version } {
   const contract = parseEvmAddress(params.contract, '/contract');
   const entryPoint = ENTRY_POINTS.get(contract);
@@ -142,19 +142,19 @@ function readPaymaster(input: UserOperationInput, paymaster: string) {
   };
 }
 
-// The hash covers the data of a factory or paymaster only behind its address.
+// The hash covers factory and paymaster fields only together with the factory's or paymaster's address.
 function assertPairs(input: UserOperationInput): void {
-  const lonely =
+  const unpaired =
     input.factory === undefined && input.factory_data !== undefined
       ? 'factory_data'
       : (['paymaster_data', 'paymaster_verification_gas_limit', 'paymaster_post_op_gas_limit'] as const).find(
           (field) => input.paymaster === undefined && input[field] !== undefined,
         );
-  if (lonely !== undefined) {
-    const owner = lonely === 'factory_data' ? 'factory' : 'paymaster';
+  if (unpaired !== undefined) {
+    const required = unpaired === 'factory_data' ? 'factory' : 'paymaster';
     throw new InvalidTransactionError(
-      `/user_operation/${lonely}`,
-      `expected \`${owner}\` beside \`${lonely}\``,
+      `/user_operation/${unpaired}`,
+      `expected \`${required}\` together with \`${unpaired}\``,
     );
   }
 }
@@ -163,7 +163,10 @@ function assertPairs(input: UserOperationInput): void {
 function toVersion06(operation: Operation, input: UserOperationInput) {
   for (const field of ['paymaster_verification_gas_limit', 'paymaster_post_op_gas_limit'] as const) {
     if (input[field] !== undefined) {
-      throw new InvalidTransactionError(`/user_operation/${field}`, 'expected none for entry point 0.6');
+      throw new InvalidTransactionError(
+        `/user_operation/${field}`,
+        `expected no \`${field}\` for entry point 0.6`,
+      );
     }
   }
   const { factory, factoryData, paymaster, paymasterData, ...rest } = operation as Operation & {

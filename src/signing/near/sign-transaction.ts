@@ -6,8 +6,8 @@ import { InvalidTransactionError } from '../signing-errors.ts';
 import { decodeNearTransaction } from './transaction.ts';
 
 /**
- * `near_signTransaction`: base64 of the signed transaction, the given bytes unchanged. Its public key must be this
- * wallet's; the signer may be a named account that the key was added to.
+ * `near_signTransaction`: the signed transaction in base64, with the transaction bytes unchanged. Its public key must
+ * be the wallet's; the signer may be a named account with that key.
  * Throws InvalidTransactionError, InvalidFieldError. Source: NEAR protocol specification, transactions.
  */
 export function signNearTransaction(secret: Uint8Array, params: { readonly transaction: string }): string {

@@ -2,7 +2,7 @@ import { type ByteReader, createByteReader, InvalidBytesError } from '../../cryp
 import { bytesTo0xHex, bytesToUtf8 } from '../../crypto/encoding.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-/** A transaction with the kinds of its actions. */
+/** A decoded transaction with the names of its actions. */
 export interface NearTransaction {
   readonly signerId: string;
   /** 32 bytes of ed25519. */
@@ -31,9 +31,8 @@ const ACTIONS: readonly { readonly name: string; readonly skip: ReadAction }[] =
 const DELEGATE = 8;
 
 /**
- * Borsh bytes to the parts of a transaction. Every byte must belong to it, so that it has no second spelling;
- * actions that are not known here are refused. Throws InvalidTransactionError. Source: NEAR protocol
- * specification, transactions; NEP-366 for the delegate action.
+ * Decodes the Borsh bytes of a transaction. Refuses trailing bytes and unknown actions. Throws InvalidTransactionError.
+ * Source: NEAR protocol specification, transactions; NEP-366 for the delegate action.
  */
 export function decodeNearTransaction(bytes: Uint8Array): NearTransaction {
   const reader = createByteReader(bytes);
@@ -58,7 +57,7 @@ export function decodeNearTransaction(bytes: Uint8Array): NearTransaction {
   }
 }
 
-// A delegate action holds actions, but no further delegate.
+// A delegate action contains actions, but no other delegate action.
 function readAction(reader: ByteReader, mayDelegate: boolean): string {
   const variant = reader.u8();
   if (variant === DELEGATE && mayDelegate) {

@@ -12,20 +12,20 @@ const TRANSFER_CHECKED = 12;
 // Source: spl-associated-token-account instruction.rs
 const CREATE_IDEMPOTENT = 1;
 
-/** A token as its mint tells of it. */
+/** The properties of a token's mint. */
 export interface TokenMint {
   readonly address: string;
   readonly decimals: number;
-  /** The program that the mint belongs to. */
+  /** The token program that owns the mint. */
   readonly tokenProgram: string;
 }
 
 export interface SolanaTransfer {
-  /** Pays and signs, base58. */
+  /** Fee payer and signer, base58. */
   readonly from: string;
-  /** A wallet, never a token account. */
+  /** A wallet address, never a token account. */
   readonly to: string;
-  /** Undefined: lamports. */
+  /** Undefined for lamports. */
   readonly mint: TokenMint | undefined;
   /** In base units, below 2^64. */
   readonly rawAmount: bigint;
@@ -43,8 +43,8 @@ interface Instruction {
 }
 
 /**
- * The wire bytes of an unsigned legacy transaction that moves one asset from one wallet to another; the blockhash is
- * all zeros, to be filled in. A token arrives in the recipient's associated token account, which the sender pays for
+ * The wire bytes of an unsigned legacy transaction that transfers one asset between wallets. The caller fills in the
+ * blockhash, which is all zeros. Tokens go to the recipient's associated token account; the sender pays for creating it
  * when it does not exist.
  *
  * wire = signatures || header || keys || blockhash || instructions. Source: Solana docs, transaction structure.
@@ -66,7 +66,7 @@ export function encodeSolanaTransfer(transfer: SolanaTransfer): Uint8Array {
   const indexOf = (address: string): number => keys.indexOf(address);
   return concatBytes(
     list([new Uint8Array(SIGNATURE_BYTES)]),
-    // One signer, who pays and is writable; then how many of the others are read-only.
+    // Header: one signer (the writable fee payer), no read-only signers, the number of other read-only accounts.
     Uint8Array.of(1, 0, readonly.size),
     list(keys.map(base58ToBytes)),
     new Uint8Array(BLOCKHASH_BYTES),
@@ -97,7 +97,7 @@ function tokens({ from, to, rawAmount }: SolanaTransfer, mint: TokenMint): Instr
   const { address, decimals, tokenProgram } = mint;
   const source = associatedTokenAddress(from, address, tokenProgram);
   const destination = associatedTokenAddress(to, address, tokenProgram);
-  const makeAccount: Instruction = {
+  const createAccount: Instruction = {
     program: ASSOCIATED_TOKEN_PROGRAM,
     accounts: [
       { address: from, isWritable: true },
@@ -109,7 +109,7 @@ function tokens({ from, to, rawAmount }: SolanaTransfer, mint: TokenMint): Instr
     ],
     data: Uint8Array.of(CREATE_IDEMPOTENT),
   };
-  const move: Instruction = {
+  const transfer: Instruction = {
     program: tokenProgram,
     accounts: [
       { address: source, isWritable: true },
@@ -119,10 +119,10 @@ function tokens({ from, to, rawAmount }: SolanaTransfer, mint: TokenMint): Instr
     ],
     data: concatBytes(Uint8Array.of(TRANSFER_CHECKED), littleEndian(rawAmount, 8), Uint8Array.of(decimals)),
   };
-  return [makeAccount, move];
+  return [createAccount, transfer];
 }
 
-/** compact-u16 length || items; no list of ours has 128 items. */
+/** compact-u16 length || items. INVARIANT: fewer than 128 items, so the length takes one byte. */
 function list(items: readonly Uint8Array[]): Uint8Array {
   return concatBytes(Uint8Array.of(items.length), ...items);
 }

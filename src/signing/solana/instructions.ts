@@ -2,20 +2,20 @@ import { type ByteReader, createByteReader } from '../../crypto/byte-reader.ts';
 import { bytesToBase58 } from '../../crypto/encoding.ts';
 import type { CompiledInstruction, SolanaTransaction } from './wire.ts';
 
-/** A field's value: an address, or an amount in lamports or token base units. */
+/** The value of a field: an address, or an amount in lamports or token base units. */
 export type InstructionField = string | bigint;
 
-/** One instruction as policies see it. */
+/** One instruction, decoded for policies. */
 export interface SolanaInstruction {
   /** Base58. */
   readonly programId: string;
-  /** Which of the known programs it is for; `token` is the token program and its 2022 successor. */
+  /** `token` covers the token program and Token-2022. */
   readonly program: 'system' | 'token' | 'other';
-  /** Undefined when the program is another or the data is not one of its known instructions. */
+  /** Undefined for other programs and for unknown instructions. */
   readonly instructionName: string | undefined;
   /**
-   * The named fields of the instruction, when they are known. A field is undefined when its account comes from an
-   * address lookup table, whose content is not in the transaction: a rule on it cannot be judged.
+   * The instruction's named fields, when its layout is known. A field is undefined when its account comes from an
+   * address lookup table, whose content is not part of the transaction.
    */
   readonly fields: Readonly<Record<string, InstructionField | undefined>> | undefined;
 }
@@ -24,7 +24,7 @@ interface Layout {
   readonly name: string;
   /** Names of the leading accounts. */
   readonly accounts?: readonly string[] | undefined;
-  /** Reads the data behind the discriminator to its end. */
+  /** Reads the data that follows the discriminator. */
   readonly data?: (reader: ByteReader) => Readonly<Record<string, InstructionField>> | undefined;
 }
 
@@ -91,7 +91,7 @@ const TOKEN_LAYOUTS: readonly Layout[] = [
   { name: 'UiAmountToAmount' },
 ];
 
-/** Every instruction of a transaction, in order. Data that does not fit its layout to the last byte has no name. */
+/** Decodes every instruction in order. An instruction whose data does not match its layout exactly has no name. */
 export function decodeSolanaInstructions(transaction: SolanaTransaction): readonly SolanaInstruction[] {
   return transaction.instructions.map((instruction) => decodeInstruction(transaction, instruction));
 }

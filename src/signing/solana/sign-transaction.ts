@@ -10,15 +10,15 @@ export interface SolanaTransactionParams {
 }
 
 /**
- * `signTransaction`: base64 of the wire bytes with this wallet's signature slot filled; the message and the
- * other signatures stay as they came. Throws InvalidSolanaTransactionError, also when the wallet is not a
- * required signer.
+ * `signTransaction`: fills the wallet's signature slot and leaves the message and the other signatures unchanged.
+ * Returns the wire bytes in base64. Throws InvalidSolanaTransactionError, also when the wallet is not a required
+ * signer.
  */
 export function signSolanaTransaction(secret: Uint8Array, params: SolanaTransactionParams): string {
   const wire = parseSolanaWire(params.transaction);
   const transaction = decodeSolanaTransaction(wire);
   const slot = signerSlot(transaction, ed25519PublicKey(secret));
-  // The slots end where the message begins.
+  // The signature slots directly precede the message.
   const offset = wire.length - transaction.message.length - 64 * (transaction.requiredSignatures - slot);
   const signed = wire.slice();
   signed.set(ed25519Sign(transaction.message, secret), offset);

@@ -3,12 +3,11 @@ import { bytesToHex } from '../../crypto/encoding.ts';
 import { InvalidSolanaTransactionError } from '../signing-errors.ts';
 
 /*
- * The wire format is read by hand rather than through a client library: a signer must refuse every second
- * spelling of the same transaction (long length forms, trailing bytes) and must sign the message bytes
- * untouched, which is this one page of code.
+ * Decodes the wire format without a client library: a signer must refuse non-canonical encodings (overlong lengths,
+ * trailing bytes) and must sign the message bytes unchanged.
  */
 
-/** One instruction as compiled: indexes into the static keys, then the looked-up accounts. */
+/** A compiled instruction. Indexes refer to the static keys followed by the accounts from lookup tables. */
 export interface CompiledInstruction {
   readonly programIndex: number;
   readonly accountIndexes: Uint8Array;
@@ -24,16 +23,16 @@ export interface AddressTableLookup {
 /** A decoded transaction. All bytes are views into the wire bytes. */
 export interface SolanaTransaction {
   readonly version: 'legacy' | 0;
-  /** 64 bytes each, in the order of the required signers; zeros where not signed yet. */
+  /** 64 bytes each, in the order of the required signers; all zeros where a signature is missing. */
   readonly signatures: readonly Uint8Array[];
-  /** What is signed. */
+  /** The bytes that are signed. */
   readonly message: Uint8Array;
   readonly requiredSignatures: number;
-  /** How many of the signers, from their end, are read-only. */
+  /** The last N of the signers are read-only. */
   readonly readonlySigned: number;
-  /** How many of the other static keys, from their end, are read-only. */
+  /** The last N of the other static keys are read-only. */
   readonly readonlyUnsigned: number;
-  /** 32 bytes each; the first `requiredSignatures` must sign, the first of all pays. */
+  /** 32 bytes each; the first `requiredSignatures` must sign, the first one pays the fee. */
   readonly staticKeys: readonly Uint8Array[];
   readonly recentBlockhash: Uint8Array;
   readonly instructions: readonly CompiledInstruction[];
@@ -41,11 +40,11 @@ export interface SolanaTransaction {
 }
 
 const MAX_ACCOUNTS = 256;
-// CHOICE: packets hold 1232 bytes today; SIMD-0296 raises it to 4096.
+// CHOICE: the limit is 1232 bytes today; SIMD-0296 raises it to 4096.
 const MAX_WIRE_BYTES = 4096;
 
 /**
- * Wire bytes, legacy or version 0, to their parts. Only the one canonical encoding is taken.
+ * Decodes a legacy or version 0 transaction. Accepts the canonical encoding only.
  * Throws InvalidSolanaTransactionError. Source: Solana docs, transaction and message structure; SIMD-0001 lookups.
  */
 export function decodeSolanaTransaction(wire: Uint8Array): SolanaTransaction {
@@ -92,7 +91,7 @@ function readTransaction(wire: Uint8Array): SolanaTransaction {
   return transaction;
 }
 
-// A first message byte with the top bit set is a version; without it, it is the legacy header.
+// With the top bit set, the first message byte is the version; otherwise it belongs to the legacy header.
 function readVersion(reader: ByteReader, message: Uint8Array): 'legacy' | 0 {
   if (((message[0] ?? 0) & 0x80) === 0) return 'legacy';
   const version = reader.u8() & 0x7f;
@@ -127,11 +126,11 @@ function assertHeader({
   signatures,
   staticKeys,
 }: SolanaTransaction): void {
-  const isSane =
+  const isConsistent =
     requiredSignatures >= 1 &&
     readonlySigned < requiredSignatures &&
     requiredSignatures + readonlyUnsigned <= staticKeys.length;
-  if (!isSane) throw new InvalidBytesError('expected a header that fits the account keys');
+  if (!isConsistent) throw new InvalidBytesError('expected a header that matches the account keys');
   if (signatures.length !== requiredSignatures) {
     throw new InvalidBytesError(`expected ${requiredSignatures} signature slots, got ${signatures.length}`);
   }
@@ -140,7 +139,7 @@ function assertHeader({
   }
 }
 
-// The runtime refuses programs that pay or come from a table, indexes beyond the accounts, and idle lookups.
+// As the runtime does, refuses a fee payer or a looked-up account as program, indexes out of range, and empty lookups.
 function assertIndexes({ staticKeys, instructions, lookups }: SolanaTransaction): void {
   const total = lookups.reduce((count, lookup) => {
     const loaded = lookup.writableIndexes.length + lookup.readonlyIndexes.length;

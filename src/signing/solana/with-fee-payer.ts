@@ -3,18 +3,18 @@ import { InvalidSolanaTransactionError } from '../signing-errors.ts';
 import { type CompiledInstruction, decodeSolanaTransaction, type SolanaTransaction } from './wire.ts';
 
 /**
- * The same transaction with somebody else in front of its accounts, who pays the fee. Everybody's index grows by one;
- * the signatures are taken away, since the message is another one.
+ * Inserts a fee payer as the first account of a transaction and shifts all account indexes by one. Clears the
+ * signatures, because the message changes.
  *
  * @param feePayer base58 of 32 bytes.
- * Throws InvalidSolanaTransactionError where the fee payer has another part in the transaction.
+ * Throws InvalidSolanaTransactionError when the fee payer is already an account of the transaction.
  */
 export function withFeePayer(wire: Uint8Array, feePayer: string): Uint8Array {
   const transaction = decodeSolanaTransaction(wire);
   if (transaction.staticKeys.some((key) => bytesToBase58(key) === feePayer)) {
     throw new InvalidSolanaTransactionError(
       '/transaction',
-      `expected a transaction that \`${feePayer}\` has no part in`,
+      `expected a transaction without the account \`${feePayer}\``,
     );
   }
   const signatures = transaction.requiredSignatures + 1;
@@ -22,7 +22,7 @@ export function withFeePayer(wire: Uint8Array, feePayer: string): Uint8Array {
   return concatBytes(compact(signatures), new Uint8Array(64 * signatures), message);
 }
 
-/** Fills a signer's slot. `slot`: its place among the signers. */
+/** Fills a signature slot. `slot`: the signer's index among the required signers. */
 export function withSignature(wire: Uint8Array, slot: number, signature: Uint8Array): Uint8Array {
   const { message, requiredSignatures } = decodeSolanaTransaction(wire);
   const signed = wire.slice();
@@ -30,7 +30,7 @@ export function withSignature(wire: Uint8Array, slot: number, signature: Uint8Ar
   return signed;
 }
 
-// [0x80 of version 0] || header || keys || blockhash || instructions || [lookups]
+// [0x80, version 0 only] || header || keys || blockhash || instructions || [lookups, version 0 only]
 function messageOf(transaction: SolanaTransaction, feePayer: Uint8Array): Uint8Array {
   const { version, requiredSignatures, readonlySigned, readonlyUnsigned, staticKeys } = transaction;
   const { recentBlockhash, instructions, lookups } = transaction;
@@ -52,7 +52,7 @@ function messageOf(transaction: SolanaTransaction, feePayer: Uint8Array): Uint8A
 
 function shifted({ programIndex, accountIndexes, data }: CompiledInstruction): Uint8Array {
   if (accountIndexes.includes(255)) {
-    throw new InvalidSolanaTransactionError('/transaction', 'expected room for one more account');
+    throw new InvalidSolanaTransactionError('/transaction', 'expected at most 255 accounts, got 256');
   }
   const accounts = accountIndexes.map((index) => index + 1);
   return concatBytes(Uint8Array.of(programIndex + 1), sized(accounts), sized(data));
@@ -62,7 +62,7 @@ function sized(bytes: Uint8Array): Uint8Array {
   return concatBytes(compact(bytes.length), bytes);
 }
 
-// compact-u16: seven bits a byte, low first
+// compact-u16: seven bits per byte, least significant first
 function compact(value: number): Uint8Array {
   const bytes: number[] = [];
   let rest = value;

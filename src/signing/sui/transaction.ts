@@ -3,15 +3,15 @@ import { bytesTo0xHex } from '../../crypto/encoding.ts';
 import { readBcsBool, readBcsBytes, readBcsMany, readBcsVariant } from '../bcs.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-/** A command of a programmable transaction as policies see it; `encoded` is its BCS as 0x hex. */
+/** A command of a programmable transaction, decoded for policies; `encoded` is its BCS as 0x hex. */
 export type SuiCommand = { readonly encoded: string } & (
   | {
       readonly commandName: 'TransferObjects';
-      /** 0x and 64 hex digits; undefined when it is not written in the transaction. */
+      /** 0x and 64 hex digits; undefined unless it is a pure input of the transaction. */
       readonly recipient: string | undefined;
       /**
-       * Sum of the coins transferred, in the coin's base units; undefined unless every object is a coin that
-       * this transaction split off with a written amount and did not merge into.
+       * Sum of the transferred coins in base units; undefined unless this transaction splits off every one of them with
+       * a pure amount and merges nothing into it.
        */
       readonly amount: bigint | undefined;
     }
@@ -22,15 +22,15 @@ export type SuiCommand = { readonly encoded: string } & (
 export interface SuiTransaction {
   /** 0x and 64 hex digits. */
   readonly sender: string;
-  /** Who pays the gas; other than the sender when sponsored. */
+  /** Pays the gas; differs from the sender in a sponsored transaction. */
   readonly gasOwner: string;
-  /** MIST a unit. */
+  /** MIST per unit. */
   readonly gasPrice: bigint;
   /** MIST. */
   readonly gasBudget: bigint;
-  /** References of the coins that pay the gas, BCS as 0x hex. */
+  /** Object references of the gas coins, BCS as 0x hex. */
   readonly gasPayment: readonly string[];
-  /** The inputs that commands refer to, BCS as 0x hex. */
+  /** Inputs of the commands, BCS as 0x hex. */
   readonly inputs: readonly string[];
   readonly commands: readonly SuiCommand[];
   /** BCS as 0x hex. */
@@ -40,7 +40,7 @@ export interface SuiTransaction {
 type Argument =
   | { readonly kind: 'gas' }
   | { readonly kind: 'input'; readonly index: number }
-  /** `output` is undefined where the whole result is meant. */
+  /** `output` is undefined for the whole result. */
   | { readonly kind: 'result'; readonly command: number; readonly output: number | undefined };
 
 type Command = { readonly encoded: string } & (
@@ -59,10 +59,9 @@ interface Input {
 const TRANSACTION_INTENT = 0;
 
 /**
- * An intent message to the transaction in it, for policies; undefined when the intent is another, such as a
- * personal message. Commands other than TransferObjects, SplitCoins and MergeCoins are not known here.
- * Throws InvalidTransactionError when a transaction is not decoded to its last byte: then nothing can be said
- * about it. Source: sui-types, transaction.rs.
+ * Decodes the transaction in an intent message, for policies; undefined for another intent, such as a personal message.
+ * Throws InvalidTransactionError when the transaction does not decode completely, or has a command other than
+ * TransferObjects, SplitCoins and MergeCoins. Source: sui-types, transaction.rs.
  */
 export function decodeSuiIntentMessage(message: Uint8Array): SuiTransaction | undefined {
   const isTransaction =
@@ -103,7 +102,7 @@ function readTransactionData(reader: ByteReader): SuiTransaction {
   };
 }
 
-/** What was read and the bytes it was read from. */
+/** Reads a value and returns it with the bytes it was read from, as 0x hex. */
 function encodedOf<T>(reader: ByteReader, read: () => T): { value: T; encoded: string } {
   const start = reader.offset();
   const value = read();
@@ -222,12 +221,12 @@ function toViews(commands: readonly Command[], inputs: readonly Input[]): readon
   });
 }
 
-/** One name for a result, whether it is meant as a whole or as its first output. */
+/** The key of a result; equal for the whole result and for its first output. */
 function outputKey(argument: Argument): string {
   return argument.kind === 'result' ? `${argument.command}:${argument.output ?? 0}` : argument.kind;
 }
 
-/** What a coin was split off with. */
+/** The amount that a coin was split off with. */
 function splitAmount(
   object: Argument,
   commands: readonly Command[],

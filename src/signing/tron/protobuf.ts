@@ -2,8 +2,8 @@ import { type ByteReader, createByteReader, InvalidBytesError } from '../../cryp
 import { concatBytes } from '../../crypto/encoding.ts';
 
 /*
- * The few wire types that TRON's messages use, in the one canonical form that its nodes write: fields in
- * ascending order, defaults left out, lengths in their shortest form.
+ * The protobuf wire types that TRON messages use, in the canonical encoding that its nodes write: fields in ascending
+ * order, defaults omitted, minimal lengths.
  */
 
 /** One decoded field: a varint, or length-delimited bytes. */
@@ -14,12 +14,12 @@ export type ProtobufField =
 const VARINT = 0;
 const LENGTH_DELIMITED = 2;
 
-/** An int64 field of a value from 0 to 2^63 - 1; empty when it is 0, the default. */
+/** An int64 field with a value from 0 to 2^63 - 1; empty for 0, the default. */
 export function int64Field(number: number, value: bigint): Uint8Array {
   return value === 0n ? new Uint8Array() : concatBytes(varint(tag(number, VARINT)), varint(value));
 }
 
-/** A bytes, string or message field; empty when there are no bytes, the default. */
+/** A bytes, string or message field; empty without bytes, the default. */
 export function bytesField(number: number, bytes: Uint8Array): Uint8Array {
   if (bytes.length === 0) return new Uint8Array();
   return concatBytes(varint(tag(number, LENGTH_DELIMITED)), varint(BigInt(bytes.length)), bytes);
@@ -40,7 +40,7 @@ function varint(value: bigint): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
-/** The fields of a message, in the order they stand. Throws InvalidBytesError. */
+/** The fields of a message in order of appearance. Throws InvalidBytesError. */
 export function readProtobuf(message: Uint8Array): readonly ProtobufField[] {
   const reader = createByteReader(message);
   const fields: ProtobufField[] = [];

@@ -11,7 +11,7 @@ import { decodeField } from '../fields.ts';
 import { InvalidFieldError, InvalidTransactionError } from '../signing-errors.ts';
 import { bytesField, int64Field, type ProtobufField, readProtobuf } from './protobuf.ts';
 
-/** The body of a TRON transaction in the contract's names. Addresses: 41 and 40 hex digits; amounts: sun. */
+/** The raw data of a TRON transaction, with the API contract's names. Addresses: `41` + 40 hex digits; amounts: sun. */
 export interface TronRawData {
   readonly contract: readonly TronContract[];
   /** 2 bytes of hex. */
@@ -48,14 +48,15 @@ export interface TronTrigger {
   readonly token_id?: number | undefined;
 }
 
-// ContractType and the name behind `type.googleapis.com/protocol.`
+// ContractType numbers; the names also follow `type.googleapis.com/protocol.` in the type URL.
 const CONTRACT_TYPES = { TransferContract: 1n, TriggerSmartContract: 31n } as const;
 const TYPE_URL = 'type.googleapis.com/protocol.';
 const HEX_ADDRESS = /^41[0-9a-fA-F]{40}$/;
 
 /**
- * The canonical protobuf of a transaction's raw data: what is hashed and signed.
- * Throws InvalidFieldError, InvalidTransactionError under `/raw_data`. Source: TRON protocol, core/Tron.proto `Transaction.raw`.
+ * Encodes a transaction's raw data as canonical protobuf, the bytes that are hashed and signed.
+ * Throws InvalidFieldError, InvalidTransactionError under `/raw_data`. Source: TRON protocol, core/Tron.proto
+ * `Transaction.raw`.
  */
 export function encodeTronRawData(rawData: TronRawData): Uint8Array {
   const [contract] = rawData.contract;
@@ -126,9 +127,8 @@ function amount(value: number | undefined, field: string): bigint {
 }
 
 /**
- * Raw-data bytes back to their fields, for policies: `undefined` when the bytes are no transaction at all.
- * Throws InvalidTransactionError when they are one, but of another contract, with fields that are not known
- * here, or not in the canonical form: then nothing can be said about it.
+ * Decodes raw data for policies; undefined when the bytes are not a transaction. Throws InvalidTransactionError for a
+ * transaction with another contract type, unknown fields or a non-canonical encoding.
  */
 export function decodeTronRawData(bytes: Uint8Array): TronRawData | undefined {
   const fields = readFields(bytes);
@@ -140,7 +140,7 @@ export function decodeTronRawData(bytes: Uint8Array): TronRawData | undefined {
   } catch (error) {
     if (!(error instanceof InvalidBytesError || error instanceof InvalidFieldError)) throw error;
   }
-  throw new InvalidTransactionError('', 'expected a TRON transfer or contract call in canonical form');
+  throw new InvalidTransactionError('', 'expected a TRON transfer or contract call in canonical encoding');
 }
 
 function readFields(bytes: Uint8Array): readonly ProtobufField[] | undefined {
@@ -186,7 +186,7 @@ function toContract(bytes: Uint8Array): TronContract {
   throw new InvalidBytesError('expected a transfer or a contract call');
 }
 
-// What repeats or is not asked for is lost here and found missing when the fields are encoded again.
+// Drops repeated and unknown fields; `decodeTronRawData` detects them because re-encoding yields other bytes.
 function indexFields(fields: readonly ProtobufField[]) {
   const byNumber = new Map(fields.map((field) => [field.number, field]));
   return {

@@ -4,11 +4,11 @@ import { ecBackend } from '../../crypto/secp256k1.ts';
 import { recoverableBytes } from '../ethereum/ecdsa-signature.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 import { encodeTronRawData, type TronRawData } from './raw-data.ts';
-import { tronAccount } from './room.ts';
+import { tronAccount } from './signer.ts';
 
 /**
- * `tron_signTransaction`: hex without 0x of raw data || signature (r || s || v, v 27/28). The transaction id is
- * sha256(raw data). The contract's owner must be this wallet. Throws InvalidFieldError, InvalidTransactionError.
+ * `tron_signTransaction`: raw data || signature (r || s || v, v 27/28) as hex without 0x. The transaction id is
+ * sha256(raw data). The contract's owner must be the wallet. Throws InvalidFieldError, InvalidTransactionError.
  */
 export function signTronTransaction(secret: Uint8Array, params: { readonly raw_data: TronRawData }): string {
   const rawData = encodeTronRawData(params.raw_data);

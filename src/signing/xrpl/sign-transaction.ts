@@ -2,9 +2,9 @@ import { sha512 } from '@noble/hashes/sha2.js';
 import { bytesToHex, hexToBytes } from '../../crypto/encoding.ts';
 import { ecBackend } from '../../crypto/secp256k1.ts';
 import { encodeDerSignature } from '../der-signature.ts';
-import { compressedKey } from '../room-parts.ts';
+import { compressedKey } from '../signer-parts.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
-import { xrplAddress } from './room.ts';
+import { xrplAddress } from './signer.ts';
 import {
   decodeXrplTransaction,
   encodeXrplForSigning,
@@ -25,8 +25,8 @@ export interface XrplSignedTransaction {
 }
 
 /**
- * `xrpl_signTransaction`: single-signs the transaction with the wallet's key as `SigningPubKey`. The account must
- * be this wallet, and there must be no signature of anyone yet. Throws InvalidTransactionError.
+ * `xrpl_signTransaction`: single-signs the transaction with the wallet's key as `SigningPubKey`. The account must be
+ * the wallet, and the transaction must not contain a signature yet. Throws InvalidTransactionError.
  */
 export function signXrplTransaction(
   secret: Uint8Array,
@@ -55,10 +55,7 @@ function assertSignable(transaction: XrplTransaction, address: string, signingKe
     );
   }
   if (givenKey !== undefined && givenKey !== '' && givenKey !== signingKey) {
-    throw new InvalidTransactionError(
-      '/transaction',
-      "expected the wallet's key as `SigningPubKey`, or none",
-    );
+    throw new InvalidTransactionError('/transaction', "expected no `SigningPubKey` or the wallet's key");
   }
   if (transaction.TxnSignature !== undefined || transaction.Signers !== undefined) {
     throw new InvalidTransactionError('/transaction', 'expected no `TxnSignature` and no `Signers`');

@@ -48,6 +48,6 @@ test('typed data of hundreds of thousands of values is refused at once', async (
   expect({ status, code: body.code, error: body.error }).toEqual({
     status: 400,
     code: 'invalid_data',
-    error: '/params/typed_data/message/votes/9999: expected at most 10000 values in all',
+    error: '/params/typed_data/message/votes/9999: expected at most 10000 values in total',
   });
 });

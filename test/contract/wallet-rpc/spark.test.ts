@@ -3,8 +3,8 @@ import { bech32m } from '@scure/base';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import type { SparkCoopExitFeeQuote, SparkTransfer, Wallet } from '../../../src/generated/schemas.ts';
-import { bitcoinTaprootRoom } from '../../../src/signing/bitcoin.ts';
-import { sparkDepositAddress, sparkRoom } from '../../../src/signing/spark.ts';
+import { bitcoinTaprootSigner } from '../../../src/signing/bitcoin.ts';
+import { sparkDepositAddress, sparkSigner } from '../../../src/signing/spark.ts';
 import { type CallOptions, call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';
@@ -194,9 +194,9 @@ test('a deposit on layer 1 is quoted, claimed at its quote, and claimed once', a
 test('the deposit address is the Taproot output of the identity key', () => {
   for (const fill of [1, 2, 3, 9]) {
     const secret = new Uint8Array(32).fill(fill);
-    const { publicKey } = sparkRoom.walletKeys(secret, {});
+    const { publicKey } = sparkSigner.walletKeys(secret, {});
     expect(sparkDepositAddress(publicKey!, 'MAINNET')).toBe(
-      bitcoinTaprootRoom.walletKeys(secret, {}).address,
+      bitcoinTaprootSigner.walletKeys(secret, {}).address,
     );
   }
 });

@@ -24,11 +24,11 @@ const read = (types: string, dataHex: string) =>
   compileArguments(typesOf(types))(hexToBytes(dataHex as never));
 
 /** What is wrong with the bytes: some are missing, or they are not as an encoder writes them. */
-function faultOf(types: string, dataHex: string): 'cut off' | 'not canonical' {
+function faultOf(types: string, dataHex: string): 'truncated' | 'not canonical' {
   try {
     read(types, dataHex);
   } catch (error) {
-    if (error instanceof AbiEncodingError) return error.isCutOff ? 'cut off' : 'not canonical';
+    if (error instanceof AbiEncodingError) return error.isTruncated ? 'truncated' : 'not canonical';
     throw error;
   }
   throw new Error('the bytes were read');
@@ -172,7 +172,7 @@ describe('bytes that are missing', () => {
     ['for an array that claims too much', `uint8[${'9'.repeat(30)}]`, words(1)],
     ['for an array of arrays that claims too much', `bytes[${'9'.repeat(9)}]`, words(0x20, 0x40, 0)],
   ])('%s', (_, types, dataHex) => {
-    expect(faultOf(types, dataHex)).toBe('cut off');
+    expect(faultOf(types, dataHex)).toBe('truncated');
   });
 });
 
@@ -184,6 +184,6 @@ test('the error says what is wrong, and nothing of the bytes', () => {
       return error instanceof Error && `${error.name}: ${error.message}`;
     }
   };
-  expect(messageOf('0x')).toBe('AbiEncodingError: the encoded arguments are cut off');
-  expect(messageOf(words(256))).toBe('AbiEncodingError: the arguments are not in their canonical encoding');
+  expect(messageOf('0x')).toBe('AbiEncodingError: the encoded arguments are truncated');
+  expect(messageOf(words(256))).toBe('AbiEncodingError: the arguments are not in canonical encoding');
 });

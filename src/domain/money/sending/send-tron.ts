@@ -5,7 +5,7 @@ import type { TronRawDataForSend } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { TronChain } from '../../../ports/chains.ts';
 import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-data.ts';
-import { tronAddressText } from '../../../signing/tron/room.ts';
+import { tronAddressText } from '../../../signing/tron/signer.ts';
 import { signTronTransaction } from '../../../signing/tron/sign-transaction.ts';
 import { decodeTronUnits } from '../../base/actions/decode-raw-bytes.ts';
 import { askChain, chainRefusal, requireChain } from './ask-chain.ts';

@@ -1,6 +1,6 @@
 import { bytesToHex, hexToBytes } from '../../../crypto/encoding.ts';
 import type { ActionUnit } from '../../../policy/action.ts';
-import { tronAddressText } from '../../../signing/tron/room.ts';
+import { tronAddressText } from '../../../signing/tron/signer.ts';
 
 /** One asset moved from a wallet to one receiver. */
 export interface PlainTransfer {

@@ -5,7 +5,7 @@ import { ecBackend } from '../../../crypto/secp256k1.ts';
 import { decodeTokenCall, type TokenCall } from '../../../signing/ethereum/token-calls.ts';
 import { InvalidTransactionError } from '../../../signing/signing-errors.ts';
 import { decodeTronRawData } from '../../../signing/tron/raw-data.ts';
-import { tronAddressText } from '../../../signing/tron/room.ts';
+import { tronAddressText } from '../../../signing/tron/signer.ts';
 import { type Sentinel, sentinelOf } from '../sentinels.ts';
 
 const SIGNATURE_BYTES = 65;

@@ -2,33 +2,33 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { createBase58check } from '@scure/base';
 import { bytesToHex, concatBytes } from '../../crypto/encoding.ts';
 import { ecBackend } from '../../crypto/secp256k1.ts';
-import type { ChainRoom } from '../chain-room.ts';
+import type { ChainSigner } from '../chain-signer.ts';
 import { evmAccount } from '../ethereum/address.ts';
 import { recoverableBytes } from '../ethereum/ecdsa-signature.ts';
-import { compressedKey, requireDigest } from '../room-parts.ts';
+import { compressedKey, requireDigest } from '../signer-parts.ts';
 
 const MAINNET = Uint8Array.of(0x41);
 const base58check = createBase58check(sha256);
 
 /** TRON accounts: base58check(0x41 || keccak256(X || Y)[12..32]). Source: TRON protocol, account model. */
-export const tronRoom: ChainRoom = {
+export const tronSigner: ChainSigner = {
   walletKeys(secret) {
     return {
       address: base58check.encode(tronAccount(secret)),
       publicKey: bytesToHex(compressedKey(secret)),
     };
   },
-  // CHOICE: r || s || v with v = 27 + recovery id, 65 bytes: what a TRON transaction carries. Public
-  // material does not say which chains append the recovery byte.
+  // CHOICE: r || s || v with v = 27 + recovery id, 65 bytes, as in TRON transactions. The published documents do not
+  // state which chains append the recovery byte.
   signPayload: (secret, payload) => recoverableBytes(ecBackend.sign(requireDigest(payload), secret)),
 };
 
-/** 0x41 and the account, 21 bytes: the address in the wire format. */
+/** 0x41 || account, the 21-byte address in the wire format. */
 export function tronAccount(secret: Uint8Array): Uint8Array {
   return concatBytes(MAINNET, evmAccount(secret));
 }
 
-/** A 21-byte address as its `T...` text. */
+/** The `T…` notation of a 21-byte address. */
 export function tronAddressText(account: Uint8Array): string {
   return base58check.encode(account);
 }

@@ -1,13 +1,16 @@
 import { blake2b } from '@noble/hashes/blake2.js';
 import { ed25519PublicKey } from '../../crypto/ed25519.ts';
 import { bytesTo0xHex, concatBytes } from '../../crypto/encoding.ts';
-import type { ChainRoom } from '../chain-room.ts';
-import { ed25519KeyText, signMessageEd25519 } from '../room-parts.ts';
+import type { ChainSigner } from '../chain-signer.ts';
+import { ed25519KeyText, signMessageEd25519 } from '../signer-parts.ts';
 
 const ED25519_FLAG = Uint8Array.of(0x00);
 
-/** Sui accounts: blake2b-256(flag || key). The caller builds flag || signature || key. Source: Sui docs, addresses and signatures. */
-export const suiRoom: ChainRoom = {
+/**
+ * Sui accounts: blake2b-256(flag || key). The caller assembles the serialized signature, flag || signature || key.
+ * Source: Sui docs, addresses and signatures.
+ */
+export const suiSigner: ChainSigner = {
   walletKeys(secret) {
     const key = ed25519PublicKey(secret);
     return {

@@ -1,16 +1,17 @@
 import { sha3_256 } from '@noble/hashes/sha3.js';
 import { ed25519PublicKey } from '../../crypto/ed25519.ts';
 import { bytesTo0xHex, concatBytes } from '../../crypto/encoding.ts';
-import type { ChainRoom } from '../chain-room.ts';
-import { ed25519KeyText, signMessageEd25519 } from '../room-parts.ts';
+import type { ChainSigner } from '../chain-signer.ts';
+import { ed25519KeyText, signMessageEd25519 } from '../signer-parts.ts';
 
 const SINGLE_ED25519 = Uint8Array.of(0x00);
 
 /**
- * Aptos accounts, and those of Movement, which keeps Aptos' address and transaction format.
- * `raw_sign` takes the signing message (prefix hash || BCS), not a digest. Source: AIP-40, single-signer authentication.
+ * Aptos accounts. Movement uses the same address and transaction format.
+ * `raw_sign` takes the signing message (prefix hash || BCS), not a digest. Source: AIP-40, single-signer
+ * authentication.
  */
-export const aptosRoom: ChainRoom = {
+export const aptosSigner: ChainSigner = {
   walletKeys(secret) {
     const key = ed25519PublicKey(secret);
     return { address: bytesTo0xHex(aptosAccount(key)), publicKey: ed25519KeyText(key) };

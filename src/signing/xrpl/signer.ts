@@ -1,11 +1,13 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { base58xrp } from '@scure/base';
 import { bytesToHex, concatBytes } from '../../crypto/encoding.ts';
-import type { ChainRoom } from '../chain-room.ts';
-import { compressedKey, hash160, signDigestCompact } from '../room-parts.ts';
+import type { ChainSigner } from '../chain-signer.ts';
+import { compressedKey, hash160, signDigestCompact } from '../signer-parts.ts';
 
-/** XRP Ledger accounts; `raw_sign` takes the sha512-half and gives r || s. Source: XRPL docs, address encoding. */
-export const xrplRoom: ChainRoom = {
+/**
+ * XRP Ledger accounts. `raw_sign` takes the SHA-512Half digest and returns r || s. Source: XRPL docs, address encoding.
+ */
+export const xrplSigner: ChainSigner = {
   walletKeys(secret) {
     const key = compressedKey(secret);
     return { address: xrplAddress(key), publicKey: bytesToHex(key) };

@@ -15,7 +15,7 @@ export function compressedKey(secret: Uint8Array): Uint8Array {
   return ecBackend.publicKey(secret, true);
 }
 
-/** An ed25519 public key as 33 bytes of hex: 00 and the key, the SLIP-10 form. */
+/** An ed25519 public key in SLIP-10 format: 00 followed by the key, 66 hex digits. */
 export function ed25519KeyText(publicKey: Uint8Array): string {
   return `00${bytesToHex(publicKey)}`;
 }
@@ -25,13 +25,13 @@ export function signDigestCompact(secret: Uint8Array, payload: Uint8Array): Uint
   return ecBackend.sign(requireDigest(payload), secret).compact;
 }
 
-/** The 64-byte ed25519 signature over the payload as the message itself. */
+/** The 64-byte ed25519 signature over the payload, which is the message itself. */
 export function signMessageEd25519(secret: Uint8Array, payload: Uint8Array): Uint8Array {
   if (payload.length === 0) throw new InvalidPayloadError('/hash', 'expected at least one byte to sign');
   return ed25519Sign(payload, secret);
 }
 
-/** The payload when it is a 32-byte digest. Throws InvalidPayloadError. */
+/** Returns the payload if it is 32 bytes long. Throws InvalidPayloadError. */
 export function requireDigest(payload: Uint8Array): Uint8Array {
   if (payload.length !== 32) {
     throw new InvalidPayloadError('/hash', `expected a digest of 32 bytes, got ${payload.length}`);
