@@ -1,3 +1,4 @@
+import { LockMode } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import { isPostgres } from './is-postgres.ts';
@@ -49,3 +50,9 @@ export async function tryLockName(em: SqlEntityManager, name: string): Promise<b
   const { rows } = await tryLock(em, { name });
   return rows[0]?.locked === true;
 }
+
+/**
+ * Options of `em.findOne` for a row that is about to change: it is locked until the transaction ends, and read again
+ * even where this unit of work has read it before. MikroORM drops the lock clause on SQLite, which has one writer.
+ */
+export const lockForUpdate = { lockMode: LockMode.PESSIMISTIC_WRITE, refresh: true } as const;

@@ -49,12 +49,14 @@ const settings = {
 } satisfies Partial<Options>;
 
 async function openSqlite(file: string, shared: Shared): Promise<Database> {
-  const [{ default: Sqlite }, { MikroORM }, { sqliteDialect }, { prepareSandboxSchema }] = await Promise.all([
-    import('better-sqlite3'),
-    import('@mikro-orm/sqlite'),
-    import('./sqlite-dialect.ts'),
-    import('./prepare-sandbox-schema.ts'),
-  ]);
+  const [{ default: Sqlite }, { MikroORM }, { sqliteDialect }, { bindValues }, { prepareSandboxSchema }] =
+    await Promise.all([
+      import('better-sqlite3'),
+      import('@mikro-orm/sqlite'),
+      import('./sqlite-dialect.ts'),
+      import('./bind-values.ts'),
+      import('./prepare-sandbox-schema.ts'),
+    ]);
   const handle = new Sqlite(file);
   try {
     // An acknowledged change survives a loss of power: the log is synced at every commit.
@@ -62,9 +64,11 @@ async function openSqlite(file: string, shared: Shared): Promise<Database> {
     handle.pragma('synchronous = FULL');
     handle.pragma('foreign_keys = ON');
     handle.pragma('busy_timeout = 5000');
-    const orm = new MikroORM({ ...shared, dbName: file, driverOptions: sqliteDialect(handle) });
-    await prepareSandboxSchema(handle, orm as unknown as Orm);
-    return { kind: 'sqlite', orm: orm as unknown as Orm, close: () => closeAll(orm, () => handle.close()) };
+    const options = { ...shared, dbName: file, driverOptions: sqliteDialect(handle) };
+    const orm = new MikroORM(options) as unknown as Orm;
+    bindValues(orm, () => '?');
+    await prepareSandboxSchema(handle, orm);
+    return { kind: 'sqlite', orm, close: () => closeAll(orm, () => handle.close()) };
   } catch (error) {
     handle.close();
     throw error;
@@ -75,9 +79,10 @@ async function openPostgres(
   options: DatabaseOptions & { kind: 'postgres' },
   shared: Shared,
 ): Promise<Database> {
-  const [{ MikroORM }, { postgresDialect, postgresPool }] = await Promise.all([
+  const [{ MikroORM }, { postgresDialect, postgresPool }, { bindValues }] = await Promise.all([
     import('@mikro-orm/postgresql'),
     import('./postgres-dialect.ts'),
+    import('./bind-values.ts'),
   ]);
   const pool = postgresPool(
     { connectionString: options.url, max: options.poolSize },
@@ -88,10 +93,11 @@ async function openPostgres(
     dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
     driverOptions: postgresDialect(pool),
     schemaGenerator: { skipTables: [MIGRATIONS_TABLE] },
-  });
+  }) as unknown as Orm;
+  bindValues(orm, (number) => `$${number}`);
   return {
     kind: 'postgres',
-    orm: orm as unknown as Orm,
+    orm,
     close: () => closeAll(orm, async () => void (pool.ended || (await pool.end()))),
   };
 }

@@ -71,12 +71,14 @@ const doors: Record<string, string[]> = {
 
 // Files of storage that domain verbs use at run time; the others only give them types.
 const storageForDomain = [
-  'exact-sum',
-  'insert-pair',
   'database-errors',
+  'exact-sum',
+  'find-page',
+  'insert-pair',
   'keyset-cursor',
   'locks',
   'prepared-query',
+  'savepoint',
 ].map((name) => `src/storage/${name}.ts`);
 
 // The floors of the domain, lowest first, and the nouns on each. A noun imports nouns of lower floors, and those of its

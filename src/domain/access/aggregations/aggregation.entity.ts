@@ -12,7 +12,7 @@ export const AggregationEntity = defineEntity({
     definition: p.text(),
     windowSeconds: p.integer(),
     /** The key quorum that owns the aggregation. */
-    ownerId: p.text().nullable(),
+    ownerId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
   indexes: [

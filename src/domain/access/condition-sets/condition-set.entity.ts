@@ -9,7 +9,7 @@ export const ConditionSetEntity = defineEntity({
     appId: p.text(),
     name: p.text(),
     /** The key quorum that owns the set. */
-    ownerId: p.text().nullable(),
+    ownerId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'condition_sets_by_owner', properties: ['ownerId'], where: 'owner_id is not null' }],

@@ -7,11 +7,11 @@ export const KeyQuorumEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     appId: p.text(),
-    displayName: p.text().nullable(),
+    displayName: p.text().strictNullable(),
     /** Null = all members. */
-    authorizationThreshold: p.integer().nullable(),
+    authorizationThreshold: p.integer().strictNullable(),
     /** The one member that this quorum was made for when it was named as an `owner`: `user:` or `key:` and the member. */
-    implicitFor: p.text().nullable(),
+    implicitFor: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
   uniques: [

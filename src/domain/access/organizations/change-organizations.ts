@@ -1,9 +1,10 @@
 import { invalidField } from '../../../errors.ts';
 import type { CreateOrganizationRequest, UpdateOrganizationRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Tables } from '../../tables.ts';
 import { requireKeyQuorums } from '../key-quorums/find-key-quorum.ts';
-import { findOrganizationForUpdate, type OrganizationRow } from './find-organization.ts';
+import { findOrganizationForUpdate } from './find-organization.ts';
+import { OrganizationEntity, type StoredOrganization } from './organization.entity.ts';
+import { OrganizationSecretEntity } from './organization-secret.entity.ts';
 
 // CHOICE: where the contract sets no bound.
 const MAX_NAME_CHARACTERS = 256;
@@ -16,19 +17,19 @@ const MAX_NAME_CHARACTERS = 256;
 export async function createOrganization(
   context: OperationContext,
   input: CreateOrganizationRequest,
-): Promise<OrganizationRow> {
+): Promise<StoredOrganization> {
   checkName(input.display_name);
   await requireKeyQuorums(context, [input.default_key_quorum_id], '/default_key_quorum_id');
-  const row: OrganizationRow = {
+  const organization = context.em.create(OrganizationEntity, {
     id: context.ids.cuid(),
-    app_id: context.app.id,
-    display_name: input.display_name,
-    default_key_quorum_id: input.default_key_quorum_id,
-    created_at_ms: context.nowMs,
-    updated_at_ms: context.nowMs,
-  };
-  await context.em.getKysely<Tables>().insertInto('organizations').values(row).execute();
-  return row;
+    appId: context.app.id,
+    displayName: input.display_name,
+    defaultKeyQuorumId: input.default_key_quorum_id,
+    createdAtMs: context.nowMs,
+    updatedAtMs: context.nowMs,
+  });
+  await context.em.flush();
+  return organization;
 }
 
 /**
@@ -40,24 +41,17 @@ export async function updateOrganization(
   context: OperationContext,
   id: string,
   input: UpdateOrganizationRequest,
-): Promise<OrganizationRow> {
-  const row = await findOrganizationForUpdate(context, id);
+): Promise<StoredOrganization> {
+  const organization = await findOrganizationForUpdate(context, id);
   if (input.display_name !== undefined) checkName(input.display_name);
   if (input.default_key_quorum_id !== undefined) {
     await requireKeyQuorums(context, [input.default_key_quorum_id], '/default_key_quorum_id');
   }
-  const change = {
-    display_name: input.display_name ?? row.display_name,
-    default_key_quorum_id: input.default_key_quorum_id ?? row.default_key_quorum_id,
-    updated_at_ms: context.nowMs,
-  };
-  await context.em
-    .getKysely<Tables>()
-    .updateTable('organizations')
-    .set(change)
-    .where('id', '=', row.id)
-    .execute();
-  return { ...row, ...change };
+  organization.displayName = input.display_name ?? organization.displayName;
+  organization.defaultKeyQuorumId = input.default_key_quorum_id ?? organization.defaultKeyQuorumId;
+  organization.updatedAtMs = context.nowMs;
+  await context.em.flush();
+  return organization;
 }
 
 /**
@@ -66,10 +60,9 @@ export async function updateOrganization(
  * @throws ApiError not_found
  */
 export async function deleteOrganization(context: OperationContext, id: string): Promise<void> {
-  const row = await findOrganizationForUpdate(context, id);
-  const database = context.em.getKysely<Tables>();
-  await database.deleteFrom('organization_secrets').where('organization_id', '=', row.id).execute();
-  await database.deleteFrom('organizations').where('id', '=', row.id).execute();
+  const organization = await findOrganizationForUpdate(context, id);
+  await context.em.nativeDelete(OrganizationSecretEntity, { organizationId: organization.id });
+  await context.em.remove(organization).flush();
 }
 
 function checkName(name: string): void {

@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /** A secret with which an organization acts for itself. Its text is shown once and not kept. */
 export const OrganizationSecretEntity = defineEntity({
@@ -12,10 +12,12 @@ export const OrganizationSecretEntity = defineEntity({
     /** The last four characters, to tell secrets apart. */
     lastFour: p.text(),
     /** Canonical base64 SubjectPublicKeyInfo of the key that must sign with it. */
-    signingPublicKey: p.text().nullable(),
+    signingPublicKey: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
-    revokedAtMs: p.bigint('number').nullable(),
+    revokedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [{ name: 'organization_secrets_by_age', properties: ['organizationId', 'createdAtMs', 'id'] }],
   uniques: [{ name: 'organization_secrets_hash', properties: ['secretHash'] }],
 });
+
+export type StoredOrganizationSecret = InferEntity<typeof OrganizationSecretEntity>;

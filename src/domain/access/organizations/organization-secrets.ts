@@ -1,23 +1,11 @@
 import { hash } from 'node:crypto';
-import type { Selectable } from 'kysely';
 import { notFound } from '../../../errors.ts';
 import type { CreateOrganizationSecretResponse, OrganizationSecretView } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
-import type { Tables } from '../../tables.ts';
 import { findOrganization, type OrganizationContext } from './find-organization.ts';
-
-type SecretRow = Selectable<Tables['organization_secrets']>;
-
-const columns = [
-  'id',
-  'organization_id',
-  'secret_hash',
-  'last_four',
-  'signing_public_key',
-  'created_at_ms',
-  'revoked_at_ms',
-] as const satisfies readonly (keyof SecretRow)[];
+import { OrganizationSecretEntity, type StoredOrganizationSecret } from './organization-secret.entity.ts';
 
 /**
  * Makes a secret for an organization. Only this answer ever holds its text.
@@ -31,17 +19,17 @@ export async function createOrganizationSecret(
   const organization = await findOrganization(context, organizationId);
   // 32 random bytes, so that a plain SHA-256 is as good as a slow password hash.
   const secret = `org_secret_${Buffer.from(context.entropy.bytes(32)).toString('base64url')}`;
-  const row: SecretRow = {
+  const stored = context.em.create(OrganizationSecretEntity, {
     id: context.ids.uuid(),
-    organization_id: organization.id,
-    secret_hash: hash('sha256', secret),
-    last_four: secret.slice(-4),
-    signing_public_key: null,
-    created_at_ms: context.nowMs,
-    revoked_at_ms: null,
-  };
-  await context.em.getKysely<Tables>().insertInto('organization_secrets').values(row).execute();
-  return { ...secretView(row), organization_secret: secret };
+    organizationId: organization.id,
+    secretHash: hash('sha256', secret),
+    lastFour: secret.slice(-4),
+    signingPublicKey: null,
+    createdAtMs: context.nowMs,
+    revokedAtMs: null,
+  });
+  await context.em.flush();
+  return { ...secretView(stored), organization_secret: secret };
 }
 
 /**
@@ -54,15 +42,12 @@ export async function listOrganizationSecrets(
   organizationId: string,
 ): Promise<OrganizationSecretView[]> {
   const organization = await findOrganization(context, organizationId);
-  const rows = await context.em
-    .getKysely<Tables>()
-    .selectFrom('organization_secrets')
-    .select(columns)
-    .where('organization_id', '=', organization.id)
-    .orderBy('created_at_ms', 'desc')
-    .orderBy('id', 'desc')
-    .execute();
-  return rows.map(secretView);
+  const secrets = await context.em.find(
+    OrganizationSecretEntity,
+    { organizationId: organization.id },
+    { orderBy: { createdAtMs: 'desc', id: 'desc' } },
+  );
+  return secrets.map(secretView);
 }
 
 /**
@@ -76,14 +61,9 @@ export async function revokeOrganizationSecret(
   secretId: string,
 ): Promise<void> {
   const secret = await findSecret(context, organizationId, secretId);
-  if (secret.revoked_at_ms !== null) return;
-  await context.em
-    .getKysely<Tables>()
-    .updateTable('organization_secrets')
-    .set({ revoked_at_ms: context.nowMs })
-    .where('id', '=', secret.id)
-    .where('revoked_at_ms', 'is', null)
-    .execute();
+  if (secret.revokedAtMs !== null) return;
+  secret.revokedAtMs = context.nowMs;
+  await context.em.flush();
 }
 
 /**
@@ -97,40 +77,36 @@ export async function bindOrganizationSecret(
   { secret_id, signing_public_key }: { secret_id: string; signing_public_key: string | null },
 ): Promise<void> {
   const secret = await findSecret(context, organizationId, secret_id);
-  if (secret.revoked_at_ms !== null) throw notFound('Organization secret');
-  const key = signing_public_key === null ? null : readPublicKey(signing_public_key, '/signing_public_key');
-  await context.em
-    .getKysely<Tables>()
-    .updateTable('organization_secrets')
-    .set({ signing_public_key: key })
-    .where('id', '=', secret.id)
-    .execute();
+  if (secret.revokedAtMs !== null) throw notFound('Organization secret');
+  secret.signingPublicKey =
+    signing_public_key === null ? null : readPublicKey(signing_public_key, '/signing_public_key');
+  await context.em.flush();
 }
 
+/** A secret that is about to change, locked so that of two changes at once the second sees the first. */
 async function findSecret(
   context: OrganizationContext,
   organizationId: string,
   secretId: string,
-): Promise<SecretRow> {
+): Promise<StoredOrganizationSecret> {
   const organization = await findOrganization(context, organizationId);
-  if (!/^[0-9a-f-]{36}$/.test(secretId)) throw notFound('Organization secret');
-  const row = await context.em
-    .getKysely<Tables>()
-    .selectFrom('organization_secrets')
-    .select(columns)
-    .where('id', '=', secretId)
-    .where('organization_id', '=', organization.id)
-    .executeTakeFirst();
-  if (row === undefined) throw notFound('Organization secret');
-  return row;
+  const secret = /^[0-9a-f-]{36}$/.test(secretId)
+    ? await context.em.findOne(
+        OrganizationSecretEntity,
+        { id: secretId, organizationId: organization.id },
+        lockForUpdate,
+      )
+    : null;
+  if (secret === null) throw notFound('Organization secret');
+  return secret;
 }
 
-function secretView(row: SecretRow): OrganizationSecretView {
+function secretView(secret: StoredOrganizationSecret): OrganizationSecretView {
   return {
-    id: row.id,
-    last_four: row.last_four,
-    created_at: new Date(row.created_at_ms).toISOString(),
-    revoked_at: row.revoked_at_ms === null ? null : new Date(row.revoked_at_ms).toISOString(),
-    signing_public_key: row.signing_public_key,
+    id: secret.id,
+    last_four: secret.lastFour,
+    created_at: new Date(secret.createdAtMs).toISOString(),
+    revoked_at: secret.revokedAtMs === null ? null : new Date(secret.revokedAtMs).toISOString(),
+    signing_public_key: secret.signingPublicKey,
   };
 }

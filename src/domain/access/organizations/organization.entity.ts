@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /** A business customer of an app. */
 export const OrganizationEntity = defineEntity({
@@ -18,3 +18,5 @@ export const OrganizationEntity = defineEntity({
     { name: 'organizations_by_key_quorum', properties: ['defaultKeyQuorumId'] },
   ],
 });
+
+export type StoredOrganization = InferEntity<typeof OrganizationEntity>;

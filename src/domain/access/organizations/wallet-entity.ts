@@ -38,5 +38,5 @@ export async function admitWallet(
   if (Number(count) >= MAX_ORGANIZATION_WALLETS) {
     throw new ApiError('wallet_entity_limit_exceeded', undefined, { headers: { 'x-should-retry': 'false' } });
   }
-  return organization.default_key_quorum_id;
+  return organization.defaultKeyQuorumId;
 }

@@ -16,7 +16,7 @@ export const PolicyEntity = defineEntity({
     /** Grows with each change of the rules. */
     revision: p.integer().default(0),
     /** The key quorum that owns the policy. */
-    ownerId: p.text().nullable(),
+    ownerId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'policies_by_owner', properties: ['ownerId'], where: 'owner_id is not null' }],

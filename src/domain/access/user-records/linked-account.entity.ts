@@ -15,14 +15,14 @@ export const LinkedAccountEntity = defineEntity({
     /** `lookupKey` of what is unique within the app and type: the lower-case address, number, custom user id. */
     subject: p.text(),
     /** `lookupKey` of the lower-case public name; null where the kind has none. */
-    username: p.text().nullable(),
+    username: p.text().strictNullable(),
     /** The wallet that the service holds; its address and keys are read from there. */
-    walletId: p.text().nullable(),
+    walletId: p.text().strictNullable(),
     /** JSON object: the further members of the wire object; of an embedded wallet only `wallet_index`. */
     details: p.text().default('{}'),
-    verifiedAtMs: p.bigint('number').nullable(),
-    firstVerifiedAtMs: p.bigint('number').nullable(),
-    latestVerifiedAtMs: p.bigint('number').nullable(),
+    verifiedAtMs: p.bigint('number').strictNullable(),
+    firstVerifiedAtMs: p.bigint('number').strictNullable(),
+    latestVerifiedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
     { name: 'linked_accounts_by_user', properties: ['userId', 'position'] },

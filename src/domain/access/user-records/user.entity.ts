@@ -9,7 +9,7 @@ export const UserEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     /** JSON object; null when there is none. */
-    customMetadata: p.text().nullable(),
+    customMetadata: p.text().strictNullable(),
     /** 0 or 1. */
     hasAcceptedTerms: p.integer().default(0),
     /** 0 or 1. */
@@ -17,7 +17,7 @@ export const UserEntity = defineEntity({
     /** JSON array of `{type, verified_at}`, as answered. */
     mfaMethods: p.text().default('[]'),
     /** CHOICE: null, and then not answered, for everybody: the published API names no way to freeze a user. */
-    frozenAtMs: p.bigint('number').nullable(),
+    frozenAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'users_by_age', properties: ['appId', 'createdAtMs', 'id'] }],

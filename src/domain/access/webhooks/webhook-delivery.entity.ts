@@ -14,16 +14,16 @@ export const WebhookDeliveryEntity = defineEntity({
     /** `pending`, `delivered` or `failed`. */
     status: p.text(),
     /** While pending: the resource among whose deliveries to the endpoint this one keeps its place; null for none. */
-    orderKey: p.text().nullable(),
+    orderKey: p.text().strictNullable(),
     /** Attempts that failed since the schedule began, which a replay does anew. */
     failures: p.integer(),
     attemptCount: p.integer(),
     /** JSON array of the last attempts, oldest first. */
     attempts: p.text(),
     /** Null exactly when the delivery is not pending. */
-    nextAttemptAtMs: p.bigint('number').nullable(),
+    nextAttemptAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
-    finishedAtMs: p.bigint('number').nullable(),
+    finishedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
     { name: 'webhook_deliveries_by_endpoint', properties: ['endpointId', 'eventSequence'] },

@@ -8,25 +8,25 @@ export const WebhookEndpointEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     url: p.text(),
-    description: p.text().nullable(),
+    description: p.text().strictNullable(),
     /** JSON array of event types, `*` for every type. */
     eventTypes: p.text(),
     /** `enabled` or `disabled`. */
     status: p.text(),
     /** `requested` or `failing`; null while it is enabled. */
-    disabledReason: p.text().nullable(),
+    disabledReason: p.text().strictNullable(),
     /** Events up to this sequence were recorded before it was made or enabled, and pass it by. */
     afterSequence: p.bigint('number'),
     /** The first failure since the last success. */
-    failingSinceMs: p.bigint('number').nullable(),
+    failingSinceMs: p.bigint('number').strictNullable(),
     /** On how many of the days since then an attempt failed, and the last of them, the first being 0. */
     failingDayCount: p.integer(),
     lastFailingDay: p.integer(),
     /** Not after the earliest `nextAttemptAtMs` of its deliveries; null when none is pending. */
-    nextDueAtMs: p.bigint('number').nullable(),
+    nextDueAtMs: p.bigint('number').strictNullable(),
     /** The process that sends to it, until `leasedUntilMs` unless it asks for more. */
-    leaseOwner: p.text().nullable(),
-    leasedUntilMs: p.bigint('number').nullable(),
+    leaseOwner: p.text().strictNullable(),
+    leasedUntilMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
   },

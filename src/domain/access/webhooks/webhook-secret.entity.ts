@@ -14,7 +14,7 @@ export const WebhookSecretEntity = defineEntity({
     masterKeyId: p.text(),
     createdAtMs: p.bigint('number'),
     /** Null for the newest. */
-    expiresAtMs: p.bigint('number').nullable(),
+    expiresAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [{ name: 'webhook_secrets_by_endpoint', properties: ['endpointId'] }],
 });

@@ -14,10 +14,10 @@ export const OutboxEventEntity = defineEntity({
     /** The webhook's body as JSON, `type` included. */
     payload: p.text(),
     /** The wallet, user, intent or other resource that the event is about. */
-    resourceId: p.text().nullable(),
+    resourceId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     /** When it was given to the endpoints that ask for it; null until then. */
-    fannedOutAtMs: p.bigint('number').nullable(),
+    fannedOutAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
     { name: 'outbox_events_by_app', properties: ['appId', 'sequence'] },

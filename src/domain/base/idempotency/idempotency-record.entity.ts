@@ -11,7 +11,7 @@ export const IdempotencyRecordEntity = defineEntity({
     fingerprint: p.text(),
     status: p.integer(),
     /** The body as sent, in the contract's words; null for an answer without a body. */
-    answer: p.text().nullable(),
+    answer: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'idempotency_records_by_age', properties: ['createdAtMs'] }],

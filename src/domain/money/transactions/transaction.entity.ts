@@ -16,28 +16,28 @@ export const TransactionEntity = defineEntity({
     /** One of `transaction-state.ts`. */
     status: p.text(),
     /** Null while a sponsored one is on its way. */
-    transactionHash: p.text().nullable(),
-    userOperationHash: p.text().nullable(),
+    transactionHash: p.text().strictNullable(),
+    userOperationHash: p.text().strictNullable(),
     /** 0 or 1. */
     isSponsored: p.integer().default(0),
-    referenceId: p.text().nullable(),
+    referenceId: p.text().strictNullable(),
     /** EVM: the number it takes of the sender. */
-    nonce: p.bigint('number').nullable(),
+    nonce: p.bigint('number').strictNullable(),
     /** Never changed, so that sending again can never send another one. */
     signedBytes: p.blob(),
     /** JSON of what was signed, in the contract's names; EVM only. */
-    transactionRequest: p.text().nullable(),
+    transactionRequest: p.text().strictNullable(),
     /** Of a plain transfer: the contract or mint, or `native`. */
-    movedToken: p.text().nullable(),
-    movedTo: p.text().nullable(),
+    movedToken: p.text().strictNullable(),
+    movedTo: p.text().strictNullable(),
     /** Base units, decimal. */
-    movedAmount: p.text().nullable(),
-    blockNumber: p.bigint('number').nullable(),
-    blockTimestampSeconds: p.bigint('number').nullable(),
+    movedAmount: p.text().strictNullable(),
+    blockNumber: p.bigint('number').strictNullable(),
+    blockTimestampSeconds: p.bigint('number').strictNullable(),
     /** Smallest unit of the native asset, decimal. */
-    feePaid: p.text().nullable(),
+    feePaid: p.text().strictNullable(),
     /** Why it failed or reverted, in the chain's words. */
-    failureReason: p.text().nullable(),
+    failureReason: p.text().strictNullable(),
     /** 0 or 1: `transaction.still_pending` was told. */
     isSlowTold: p.integer().default(0),
     /** 0 or 1: the `wallet.funds_*` events were told. */
@@ -47,7 +47,7 @@ export const TransactionEntity = defineEntity({
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
     /** When its chain is asked next; null once nothing can change any more. Whoever asks puts it off, as a lease. */
-    nextCheckAtMs: p.bigint('number').nullable(),
+    nextCheckAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
     {

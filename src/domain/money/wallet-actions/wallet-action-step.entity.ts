@@ -11,22 +11,22 @@ export const WalletActionStepEntity = defineEntity({
     /** The contract's name of its kind, `evm_transaction` for instance. */
     type: p.text(),
     /** The transaction that it is; its state is the step's. */
-    transactionId: p.text().nullable(),
+    transactionId: p.text().strictNullable(),
     // Of a step that the exchange does, everything below.
     /** The chain that it pays on. */
-    caip2: p.text().nullable(),
+    caip2: p.text().strictNullable(),
     /** The exchange's name of what it quoted. */
-    quoteId: p.text().nullable(),
+    quoteId: p.text().strictNullable(),
     /** JSON of the wire fields that it changes when it has paid. */
-    delivery: p.text().nullable(),
+    delivery: p.text().strictNullable(),
     /** `waiting`, `paid` or `refunded`. */
-    exchangeStatus: p.text().nullable(),
+    exchangeStatus: p.text().strictNullable(),
     /** Of the payment, or of the repayment on the chain of the deposit. */
-    hash: p.text().nullable(),
+    hash: p.text().strictNullable(),
     /** Why it gave the deposit back. */
-    failureReason: p.text().nullable(),
+    failureReason: p.text().strictNullable(),
     /** When the exchange is asked again; null when it is not asked any more. */
-    nextCheckAtMs: p.bigint('number').nullable(),
+    nextCheckAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
     {

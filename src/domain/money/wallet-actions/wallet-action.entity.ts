@@ -13,14 +13,14 @@ export const WalletActionEntity = defineEntity({
     /** `pending`, `succeeded`, `rejected` or `failed`. */
     status: p.text(),
     /** The caller's, against replays. */
-    nonce: p.text().nullable(),
-    referenceId: p.text().nullable(),
+    nonce: p.text().strictNullable(),
+    referenceId: p.text().strictNullable(),
     /** JSON of the type's own wire fields, as they were when it began. */
     details: p.text(),
     /** JSON of the wire fields that its end changed; null while it is pending. */
-    outcome: p.text().nullable(),
+    outcome: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
-    endedAtMs: p.bigint('number').nullable(),
+    endedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
     { name: 'wallet_actions_by_age', properties: ['walletId', 'createdAtMs', 'id'] },

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { IntentActionResult } from '../../../generated/schemas.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
+import { inSavepoint } from '../../../storage/savepoint.ts';
 import type { EligibleParty } from '../../access/owners/require-owner.ts';
 import type { Tables } from '../../tables.ts';
 import type { IntentRow } from './intent-row.ts';
@@ -76,9 +76,9 @@ async function attempt(
     agreed: agreement,
   };
   try {
-    // A savepoint: a refusal undoes what the verb has done, and nothing else.
-    const body = await context.em.transactional((em) =>
-      proposal.run({ ...context, em: em as SqlEntityManager, proof, afterCommit }, input),
+    // A refusal undoes what the verb has done, and nothing else.
+    const body = await inSavepoint(context.em, (em) =>
+      proposal.run({ ...context, em, proof, afterCommit }, input),
     );
     for (const note of notes) context.afterCommit(note, { isNote: true });
     const { successStatus } = operations[intent.operation_id as OperationId];

@@ -15,7 +15,7 @@ export const IntentEntity = defineEntity({
     /** JSON object of the operation's path parameters. */
     pathParameters: p.text(),
     /** The operation's body as JSON, in the contract's words; null when it has none. */
-    body: p.text().nullable(),
+    body: p.text().strictNullable(),
     /** The absolute URL of the proposed request. */
     url: p.text(),
     /** What is changed or used, and whose change dismisses the intent: a policy also where `resourceId` is a rule. */
@@ -23,22 +23,22 @@ export const IntentEntity = defineEntity({
     /** What the intent is said to be about. */
     resourceId: p.text(),
     /** The user who made it; null when it was made with the app secret. */
-    createdById: p.text().nullable(),
+    createdById: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
     /** The last millisecond at which it can be signed. */
     expiresAtMs: p.bigint('number'),
     /** The `service-request-expiry` that it was made with, which is part of what is signed. */
-    requestExpiryMs: p.bigint('number').nullable(),
+    requestExpiryMs: p.bigint('number').strictNullable(),
     /** When it was rejected, dismissed, or found to have expired. */
-    endedAtMs: p.bigint('number').nullable(),
-    dismissalReason: p.text().nullable(),
+    endedAtMs: p.bigint('number').strictNullable(),
+    dismissalReason: p.text().strictNullable(),
     /** JSON as answered: who could sign and who had, when it was last signed or carried out. */
     authorizationDetails: p.text(),
     /** JSON as answered: how the request went. */
-    actionResult: p.text().nullable(),
+    actionResult: p.text().strictNullable(),
     /** The wallet action that it has begun and whose end is the intent's; null when there is none. */
-    awaitedActionId: p.text().nullable(),
+    awaitedActionId: p.text().strictNullable(),
   },
   indexes: [
     { name: 'intents_by_age', properties: ['appId', 'createdAtMs', 'id'] },

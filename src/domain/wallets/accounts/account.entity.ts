@@ -7,9 +7,9 @@ export const AccountEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     appId: p.text(),
-    displayName: p.text().nullable(),
+    displayName: p.text().strictNullable(),
     /** The name in lower case: what `search` looks through. */
-    searchName: p.text().nullable(),
+    searchName: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'accounts_by_age', properties: ['appId', 'createdAtMs', 'id'] }],

@@ -12,7 +12,7 @@ export const AllowlistEntryEntity = defineEntity({
     /** In the form in which accounts are stored. */
     value: p.text(),
     /** When somebody whom the entry admits logged in first. */
-    acceptedAtMs: p.bigint('number').nullable(),
+    acceptedAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'allowlist_entries_by_age', properties: ['appId', 'createdAtMs', 'id'] }],

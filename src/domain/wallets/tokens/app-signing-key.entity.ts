@@ -15,7 +15,7 @@ export const AppSigningKeyEntity = defineEntity({
     masterKeyId: p.text(),
     createdAtMs: p.bigint('number'),
     /** Null while the key signs. */
-    retiredAtMs: p.bigint('number').nullable(),
+    retiredAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
     { name: 'app_signing_keys_by_app', properties: ['appId', 'createdAtMs', 'id'] },

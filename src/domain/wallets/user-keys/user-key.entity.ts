@@ -11,7 +11,7 @@ export const UserKeyEntity = defineEntity({
     /** Canonical base64 SubjectPublicKeyInfo. */
     publicKey: p.text(),
     /** JSON array of the ids of the only intents that the key may authorize; null = everything. */
-    intentIds: p.text().nullable(),
+    intentIds: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     /** The first millisecond at which the key counts no more. */
     expiresAtMs: p.bigint('number'),

@@ -1,4 +1,3 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   UserBatchCreateInputUser,
@@ -6,6 +5,7 @@ import type {
   WalletCreationInput,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { inSavepoint } from '../../../storage/savepoint.ts';
 import { type PreparedUser, prepareUser, storeUser } from './create-user.ts';
 import { queueForAccounts } from './store-accounts.ts';
 import { wipeWallets } from './user-wallets.ts';
@@ -67,8 +67,8 @@ async function storeOne(context: OperationContext, prepared: PreparedUser | ApiE
     prepared instanceof ApiError
       ? prepared
       : await outcomeOf(() =>
-          // A savepoint: a refusal undoes this user alone.
-          context.em.transactional((em) => storeUser({ ...context, em: em as SqlEntityManager }, prepared)),
+          // A refusal undoes this user alone.
+          inSavepoint(context.em, (em) => storeUser({ ...context, em }, prepared)),
         );
   if (!(outcome instanceof ApiError)) return { success: true as const, id: outcome.row.id };
   const { error, code } = outcome.toBody();

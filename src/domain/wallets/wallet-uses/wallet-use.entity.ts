@@ -20,11 +20,11 @@ export const WalletUseEntity = defineEntity({
     /** JSON array of the policies that judged, in order; empty when none applied. */
     policyIds: p.text(),
     /** The request's body as JSON; null when it was too large to be kept. */
-    request: p.text().nullable(),
+    request: p.text().strictNullable(),
     /** Names the trace of a denial; null of what was allowed. */
-    traceId: p.text().nullable(),
+    traceId: p.text().strictNullable(),
     /** JSON array of the decisions with their traces. Only of a denial, and null when too large to be kept. */
-    trace: p.text().nullable(),
+    trace: p.text().strictNullable(),
   },
   indexes: [
     { name: 'wallet_uses_by_wallet', properties: ['walletId', 'sequence'] },

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../../../errors.ts';
 import type { WalletBatchCreateResult, WalletBatchItemInput } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { inSavepoint } from '../../../storage/savepoint.ts';
 import { createWallet } from './create-wallet.ts';
 import { generateWalletKey, type WalletKeyMaterial } from './generate-wallet-key.ts';
 import { walletView } from './wallet-view.ts';
@@ -51,9 +51,9 @@ async function createOne(
   { index, input, key }: { index: number; input: WalletBatchItemInput; key: WalletKeyMaterial },
 ): Promise<WalletBatchCreateResult> {
   try {
-    // A savepoint: a failure undoes this wallet alone.
-    const row = await context.em.transactional((em) =>
-      createWallet({ ...context, em: em as SqlEntityManager }, input, Promise.resolve(key)),
+    // A failure undoes this wallet alone.
+    const row = await inSavepoint(context.em, (em) =>
+      createWallet({ ...context, em }, input, Promise.resolve(key)),
     );
     return { index, success: true, wallet: walletView(row) };
   } catch (error) {

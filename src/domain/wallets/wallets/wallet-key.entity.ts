@@ -13,9 +13,9 @@ export const WalletKeyEntity = defineEntity({
     /** `hd` or `private-key`. */
     entropyType: p.text(),
     /** BIP-32 or SLIP-10 path of an `hd` key. */
-    derivationPath: p.text().nullable(),
+    derivationPath: p.text().strictNullable(),
     /** Place of the wallet among those of one entropy. */
-    walletIndex: p.integer().nullable(),
+    walletIndex: p.integer().strictNullable(),
   },
   indexes: [{ name: 'wallet_keys_by_master_key', properties: ['masterKeyId'] }],
 });

@@ -10,7 +10,7 @@ export const WalletSignerEntity = defineEntity({
     position: p.integer().primary(),
     /** The key quorum that may sign. */
     signerId: p.text(),
-    overridePolicyId: p.text().nullable(),
+    overridePolicyId: p.text().strictNullable(),
   },
   indexes: [
     { name: 'wallet_signers_by_signer', properties: ['signerId'] },

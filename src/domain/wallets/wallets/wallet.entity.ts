@@ -11,28 +11,28 @@ export const WalletEntity = defineEntity({
     /** In the chain's canonical text: EIP-55 on ethereum, lower-case hex on the Move chains and starknet. */
     address: p.text(),
     /** Hex without `0x`; only of chains whose addresses do not stand for the key. */
-    publicKey: p.text().nullable(),
-    displayName: p.text().nullable(),
-    externalId: p.text().nullable(),
+    publicKey: p.text().strictNullable(),
+    displayName: p.text().strictNullable(),
+    externalId: p.text().strictNullable(),
     /** The key quorum that owns the wallet. */
-    ownerId: p.text().nullable(),
+    ownerId: p.text().strictNullable(),
     /** The contract allows one policy at most; `policy_ids` on the wire. */
-    policyId: p.text().nullable(),
+    policyId: p.text().strictNullable(),
     /** JSON array of `{signer_id, override_policy_ids?}`, as answered. Mirrored for look-ups in `wallet_signers`. */
     additionalSigners: p.text().default('[]'),
     /** `user` or `organization`. */
-    entityType: p.text().nullable(),
-    entityId: p.text().nullable(),
-    entityAssignmentId: p.text().nullable(),
-    entityAssignedAtMs: p.bigint('number').nullable(),
-    custodyProvider: p.text().nullable(),
-    custodyProviderUserId: p.text().nullable(),
+    entityType: p.text().strictNullable(),
+    entityId: p.text().strictNullable(),
+    entityAssignmentId: p.text().strictNullable(),
+    entityAssignedAtMs: p.bigint('number').strictNullable(),
+    custodyProvider: p.text().strictNullable(),
+    custodyProviderUserId: p.text().strictNullable(),
     /** The chain's name of a custodial wallet. */
-    custodyChain: p.text().nullable(),
+    custodyChain: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
-    exportedAtMs: p.bigint('number').nullable(),
-    importedAtMs: p.bigint('number').nullable(),
-    archivedAtMs: p.bigint('number').nullable(),
+    exportedAtMs: p.bigint('number').strictNullable(),
+    importedAtMs: p.bigint('number').strictNullable(),
+    archivedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
     { name: 'wallets_by_age', properties: ['appId', 'createdAtMs', 'id'] },
