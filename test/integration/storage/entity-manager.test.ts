@@ -1,16 +1,16 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Kysely } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { OrganizationEntity } from '../../src/domain/access/organizations/organization.entity.ts';
-import { WebhookSecretEntity } from '../../src/domain/access/webhooks/webhook-secret.entity.ts';
-import type { Tables } from '../../src/domain/tables.ts';
-import { findPage } from '../../src/storage/find-page.ts';
-import { isUniqueViolation } from '../../src/storage/is-unique-violation.ts';
-import { lockForUpdate } from '../../src/storage/locks.ts';
-import { resetDatabase } from '../../src/storage/reset-database.ts';
-import { inSavepoint } from '../../src/storage/savepoint.ts';
-import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
-import { planOf, recordStatements } from './plans.ts';
+import { OrganizationEntity } from '../../../src/domain/access/organizations/organization.entity.ts';
+import { WebhookSecretEntity } from '../../../src/domain/access/webhooks/webhook-secret.entity.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
+import { findPage } from '../../../src/storage/find-page.ts';
+import { isUniqueViolation } from '../../../src/storage/database-errors.ts';
+import { lockForUpdate } from '../../../src/storage/locks.ts';
+import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { inSavepoint } from '../../../src/storage/savepoint.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { planOf, recordStatements } from '../plans.ts';
 
 const hostile = [
   "it's",

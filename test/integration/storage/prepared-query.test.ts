@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
-import { prepareQuery } from '../../src/domain/prepared-query.ts';
-import { databaseKinds, openTestDatabase } from '../support/databases.ts';
+import { prepareQuery } from '../../../src/domain/prepared-query.ts';
+import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 
 let built = 0;
 
