@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { build } from 'esbuild';
+import { build, type Plugin, transform } from 'esbuild';
 
 // Bundles the program into `dist/`: `custos.js`, which the `custos` command runs, the program itself, and chunks
 // that are loaded when a command or a chain first needs them. Does nothing when nothing has changed since.
@@ -78,6 +78,20 @@ function isCurrent({ inputs, outputs }: Record): boolean {
   );
 }
 
+/**
+ * Shortens the names in the generated validators, which are a third of the program and show up in no stack trace.
+ * Everything else keeps its names, so that a trace can be read.
+ */
+const minifyValidators: Plugin = {
+  name: 'minify-validators',
+  setup(pluginBuild) {
+    pluginBuild.onLoad({ filter: /[\\/]generated[\\/][a-z]+-validators\.js$/ }, async ({ path }) => {
+      const { code } = await transform(readFileSync(path, 'utf8'), { format: 'esm', minify: true });
+      return { contents: code, loader: 'js' };
+    });
+  },
+};
+
 async function bundle(previous: Record | undefined): Promise<void> {
   const result = await build({
     absWorkingDir: root,
@@ -98,6 +112,7 @@ async function bundle(previous: Record | undefined): Promise<void> {
     logLevel: 'warning',
     banner: { js: banner },
     external: [...external, ...absent],
+    plugins: [minifyValidators],
   });
   const files = [
     ...result.outputFiles.map(({ path, contents }) => ({ path: relative(out, path), contents })),

@@ -1,4 +1,3 @@
-import { type Openness, schemaCompiler } from './compile-schemas.ts';
 import {
   allParameters,
   allSchemas,
@@ -8,6 +7,7 @@ import {
   pointerStep,
   type Schema,
 } from './document.ts';
+import { type Openness, schemaCompiler } from './validators/compile-schemas.ts';
 
 interface PlacedExample {
   readonly pointer: string;

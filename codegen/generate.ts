@@ -9,10 +9,11 @@ import { emitErrors } from './emit-errors.ts';
 import { emitOperations } from './emit-operations.ts';
 import { emitRegistry } from './emit-registry.ts';
 import { emitSchemas } from './emit-schemas.ts';
-import { emitValidators } from './emit-validators.ts';
 import { expandErrors } from './expand-errors.ts';
+import { mapDiscriminators } from './map-discriminators.ts';
 import { type Operation, readOperations, readWebhooks } from './read-operations.ts';
 import { requireSupportedKeywords } from './supported-keywords.ts';
+import { emitValidators } from './validators/emit-validators.ts';
 
 export interface Generated {
   /** Path relative to the root -> content. */
@@ -47,6 +48,7 @@ export async function generateContract(
   requireComplete(document);
   expandErrors(bundled, contract);
   requireSupportedKeywords(document);
+  mapDiscriminators(document);
   await requireValidOpenApi(document);
   const unfinished = [
     ...findPlaceholders(document).map((pointer) => `${pointer}: still a placeholder`),

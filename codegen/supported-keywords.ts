@@ -1,5 +1,5 @@
 import { allSchemas, ContractError, type Document, operationObjects } from './document.ts';
-import { formats } from './formats.ts';
+import { formats } from './validators/formats.ts';
 
 /** Keywords that every emitter gives meaning to. */
 const EMITTED = [

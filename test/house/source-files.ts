@@ -20,7 +20,7 @@ export interface Import {
 
 /** Files that people write, matching `patterns`. */
 export function sourceFiles(...patterns: string[]): SourceFile[] {
-  return globSync(patterns, { cwd: root })
+  return globSync(patterns, { cwd: root, exclude: ['**/node_modules'] })
     .filter((path) => !/\/(generated|node_modules|golden)\//.test(path))
     .sort()
     .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));

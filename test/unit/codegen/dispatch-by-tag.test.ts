@@ -1,8 +1,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { dispatchByTag, tagOf } from '../../../codegen/dispatch-by-tag.ts';
 import type { Document, Schema } from '../../../codegen/document.ts';
+import { dispatchByTag, tagOf } from '../../../codegen/validators/dispatch-by-tag.ts';
 
 const noComponents = { components: { schemas: {} } } as unknown as Document;
 const own = (schema: Schema): Record<string, unknown> => ({ ...schema });

@@ -28,10 +28,35 @@ test.each(readable)('the toy contract gives %s', async (path) => {
 });
 
 test('nothing is emitted beyond the readable files and the validators', () => {
-  const validators = ['request', 'response', 'shared', 'webhook'].map(
+  const validators = ['parameter', 'request', 'response', 'shared', 'webhook'].map(
     (subject) => `src/generated/${subject}-validators.js`,
   );
-  expect([...generated.files.keys()].sort()).toEqual([...readable, ...validators].sort());
+  const runtime = 'src/generated/validator-runtime.js';
+  expect([...generated.files.keys()].sort()).toEqual([...readable, ...validators, runtime].sort());
+});
+
+test('validators are functions named after their schemas, laid out line by line', () => {
+  const functions = [...generated.files]
+    .filter(([path]) => path.endsWith('-validators.js'))
+    .flatMap(([path, text]) =>
+      [...text.matchAll(/^function (\w+)\(.*\) \{\n[\s\S]*?\n\}$/gm)].map(([body, name]) => ({
+        place: `${path.split('/').at(-1)} ${name}`,
+        isLaidOut: body.split('\n').every((line) => /^ *(\S.{0,400})?$/.test(line)),
+      })),
+    );
+  expect(functions.filter(({ isLaidOut }) => !isLaidOut)).toEqual([]);
+  expect(functions.map(({ place }) => place)).toEqual([
+    'parameter-validators.js validateDeleteToy',
+    'parameter-validators.js validatePutToy',
+    'request-validators.js validateToy',
+    'request-validators.js validateBear',
+    'response-validators.js noBody',
+    'response-validators.js validateBoxClosed',
+    'response-validators.js validateToyClosed',
+    'response-validators.js validateBearClosed',
+    'response-validators.js validateErrorClosed',
+    'shared-validators.js validateBall',
+  ]);
 });
 
 test('a stub refuses', async () => {

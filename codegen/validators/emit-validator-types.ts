@@ -1,5 +1,5 @@
-import type { Document } from './document.ts';
-import { header } from './header.ts';
+import type { Document } from '../document.ts';
+import { header } from '../header.ts';
 
 const FUNCTION_TYPES = `/** One fault, as Ajv tells it. */
 export interface ValidationError {

@@ -1,9 +1,9 @@
 import { _ } from 'ajv';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { ContractError, type Document, type Schema, schemaName, subschemas } from '../document.ts';
+import { emittedKeywords } from '../supported-keywords.ts';
 import { dispatchByTag } from './dispatch-by-tag.ts';
-import { ContractError, type Document, type Schema, schemaName, subschemas } from './document.ts';
 import { formats } from './formats.ts';
-import { emittedKeywords } from './supported-keywords.ts';
 
 /**
  * `as-written`: what we accept. `closed`: what we send, where an object schema with `properties` and without a
@@ -13,7 +13,7 @@ export type Openness = 'as-written' | 'closed';
 
 /** Compiles the schemas of one document. */
 export interface SchemaCompiler {
-  /** `place` names the schema in the fault, should it not compile. */
+  /** `place` names a schema that is written in place, also in the fault, should it not compile. */
   compile(schema: Schema, openness: Openness, place: string): ValidateFunction;
 }
 
@@ -115,15 +115,17 @@ export function schemaCompiler(document: Document, { coerce }: { coerce: boolean
     register(name, schema, 'as-written');
     if (changed.has(name)) register(`${name}-closed`, schema, 'closed');
   }
-  let inlineCount = 0;
+  const places = new Map<string, number>();
   return {
     compile(schema, openness, place) {
       let id: string;
       if (schema.$ref !== undefined) {
         id = componentId(schemaName(schema.$ref), openness);
       } else {
-        inlineCount += 1;
-        id = `inline-${inlineCount}`;
+        const slug = place.replaceAll(/[^A-Za-z0-9]+/g, '-');
+        const count = (places.get(slug) ?? 0) + 1;
+        places.set(slug, count);
+        id = `inline-${slug}${count === 1 ? '' : `-${count}`}`;
         register(id, schema, openness);
       }
       try {

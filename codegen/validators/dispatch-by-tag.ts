@@ -1,4 +1,4 @@
-import { type Document, type Schema, schemaName } from './document.ts';
+import { type Document, type Schema, schemaName } from '../document.ts';
 
 /** Fewer branches are as quickly tried one after the other. */
 const WORTH_BRANCHES = 6;
