@@ -173,6 +173,29 @@ function transitKey(
   return { url: publicUrls(faults, 'CUSTOS_KMS_URL', [url])[0] ?? url, key: key ?? '', token: token ?? '' };
 }
 
+/**
+ * Limits of open connections. Behind a proxy all of them come from its address, so there is none per address unless it
+ * is set.
+ */
+export function connections(
+  faults: Faults,
+  env: Environment,
+  isBehindProxy: boolean,
+): { total: number; perAddress: number | undefined } {
+  const bounds = { least: 0, most: 1_000_000 };
+  const perAddress = count(
+    faults,
+    'CUSTOS_CONNECTIONS_PER_ADDRESS',
+    env.CUSTOS_CONNECTIONS_PER_ADDRESS ?? (isBehindProxy ? '0' : '1000'),
+    bounds,
+  );
+  const total = count(faults, 'CUSTOS_MAX_CONNECTIONS', env.CUSTOS_MAX_CONNECTIONS ?? '10000', {
+    ...bounds,
+    least: 1,
+  });
+  return { total, perAddress: perAddress === 0 ? undefined : perAddress };
+}
+
 /** The server's own certificate and key, or neither where a trusted proxy ends TLS. */
 export function tls(
   faults: Faults,

@@ -82,6 +82,8 @@ export interface ServeConfig extends ListenConfig {
   /** Undefined: a trusted proxy ends TLS. */
   tls: { cert: string; key: string } | undefined;
   trustedProxies: readonly string[];
+  /** Connections kept open at once; `perAddress` is undefined where there is no such limit. */
+  connections: { total: number; perAddress: number | undefined };
   /** Users that an app may make a minute; 0 is no limit of its own. */
   usersPerMinute: number;
   masterKeys: check.MasterKeySettings;
@@ -158,6 +160,8 @@ const serveNames = [
   'CUSTOS_PREFIX',
   'CUSTOS_RATE_LIMIT',
   'CUSTOS_USERS_PER_MINUTE',
+  'CUSTOS_MAX_CONNECTIONS',
+  'CUSTOS_CONNECTIONS_PER_ADDRESS',
   'CUSTOS_RESPONSE_CHECK',
   'CUSTOS_RPC',
   'CUSTOS_LOG_LEVEL',
@@ -204,6 +208,7 @@ export function readServeConfig(
       most: 1_000_000,
     }),
     logLevel: check.oneOf(faults, 'CUSTOS_LOG_LEVEL', env.CUSTOS_LOG_LEVEL ?? 'info', logLevels),
+    connections: check.connections(faults, env, trustedProxies.length > 0),
     tls: check.tls(faults, env, trustedProxies.length > 0),
     trustedProxies,
     masterKeys: check.masterKeys(faults, env),

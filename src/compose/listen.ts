@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { ListenConfig } from '../config.ts';
 import { type AppOptions, createApp, type Mount } from '../http/app.ts';
 import type { Observe } from '../http/pipeline.ts';
-import { startServer } from '../http/server.ts';
+import { type ConnectionLimits, startServer } from '../http/server.ts';
 import { packageRoot } from '../package-root.ts';
 
 /** Everything that listening needs and the compositions choose. */
@@ -13,6 +13,7 @@ export interface ListenOptions
   > {
   readonly config: Pick<ListenConfig, 'host' | 'port' | 'adminPort' | 'prefix' | 'publicUrls'>;
   readonly adminHost: string;
+  readonly connections?: ConnectionLimits | undefined;
   /** PEM; undefined where a proxy ends TLS. */
   readonly tls: { readonly key: string; readonly cert: string } | undefined;
   /** What the admin port answers beside its own. */

@@ -21,6 +21,7 @@ import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
+import { createFailureLimit } from '../http/failure-limit.ts';
 import { type RateLimitOptions, rateLimitOfApp } from '../http/rate-limit.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
@@ -104,7 +105,13 @@ export async function startProduction(
       newRequestId,
       config,
       run,
-      authenticate: createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
+      authenticate: createAuthenticate({
+        apps,
+        userTokens: createUserTokens(database.orm, services),
+        clock,
+        failures: config.rateLimit === undefined ? undefined : createFailureLimit(failuresOfAddress),
+      }),
+      connections: config.connections,
       rateLimit: rateLimitOf(config, counters),
       tls: config.tls,
       adminHost: config.adminHost,
@@ -125,6 +132,9 @@ export async function startProduction(
     throw error;
   }
 }
+
+/** CHOICE: enough for a fleet behind one address that restarts with a stale secret, too few to search for one. */
+const failuresOfAddress = { points: 100, durationSeconds: 10 };
 
 async function requireMigrated(database: Database): Promise<void> {
   const missing = await pendingMigrations(database.orm);

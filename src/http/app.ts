@@ -20,7 +20,7 @@ export interface Mount {
 }
 
 export interface AppOptions
-  extends Omit<PipelineOptions, 'operations' | 'validators' | 'brand' | 'countRequest' | 'checkInput'> {
+  extends Omit<PipelineOptions, 'operations' | 'validators' | 'brand' | 'rateLimiter' | 'checkInput'> {
   /** The clients' own word for `service`. */
   readonly prefix: string;
   readonly rateLimit?: RateLimitOptions | undefined;
@@ -38,7 +38,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
     validators: requestValidators,
     checkInput: refuseNul,
     brand,
-    countRequest: await rateLimitOf(options.rateLimit),
+    rateLimiter: await rateLimiterOf(options.rateLimit),
   });
   const findPage = createReferencePages(options.packageRoot, brand);
   const guard = createTransportGuard(options.transport);
@@ -77,10 +77,10 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
 }
 
 /** Loaded only where requests are counted. */
-async function rateLimitOf(options: RateLimitOptions | undefined) {
+async function rateLimiterOf(options: RateLimitOptions | undefined) {
   if (options === undefined) return undefined;
-  const { createRateLimit } = await import('./rate-limit.ts');
-  return createRateLimit(options);
+  const { createRateLimiter } = await import('./rate-limit.ts');
+  return createRateLimiter(options);
 }
 
 function findPageSafely(findPage: FindPage, path: string, { log }: AppOptions): Page | undefined {

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { ApiError } from '../errors.ts';
 import type { AuthenticatedApp } from '../operation-context.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { FailureLimit } from './failure-limit.ts';
 import type { HttpExchange } from './http-exchange.ts';
 
 /** An app as the credentials check needs it. */
@@ -33,6 +34,8 @@ export interface AuthenticateOptions {
   readonly apps: AppDirectory;
   readonly userTokens?: UserTokens | undefined;
   readonly clock: Clock;
+  /** How many refused credentials an address may send; any number when left out. */
+  readonly failures?: FailureLimit | undefined;
 }
 
 /** Sets `app` (and `userId`) of an exchange, or throws what `security` asks for. */
@@ -59,19 +62,19 @@ interface CachedApp {
  *
  * NOTE: an unknown path asks for credentials like any other, so that an outsider cannot map the server.
  */
-export function createAuthenticate({ apps, userTokens, clock }: AuthenticateOptions): Authenticate {
+export function createAuthenticate({ apps, userTokens, clock, failures }: AuthenticateOptions): Authenticate {
   // Accepted `Authorization` headers by their SHA-256, so that the common request needs no database. A look-up by
   // digest gives nothing away by its timing: nobody can steer a digest towards an unknown one byte by byte.
   const accepted = new LRUCache<string, CachedApp>({ max: MAX_CACHED });
 
-  const authenticateApp = (exchange: HttpExchange, header: string): Promise<void> | void => {
+  const authenticateApp = (exchange: HttpExchange, header: string, look: LookUp): Promise<void> | void => {
     const digest = hash('sha256', header, 'base64');
     const cached = accepted.get(digest);
     if (cached !== undefined && cached.generation === apps.generation() && clock.now() < cached.untilMs) {
       exchange.app = requireSameApp(exchange, cached.app);
       return undefined;
     }
-    return lookUp(exchange, header, digest);
+    return look(exchange, () => lookUp(exchange, header, digest));
   };
 
   const lookUp = async (exchange: HttpExchange, header: string, digest: string): Promise<void> => {
@@ -104,13 +107,35 @@ export function createAuthenticate({ apps, userTokens, clock }: AuthenticateOpti
     exchange.app = record === undefined ? nobody : { id: record.id, name: record.name };
   };
 
+  // Credentials that were accepted before pass without being counted: a neighbour's failures do not lock them out.
+  const look =
+    failures === undefined
+      ? (_exchange: HttpExchange, work: () => Promise<void>) => work()
+      : counted(failures);
+
   return (exchange) => {
     const security = exchange.route?.operation.security ?? 'app';
     if (security === 'none') return nameApp(exchange);
     const header = exchange.headers.authorization;
     if (header === undefined) throw new ApiError('missing_or_invalid_token');
     const token = security === 'app-or-user' ? parseBearer(header) : undefined;
-    return token === undefined ? authenticateApp(exchange, header) : authenticateUser(exchange, token);
+    if (token !== undefined) return look(exchange, () => authenticateUser(exchange, token));
+    return authenticateApp(exchange, header, look);
+  };
+}
+
+type LookUp = (exchange: HttpExchange, work: () => Promise<void>) => Promise<void>;
+
+/** Refuses an address that has sent too many wrong credentials before anything is looked up for it. */
+function counted(failures: FailureLimit): LookUp {
+  return async (exchange, work) => {
+    await failures.requireRoom(exchange.remoteAddress);
+    try {
+      await work();
+    } catch (error) {
+      if (error instanceof ApiError && error.status < 500) await failures.count(exchange.remoteAddress);
+      throw error;
+    }
   };
 }
 

@@ -7,14 +7,10 @@ import { createContract } from './contract.ts';
 import { answerError } from './error-response.ts';
 import type { Answer, HttpExchange, RunOperation } from './http-exchange.ts';
 import type { Operation, RequestValidators } from './operation.ts';
-import type { CountRequest } from './rate-limit.ts';
+import type { RateLimiter } from './rate-limit.ts';
+import { createBodyReader, discardBody, type ReadBody, RequestAbortedError } from './read-body.ts';
 import { readProof } from './request-proof.ts';
-import {
-  createTransportGuard,
-  RequestAbortedError,
-  readBody,
-  type TransportRules,
-} from './transport-guards.ts';
+import { createTransportGuard, type TransportRules } from './transport-guards.ts';
 
 /** Told of every answered request. */
 export type Observe = (operation: string, status: number, durationMs: number) => void;
@@ -27,7 +23,9 @@ export interface PipelineOptions {
   readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
   readonly transport: TransportRules;
   readonly authenticate: Authenticate;
-  readonly countRequest?: CountRequest | undefined;
+  readonly rateLimiter?: RateLimiter | undefined;
+  /** With a budget of its own when left out. */
+  readonly readBody?: ReadBody | undefined;
   readonly brand?: Brand | undefined;
   readonly publicBaseUrls: () => readonly string[];
   readonly clock: Clock;
@@ -43,11 +41,13 @@ export type Pipeline = (request: IncomingMessage, response: ServerResponse) => P
 const NO_OPERATION = 'none';
 
 /**
- * The way of every request: transport (HTTPS, size, raw body) -> credentials -> rate limit -> match and validate ->
- * expiry and proof -> one operation -> the answer. Each step throws what it refuses.
+ * The way of every request: transport (HTTPS) -> match -> credentials -> rate limit -> body -> validate -> work limit
+ * -> expiry and proof -> one operation -> the answer. Each step throws what it refuses.
+ *
+ * INVARIANT: nothing of a body is kept in memory before the credentials, which stand in the headers, have been judged.
  */
 export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
-  const { brand, log, clock } = options;
+  const { brand, log, clock, rateLimiter, readBody = createBodyReader() } = options;
   const guard = createTransportGuard(options.transport);
   const proofOptions = { publicBaseUrls: options.publicBaseUrls, brand };
   const contract = await createContract({
@@ -55,7 +55,8 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     validators: options.validators,
     brand,
     checkInput: options.checkInput,
-    run: (exchange) => {
+    run: async (exchange) => {
+      writeLimits(exchange, await rateLimiter?.countWork(exchange));
       exchange.proof = readProof(exchange, guard.scheme(exchange.request), proofOptions);
       return options.run(exchange);
     },
@@ -64,14 +65,14 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
   const answer = async (exchange: HttpExchange): Promise<Answer> => {
     const { request } = exchange;
     guard.scheme(request);
-    const raw = readBody(request);
-    exchange.rawBody = Buffer.isBuffer(raw) ? raw : await raw;
     exchange.route = contract.match(exchange);
     const authenticated = options.authenticate(exchange);
     if (authenticated !== undefined) await authenticated;
-    if (options.countRequest === undefined) return contract.handle(exchange);
-    const limits = await options.countRequest(exchange);
-    for (const [name, value] of Object.entries(limits)) exchange.response.setHeader(name, value);
+    if (rateLimiter !== undefined) writeLimits(exchange, await rateLimiter.countRequest(exchange));
+    const reading = readBody(request, exchange.remoteAddress);
+    const body = 'bytes' in reading ? reading : await reading;
+    exchange.response.once('close', body.release);
+    exchange.rawBody = body.bytes;
     return contract.handle(exchange);
   };
 
@@ -91,6 +92,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
         log.info({ request_id: exchange.id }, error.message);
         return;
       }
+      discardBody(request);
       sent = answerError(error, exchange.id, log);
     }
     const status = send(exchange, sent, brand);
@@ -143,6 +145,11 @@ function beginExchange(
     body: undefined,
     proof: undefined,
   };
+}
+
+function writeLimits({ response }: HttpExchange, limits: Readonly<Record<string, string>> | undefined): void {
+  if (limits === undefined) return;
+  for (const [name, value] of Object.entries(limits)) response.setHeader(name, value);
 }
 
 const nothing = Buffer.alloc(0);

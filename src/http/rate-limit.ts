@@ -20,8 +20,8 @@ export interface RateLimit {
 export interface OperationLimit extends RateLimit {
   /** The operation whose allowance this one draws on; its own when left out. */
   readonly sharedWith?: string;
-  /** How much of the allowance a request takes; 1 when left out. */
-  readonly costOf?: (exchange: HttpExchange) => number;
+  /** How much of the allowance a request with this body takes; 1 when left out. */
+  readonly costOf?: (body: unknown) => number;
 }
 
 /** Limits per app. An operation named in `operations` has a further limit of its own. */
@@ -59,20 +59,19 @@ export function rateLimitOfApp(
   };
 }
 
-const MAX_BATCH = 20;
-
-/** Read before the body is judged: what is no batch is one request, and no batch is larger than the contract allows. */
-function usersInBatch({ rawBody }: HttpExchange): number {
-  try {
-    const { users } = JSON.parse(rawBody.toString('utf8')) as { users?: unknown };
-    return Array.isArray(users) ? Math.min(Math.max(users.length, 1), MAX_BATCH) : 1;
-  } catch {
-    return 1;
-  }
+function usersInBatch(body: unknown): number {
+  return (body as { users: unknown[] }).users.length;
 }
 
-/** Counts the request and returns the headers that tell what is left. Throws `too_many_requests`. */
-export type CountRequest = (exchange: HttpExchange) => Promise<Record<string, string>>;
+type LimitHeaders = Readonly<Record<string, string>>;
+
+/** Counts requests. Both throw `too_many_requests`, and return the headers that say what is left. */
+export interface RateLimiter {
+  /** Counts one request, before its body is read. */
+  countRequest(exchange: HttpExchange): Promise<LimitHeaders>;
+  /** Counts what a valid request asks for beyond that; undefined where it is nothing. */
+  countWork(exchange: HttpExchange): Promise<LimitHeaders | undefined>;
+}
 
 interface Limiter {
   readonly name: string;
@@ -80,26 +79,93 @@ interface Limiter {
   consume(key: string, points: number): Promise<RateLimiterRes>;
 }
 
-/** The rate limit. Requests are counted for the app; those of operations open to all, for the client's address. */
-export function createRateLimit(options: RateLimitOptions): CountRequest {
-  const general = makeLimiter('app', options, options);
+// CHOICE: a user's tokens draw on a fifth of what the app may ask for, and all users together on as much as the app.
+const USER_SHARE = 5;
+
+/**
+ * The rate limit. Requests count for the app whose secret they carry, those with a user's token for the user and for
+ * the app's users as a whole, those of operations that are open to all for the client's address. So no one can use up
+ * the allowance of another.
+ */
+export function createRateLimiter(options: RateLimitOptions): RateLimiter {
+  const ofApp = makeLimiter('app', options, options);
+  const ofUser = makeLimiter('user', shareOf(options, USER_SHARE), options);
+  const ofUsers = makeLimiter('users', options, options);
   const operations = options.operations ?? {};
-  const special = new Map(
+  const ofOperation = new Map(
     Object.entries(operations)
       .filter(([, { sharedWith }]) => sharedWith === undefined)
       .map(([id, limit]) => [id, makeLimiter(id, limit, options)]),
   );
-  return async (exchange) => {
-    const key = exchange.app?.id || `address:${exchange.remoteAddress}`;
-    const headers = await consume(general, key, 1);
-    const id = exchange.route?.operation.id ?? '';
-    const { sharedWith = id, costOf } = operations[id] ?? {};
-    const limiter = special.get(sharedWith);
-    return limiter === undefined ? headers : consume(limiter, key, costOf?.(exchange) ?? 1);
+
+  const count = async (exchange: HttpExchange, points: number): Promise<LimitHeaders> => {
+    const { app, userId, route, remoteAddress } = exchange;
+    if (app === undefined || route?.operation.security === 'none') {
+      return consume(ofApp, `address:${networkOf(remoteAddress)}`, points);
+    }
+    if (userId === undefined) return consume(ofApp, app.id, points);
+    const headers = await consume(ofUser, `${app.id}:${userId}`, points);
+    await consume(ofUsers, app.id, points);
+    return headers;
+  };
+
+  return {
+    countRequest: (exchange) => count(exchange, 1),
+    async countWork(exchange) {
+      const id = exchange.route?.operation.id ?? '';
+      const extra = pointsOf(exchange) - 1;
+      const headers = extra > 0 ? await count(exchange, Math.min(extra, options.points)) : undefined;
+      const { sharedWith = id, costOf } = operations[id] ?? {};
+      const limiter = ofOperation.get(sharedWith);
+      if (limiter === undefined) return headers;
+      return consume(limiter, exchange.app?.id ?? '', costOf?.(exchange.body) ?? 1);
+    },
   };
 }
 
-async function consume(limiter: Limiter, key: string, points: number): Promise<Record<string, string>> {
+function shareOf({ points, durationSeconds, burst = points }: RateLimit, parts: number): RateLimit {
+  const share = (whole: number) => Math.max(1, Math.ceil(whole / parts));
+  return { points: share(points), durationSeconds, burst: share(burst) };
+}
+
+const SIGNATURES_A_POINT = 10;
+
+/**
+ * What a request costs: a point, another for each wallet and user that it makes, and one for every ten authorization
+ * signatures that have to be verified.
+ */
+function pointsOf({ body, headers }: HttpExchange): number {
+  const signatures = headers['service-authorization-signature'];
+  const signed = typeof signatures === 'string' ? signatures.split(',').length : 0;
+  return 1 + makingsOf(body) + Math.floor(signed / SIGNATURES_A_POINT);
+}
+
+const makings = ['wallets', 'users', 'wallets_configuration'];
+
+function makingsOf(body: unknown): number {
+  if (typeof body !== 'object' || body === null) return 0;
+  let count = 0;
+  for (const name of makings) {
+    const items: unknown = (body as Record<string, unknown>)[name];
+    if (!Array.isArray(items)) continue;
+    count += items.length;
+    if (name === 'users') for (const user of items) count += makingsOf(user);
+  }
+  return count;
+}
+
+/** The address, and of IPv6 the /64 that one client commonly has to itself. */
+export function networkOf(address: string): string {
+  const plain = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
+  if (!plain.includes(':')) return plain;
+  const [head = '', tail] = plain.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = tail === undefined ? 0 : 8 - groups.length - after.length;
+  return [...groups, ...Array<string>(Math.max(0, zeros)).fill('0'), ...after].slice(0, 4).join(':');
+}
+
+async function consume(limiter: Limiter, key: string, points: number): Promise<LimitHeaders> {
   try {
     return headersOf(limiter, await limiter.consume(key, points));
   } catch (refusal) {

@@ -1,6 +1,7 @@
 import {
   createServer as createHttpServer,
   type Server as HttpServer,
+  type IncomingMessage,
   type RequestListener,
   type ServerResponse,
 } from 'node:http';
@@ -19,7 +20,18 @@ export interface ServerOptions {
   readonly newRequestId: () => string;
   /** How long a stop waits for requests that have begun. */
   readonly graceMs?: number;
+  readonly connections?: ConnectionLimits | undefined;
 }
+
+/** How many connections are kept open; more are closed at once. */
+export interface ConnectionLimits {
+  readonly total: number;
+  /** Of one peer address; any number when left out, as behind a proxy. */
+  readonly perAddress?: number | undefined;
+}
+
+/** CHOICE: what a process with the usual limits of descriptors and memory can hold. */
+export const defaultConnectionLimits: ConnectionLimits = { total: 10_000 };
 
 export interface RunningServer {
   readonly host: string;
@@ -49,14 +61,17 @@ const timeouts = {
 export function startServer(options: ServerOptions): Promise<RunningServer> {
   const { handler, tls } = options;
   const begun = new Set<ServerResponse>();
+  const pending = countPending();
   let isStopping = false;
 
   function forget(this: ServerResponse): void {
     begun.delete(this);
+    pending.leave(this.req);
     if (isStopping) server.closeIdleConnections();
   }
   const listener: RequestListener = (request, response) => {
     begun.add(response);
+    pending.enter(request);
     response.once('close', forget);
     if (isStopping) response.setHeader('connection', 'close');
     handler(request, response);
@@ -66,7 +81,8 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
       ? createHttpServer(timeouts, listener)
       : createHttpsServer({ ...timeouts, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
   const undecided = tls === undefined ? new Set<Socket>() : decideByFirstByte(server);
-  answerBrokenRequests(server, options.newRequestId);
+  limitConnections(server, options.connections ?? defaultConnectionLimits);
+  answerBrokenRequests(server, pending, options.newRequestId);
 
   const stop = async (): Promise<void> => {
     isStopping = true;
@@ -141,15 +157,81 @@ const statusLines: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** Answers what is not HTTP in the shape of every other refusal, where an answer can still be read. */
-function answerBrokenRequests(server: HttpServer, newRequestId: () => string): void {
+/** Requests that are not answered yet, by connection. */
+interface PendingRequests {
+  enter(request: IncomingMessage): void;
+  leave(request: IncomingMessage): void;
+  /** Whether an answer is under way that a broken request behind it must not overtake. */
+  hasWhole(socket: Socket): boolean;
+  /** Closes the connection once its whole requests are answered. */
+  closeAfterwards(socket: Socket): void;
+}
+
+function countPending(): PendingRequests {
+  const pending = new WeakMap<Socket, { count: number; last: IncomingMessage; isClosing: boolean }>();
+  // Requests of a connection come one after the other: only the last one can still be incomplete.
+  const whole = (socket: Socket): number => {
+    const known = pending.get(socket);
+    return known === undefined ? 0 : known.count - (known.last.complete ? 0 : 1);
+  };
+  return {
+    enter(request) {
+      const count = (pending.get(request.socket)?.count ?? 0) + 1;
+      pending.set(request.socket, { count, last: request, isClosing: false });
+    },
+    leave({ socket }) {
+      const known = pending.get(socket);
+      if (known === undefined) return;
+      known.count -= 1;
+      if (known.isClosing && whole(socket) <= 0) socket.destroySoon();
+    },
+    hasWhole: (socket) => whole(socket) > 0,
+    closeAfterwards(socket) {
+      const known = pending.get(socket);
+      if (known !== undefined) known.isClosing = true;
+    },
+  };
+}
+
+function limitConnections(server: HttpServer, { total, perAddress }: ConnectionLimits): void {
+  server.maxConnections = total;
+  if (perAddress === undefined) return;
+  const counts = new Map<string, number>();
+  server.prependListener('connection', (socket: Socket) => {
+    const address = socket.remoteAddress ?? '';
+    const count = (counts.get(address) ?? 0) + 1;
+    counts.set(address, count);
+    socket.once('close', () => {
+      const left = (counts.get(address) ?? 1) - 1;
+      if (left === 0) counts.delete(address);
+      else counts.set(address, left);
+    });
+    if (count > perAddress) socket.destroy();
+  });
+}
+
+/**
+ * Answers what is not HTTP in the shape of every other refusal, where an answer can still be read.
+ *
+ * INVARIANT: a broken request is never answered in the place of a whole one before it on the same connection; the
+ * connection closes after the answers that are under way.
+ */
+function answerBrokenRequests(
+  server: HttpServer,
+  pending: PendingRequests,
+  newRequestId: () => string,
+): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // Each further chunk of a broken request comes here again; the answer must not be cut off by it.
     if (socket.writableEnded) return;
     const code = error.code ?? '';
     const isHttpFault = code.startsWith('HPE_') || code in statusLines;
-    if (!isHttpFault || !socket.writable || (socket as Socket).bytesWritten > 0) {
+    if (!isHttpFault || !socket.writable) {
       socket.destroy();
+      return;
+    }
+    if (pending.hasWhole(socket as Socket)) {
+      pending.closeAfterwards(socket as Socket);
       return;
     }
     const statusLine = statusLines[code] ?? '400 Bad Request';

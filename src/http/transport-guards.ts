@@ -18,14 +18,6 @@ export interface TransportGuard {
   clientAddress(request: IncomingMessage): string;
 }
 
-/** CHOICE: 1 MB is 1,000,000 bytes rounded up to the binary megabyte, so that both readings fit. */
-export const MAX_BODY_BYTES = 1_048_576;
-
-// A client that is still sending when it is refused gets this much more read, so that it can read the refusal.
-const MAX_DISCARDED_BYTES = 16 * MAX_BODY_BYTES;
-
-const noBody = Buffer.alloc(0);
-
 /** Judges the transport of requests by `rules`. */
 export function createTransportGuard(rules: TransportRules): TransportGuard {
   const proxies = parseProxies(rules.trustedProxies);
@@ -46,58 +38,6 @@ export function createTransportGuard(rules: TransportRules): TransportGuard {
       return lastItem(request.headers['x-forwarded-for']) ?? peer;
     },
   };
-}
-
-/**
- * Reads the whole body, at most `MAX_BODY_BYTES`. Throws `payload_too_large`; the rest of such a body is read and
- * dropped, within bounds, for a client that sends everything before it reads anything.
- */
-export function readBody(request: IncomingMessage): Promise<Buffer> | Buffer {
-  const declared = request.headers['content-length'];
-  if (declared === undefined && request.headers['transfer-encoding'] === undefined) return noBody;
-  if (declared === '0') return noBody;
-  if (Number(declared) > MAX_BODY_BYTES) {
-    discardRest(request);
-    throw new ApiError('payload_too_large');
-  }
-  return collect(request);
-}
-
-/** The client went away before its request was whole; nobody is left to answer. */
-export class RequestAbortedError extends Error {
-  constructor() {
-    super('the client closed the connection before the request was complete');
-    this.name = 'RequestAbortedError';
-  }
-}
-
-function collect(request: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const onData = (chunk: Buffer): void => {
-      size += chunk.length;
-      if (size <= MAX_BODY_BYTES) {
-        chunks.push(chunk);
-        return;
-      }
-      request.off('data', onData);
-      discardRest(request);
-      reject(new ApiError('payload_too_large'));
-    };
-    request.on('data', onData);
-    request.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
-    request.once('error', () => reject(new RequestAbortedError()));
-  });
-}
-
-function discardRest(request: IncomingMessage): void {
-  let size = 0;
-  request.on('error', () => undefined);
-  request.on('data', (chunk: Buffer) => {
-    size += chunk.length;
-    if (size > MAX_DISCARDED_BYTES) request.socket.destroy();
-  });
 }
 
 function isLoopback(address: string | undefined): boolean {

@@ -1,13 +1,15 @@
 import { Pool } from 'pg';
 import { expect, test } from 'vitest';
-import { createRateLimit } from '../../src/http/rate-limit.ts';
+import { createRateLimiter } from '../../src/http/rate-limit.ts';
 import { freshPostgres } from '../support/databases.ts';
 import { startToyServer } from '../unit/http/toy-server.ts';
 
 test('several processes on one PostgreSQL count together', async () => {
   const pool = new Pool({ connectionString: await freshPostgres(), max: 2 });
   const process = () =>
-    startToyServer({ countRequest: createRateLimit({ points: 3, durationSeconds: 60, postgres: { pool } }) });
+    startToyServer({
+      rateLimiter: createRateLimiter({ points: 3, durationSeconds: 60, postgres: { pool } }),
+    });
   {
     await using first = await process();
     await using second = await process();
@@ -30,7 +32,7 @@ test('a database that is away stops nobody: each process counts for itself', asy
   const pool = new Pool({ connectionString: 'postgresql://nobody@127.0.0.1:1/none', max: 1 });
   {
     await using server = await startToyServer({
-      countRequest: createRateLimit({ points: 1, durationSeconds: 60, postgres: { pool } }),
+      rateLimiter: createRateLimiter({ points: 1, durationSeconds: 60, postgres: { pool } }),
     });
     expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
     expect((await server.fetch('GET', '/v1/toys')).status).toBe(429);

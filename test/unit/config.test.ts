@@ -52,6 +52,7 @@ test('a whole environment makes a frozen config', () => {
   expect(config).toEqual({
     databaseUrl: whole.DATABASE_URL,
     databasePoolSize: 10,
+    connections: { total: 10_000, perAddress: 1_000 },
     host: '0.0.0.0',
     port: 8443,
     adminHost: '127.0.0.1',

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createAuthenticate } from '../../../src/http/authenticate.ts';
+import { createFailureLimit, type FailureLimit } from '../../../src/http/failure-limit.ts';
 import type { HttpExchange } from '../../../src/http/http-exchange.ts';
 import type { Operation } from '../../../src/http/operation.ts';
 import { noonMs, sha256, stoppedClock, toyApp, toyDirectory } from './toy-server.ts';
@@ -12,17 +13,18 @@ const noToken = { error: 'Missing or invalid authorization header.', code: 'miss
 const badCredentials = { error: 'Invalid app ID or app secret.' };
 const noAppId = { error: 'Missing or invalid app ID.', code: 'missing_or_invalid_service_app_id' };
 
-function setUp() {
+function setUp(failures?: FailureLimit) {
   const directory = toyDirectory();
   const clock = stoppedClock();
   const userTokens = {
     verify: async (token: string, of: { id: string }) =>
       token === 'alices-token' && of.id === toyApp.id ? { userId: 'did:service:alice' } : undefined,
   };
-  const authenticate = createAuthenticate({ apps: directory, userTokens, clock });
+  const authenticate = createAuthenticate({ apps: directory, userTokens, clock, failures });
   const ask = async (headers: Record<string, string>, security: Operation['security'] = 'app') => {
     const exchange = {
       headers,
+      remoteAddress: '203.0.113.7',
       nowMs: noonMs,
       route: { operation: { security } },
       app: undefined,
@@ -184,4 +186,19 @@ describe('an operation open to all', () => {
     expect(await ask({ 'service-app-id': toyApp.id }, 'none')).toMatchObject({ app });
     expect(await ask({ 'service-app-id': 'other' }, 'none')).toMatchObject({ app: { id: '' } });
   });
+});
+
+test('an address that has sent too many wrong secrets is refused before anything is looked up', async () => {
+  const { ask, directory } = setUp(createFailureLimit({ points: 3, durationSeconds: 60 }));
+  const wrong = { authorization: basic(`${toyApp.id}:wrong`), 'service-app-id': toyApp.id };
+  const right = { authorization: good, 'service-app-id': toyApp.id };
+  await ask(right);
+  for (let turn = 0; turn < 3; turn += 1) {
+    expect(await ask(wrong)).toEqual({ status: 401, body: badCredentials });
+  }
+  const lookups = directory.lookups;
+  expect(await ask(wrong)).toMatchObject({ status: 429, body: { code: 'too_many_requests' } });
+  expect(directory.lookups).toBe(lookups);
+  // Whoever was accepted from there before still is.
+  expect(await ask(right)).toEqual({ app, userId: undefined });
 });

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { createRateLimit, type RateLimitOptions } from '../../../src/http/rate-limit.ts';
+import type { HttpExchange } from '../../../src/http/http-exchange.ts';
+import { createRateLimiter, networkOf, type RateLimitOptions } from '../../../src/http/rate-limit.ts';
 import { appHeaders, startToyServer, type ToyServer } from './toy-server.ts';
 
 const limited = (options: RateLimitOptions): Promise<ToyServer> =>
-  startToyServer({ countRequest: createRateLimit(options) });
+  startToyServer({ rateLimiter: createRateLimiter(options) });
 
 const refusal = {
   error: 'Too many requests. Please wait to try again.',
@@ -73,5 +74,51 @@ describe('who is counted', () => {
     expect((await server.fetch('GET', '/v1/catalogue.json', { headers: {} })).status).toBe(200);
     expect((await server.fetch('GET', '/v1/catalogue.json', { headers: {} })).status).toBe(429);
     expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
+  });
+
+  test('an app id that a stranger names in an open operation is not charged', async () => {
+    await using server = await limited({ points: 3, durationSeconds: 60 });
+    const named = { 'service-app-id': appHeaders['service-app-id'] };
+    for (let turn = 0; turn < 5; turn += 1)
+      await server.fetch('GET', '/v1/catalogue.json', { headers: named });
+    expect((await server.fetch('GET', '/v1/toys')).headers.get('x-ratelimit-remaining')).toBe('2');
+  });
+
+  test('a user uses up a share of the app’s users, and nothing of the app itself', async () => {
+    const { countRequest } = createRateLimiter({ points: 10, durationSeconds: 60 });
+    const request = (userId?: string) =>
+      ({ app: { id: 'acme' }, userId, remoteAddress: '::1', headers: {} }) as unknown as HttpExchange;
+    await countRequest(request('alice'));
+    await countRequest(request('alice'));
+    await expect(countRequest(request('alice'))).rejects.toMatchObject({ code: 'too_many_requests' });
+    await expect(countRequest(request('bob'))).resolves.toMatchObject({ 'x-ratelimit-remaining': '1' });
+    await expect(countRequest(request())).resolves.toMatchObject({ 'x-ratelimit-remaining': '9' });
+  });
+
+  test('wallets, users and signatures are charged beside the request', async () => {
+    const { countRequest, countWork } = createRateLimiter({ points: 100, durationSeconds: 60 });
+    const request = (body: unknown, signatures = 1) =>
+      ({
+        app: { id: 'acme' },
+        body,
+        headers: { 'service-authorization-signature': Array(signatures).fill('s').join(',') },
+      }) as unknown as HttpExchange;
+    await countRequest(request({}));
+    expect(await countWork(request({ chain_type: 'ethereum' }))).toBeUndefined();
+    const left = async (body: unknown, signatures?: number) =>
+      (await countWork(request(body, signatures)))?.['x-ratelimit-remaining'];
+    expect(await left({ wallets: Array(20).fill({}) })).toBe('79');
+    expect(await left({ users: [{ wallets: [{}, {}] }, {}] })).toBe('75');
+    expect(await left({}, 30)).toBe('72');
+  });
+
+  test.each([
+    ['203.0.113.7', '203.0.113.7'],
+    ['::ffff:203.0.113.7', '203.0.113.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
+    ['2001:db8::1', '2001:db8:0:0'],
+    ['::1', '0:0:0:0'],
+  ])('%s is counted as %s', (address, network) => {
+    expect(networkOf(address)).toBe(network);
   });
 });

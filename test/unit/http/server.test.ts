@@ -118,6 +118,40 @@ describe('one port', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 431 .*\{"error":"Request Header Fields Too Large"\}$/s);
   });
 
+  test('a broken request never answers in the place of a whole one before it', async () => {
+    const { server } = await start((_request, response) => {
+      setTimeout(() => response.end('made'), 50);
+    });
+    const whole = 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n';
+    const answer = await raw(server.port, [`${whole.repeat(3)}BAD\r\n\r\n`], 1_000);
+    expect(answer.match(/HTTP\/1\.1 \d+ /g)).toEqual(Array(3).fill('HTTP/1.1 200 '));
+    expect(answer.match(/made/g)).toHaveLength(3);
+  });
+
+  test('answers what is not HTTP on a connection that was used before', async () => {
+    const { server } = await start(tellTransport);
+    const answer = await raw(server.port, ['GET / HTTP/1.1\r\nhost: x\r\n\r\n', 'BAD\r\n\r\n'], 1_000);
+    expect(answer.match(/HTTP\/1\.1 \d+ /g)).toEqual(['HTTP/1.1 200 ', 'HTTP/1.1 400 ']);
+  });
+
+  test('closes connections of an address beyond its share, and lets others in when they close', async () => {
+    const server = await startServer({
+      handler: tellTransport,
+      tls: certificate,
+      host: '127.0.0.1',
+      port: 0,
+      log: keptLog(),
+      newRequestId: () => '',
+      connections: { total: 100, perAddress: 2 },
+    });
+    open.push(server);
+    const held = [connect(server.port, '127.0.0.1'), connect(server.port, '127.0.0.1')];
+    await Promise.all(held.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
+    await expect(overTls(server.port)).rejects.toMatchObject({ code: 'ECONNRESET' });
+    for (const socket of held) socket.destroy();
+    await expect.poll(() => overTls(server.port).catch(() => undefined)).toBe('tls');
+  });
+
   test('survives a broken TLS hello and a connection that says nothing', async () => {
     const { server, log } = await start(tellTransport);
     await raw(server.port, ['\x16\x03\x01broken'], 100);

@@ -1,0 +1,174 @@
+import type { IncomingMessage } from 'node:http';
+import { ApiError } from '../errors.ts';
+
+/** CHOICE: 1 MB is 1,000,000 bytes rounded up to the binary megabyte, so that both readings fit. */
+export const MAX_BODY_BYTES = 1_048_576;
+
+/** How many bytes of request bodies may be held in memory at once. */
+export interface BodyBudget {
+  readonly totalBytes: number;
+  /** For all connections of one client address. */
+  readonly bytesPerAddress: number;
+}
+
+/** CHOICE: 128 bodies of the largest size in all, 32 of one client. */
+export const defaultBodyBudget: BodyBudget = {
+  totalBytes: 128 * MAX_BODY_BYTES,
+  bytesPerAddress: 32 * MAX_BODY_BYTES,
+};
+
+/**
+ * Reads the whole body, at most `MAX_BODY_BYTES`. Its bytes count against the budget until `release` is called.
+ *
+ * @throws ApiError payload_too_large; invalid_request for thousands of tiny chunks; unavailable when the budget is used up. RequestAbortedError when the client
+ * closes the connection first.
+ */
+export type ReadBody = (request: IncomingMessage, address: string) => Promise<HeldBody> | HeldBody;
+
+export interface HeldBody {
+  readonly bytes: Buffer;
+  release(): void;
+}
+
+/** The client closed the connection before its request was whole; nobody is left to answer. */
+export class RequestAbortedError extends Error {
+  constructor() {
+    super('the client closed the connection before the request was complete');
+    this.name = 'RequestAbortedError';
+  }
+}
+
+// A client that is still sending when it is refused gets this much more read, so that it can read the refusal.
+const MAX_DISCARDED_BYTES = 16 * MAX_BODY_BYTES;
+const FIRST_BYTES = 16_384;
+// Each chunk costs the same however small it is. Ordinary clients send some hundreds.
+const MAX_SMALL_CHUNKS = 4_096;
+const SMALL_CHUNK_BYTES = 64;
+
+const noBody: HeldBody = { bytes: Buffer.alloc(0), release: () => undefined };
+
+/** A reader of bodies with one budget for all of them. */
+export function createBodyReader(budget: BodyBudget = defaultBodyBudget): ReadBody {
+  const held = holdWithin(budget);
+  return (request, address) => {
+    if (!hasBody(request)) return noBody;
+    const declared = request.headers['content-length'];
+    if (Number(declared) > MAX_BODY_BYTES) throw new ApiError('payload_too_large');
+    return collect(request, declared === undefined ? undefined : Number(declared), held(address));
+  };
+}
+
+/**
+ * Reads and drops, within bounds, what is left of a body that is not wanted: a client that sends everything before it
+ * reads anything could not read the refusal otherwise.
+ */
+export function discardBody(request: IncomingMessage): void {
+  if (request.complete || !hasBody(request)) return;
+  let size = 0;
+  let chunks = 0;
+  request.on('error', () => undefined);
+  request.on('data', (chunk: Buffer) => {
+    size += chunk.length;
+    chunks += 1;
+    if (size > MAX_DISCARDED_BYTES || areTooSmall(chunks, size)) request.socket.destroy();
+  });
+}
+
+function areTooSmall(chunks: number, size: number): boolean {
+  return chunks > MAX_SMALL_CHUNKS + size / SMALL_CHUNK_BYTES;
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  const declared = headers['content-length'];
+  return declared === undefined ? headers['transfer-encoding'] !== undefined : declared !== '0';
+}
+
+/** One body's share of the budget. */
+interface Share {
+  /** Raises the share to `size` bytes; false where the budget does not allow it. */
+  grow(size: number): boolean;
+  release(): void;
+}
+
+function holdWithin({ totalBytes, bytesPerAddress }: BodyBudget): (address: string) => Share {
+  let total = 0;
+  const byAddress = new Map<string, number>();
+  return (address) => {
+    let size = 0;
+    const change = (to: number): void => {
+      total += to - size;
+      const ofAddress = (byAddress.get(address) ?? 0) + to - size;
+      if (ofAddress === 0) byAddress.delete(address);
+      else byAddress.set(address, ofAddress);
+      size = to;
+    };
+    return {
+      grow(to) {
+        const more = to - size;
+        if (total + more > totalBytes) return false;
+        if ((byAddress.get(address) ?? 0) + more > bytesPerAddress) return false;
+        change(to);
+        return true;
+      },
+      release: () => change(0),
+    };
+  };
+}
+
+/**
+ * Copies the chunks into one buffer that doubles as it fills: a buffer for each chunk would cost a client who sends
+ * byte by byte nothing, and the server a hundred bytes for each.
+ */
+function collect(request: IncomingMessage, declared: number | undefined, share: Share): Promise<HeldBody> {
+  return new Promise((resolve, reject) => {
+    let bytes: Buffer = noBody.bytes;
+    let size = 0;
+    let chunks = 0;
+    const refuse = (error: Error): void => {
+      request.off('data', onData);
+      share.release();
+      reject(error);
+    };
+    const onData = (chunk: Buffer): void => {
+      const filled = size + chunk.length;
+      chunks += 1;
+      if (areTooSmall(chunks, filled)) {
+        refuse(new ApiError('invalid_request', 'the body was sent in too many small chunks'));
+        return;
+      }
+      if (filled > MAX_BODY_BYTES) {
+        refuse(new ApiError('payload_too_large'));
+        return;
+      }
+      if (filled > bytes.length) {
+        const capacity = capacityFor(filled, declared);
+        if (!share.grow(capacity)) {
+          refuse(budgetUsedUp());
+          return;
+        }
+        const larger = Buffer.allocUnsafe(capacity);
+        bytes.copy(larger, 0, 0, size);
+        bytes = larger;
+      }
+      chunk.copy(bytes, size);
+      size = filled;
+    };
+    request.on('data', onData);
+    request.once('end', () => resolve({ bytes: bytes.subarray(0, size), release: share.release }));
+    request.once('error', () => refuse(new RequestAbortedError()));
+  });
+}
+
+/** The declared size where it is small enough to be believed; otherwise the next power of two. */
+function capacityFor(filled: number, declared: number | undefined): number {
+  if (declared !== undefined && declared >= filled && declared <= FIRST_BYTES) return declared;
+  let capacity = FIRST_BYTES;
+  while (capacity < filled) capacity *= 2;
+  return declared !== undefined && declared >= filled ? Math.min(capacity, declared) : capacity;
+}
+
+function budgetUsedUp(): ApiError {
+  return new ApiError('unavailable', 'too many request bodies are being received at once', {
+    headers: { 'retry-after': '1' },
+  });
+}
