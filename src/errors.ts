@@ -32,6 +32,17 @@ export class StaleReadError extends Error {
 }
 
 /**
+ * Whether an error says that something this server depends on is away, and the same request may succeed later. Storage
+ * marks such errors; wrappers of the ORM keep the mark.
+ */
+export function isUnavailable(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if ((at as { isUnavailable?: boolean }).isUnavailable === true) return true;
+  }
+  return false;
+}
+
+/**
  * The one error that leaves the domain. `code` chooses status and default text from the contract's
  * error catalogue (`openapi/common.yaml`, `x-error-catalogue`); `message` is read by the caller.
  */

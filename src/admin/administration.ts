@@ -48,7 +48,7 @@ export interface AppAdministration {
 
 /** Runs the missing migrations and returns their names; with `dryRun` only returns them. */
 export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: boolean }): Promise<string[]> {
-  return withDatabase(config, ({ orm }) => (dryRun ? pendingMigrations(orm) : migrate(orm)));
+  return withDatabase(config, ({ orm }) => (dryRun ? pendingMigrations(orm) : migrate(orm)), 'none');
 }
 
 export function administerApps(config: DatabaseConfig): AppAdministration {
@@ -107,6 +107,7 @@ function vaultOf(config: DatabaseConfig): KeyVault {
 export async function withDatabase<T>(
   config: DatabaseConfig,
   work: (database: Database) => Promise<T>,
+  timeouts: 'none' | undefined = undefined,
 ): Promise<T> {
   if (config.kind === 'folder' && recallSandbox(config.folder) === undefined) {
     throw new StartError(`no sandbox has kept its data in \`${config.folder}\``);
@@ -115,7 +116,7 @@ export async function withDatabase<T>(
     entities,
     config.kind === 'folder'
       ? { kind: 'sqlite', file: databaseOf(config.folder) }
-      : { kind: 'postgres', url: config.url, poolSize: 1 },
+      : { kind: 'postgres', url: config.url, poolSize: 1, ...(timeouts && { timeouts }) },
   );
   try {
     return await work(database);

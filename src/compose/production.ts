@@ -32,7 +32,7 @@ import type { Log } from '../ports/log.ts';
 import { StartError } from '../start-error.ts';
 import { pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
-import { postgresPool } from '../storage/postgres-dialect.ts';
+import { defaultTimeouts, postgresPool } from '../storage/postgres-dialect.ts';
 import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
 import { preparations } from './preparations.ts';
@@ -58,7 +58,11 @@ export async function startProduction(
     onConnectionError,
   });
   // Requests are counted in the same database, on connections of their own: they must not wait for the work.
-  const counters = postgresPool({ connectionString: config.databaseUrl, max: 2 }, onConnectionError);
+  const counters = postgresPool(
+    { connectionString: config.databaseUrl, max: 2 },
+    onConnectionError,
+    defaultTimeouts,
+  );
   const units = unitsOf(database);
   const services: Services = {
     clock,

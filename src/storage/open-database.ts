@@ -1,5 +1,6 @@
 import type { MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
+import type { PostgresTimeouts } from './postgres-dialect.ts';
 
 export type DatabaseOptions =
   | { kind: 'sqlite' /** Path of the file, or `:memory:`. */; file: string }
@@ -8,7 +9,9 @@ export type DatabaseOptions =
       url: string;
       /** Connections held at most. */
       poolSize: number;
-      /** Told when a connection breaks while idle; its query, if any, fails by itself. */
+      /** `none` for migrations, whose statements may take long. */
+      timeouts?: PostgresTimeouts | 'none';
+      /** Called when a connection breaks while idle; its query, if any, fails by itself. */
       onConnectionError?: (error: Error) => void;
     };
 
@@ -79,7 +82,7 @@ async function openPostgres(
   options: DatabaseOptions & { kind: 'postgres' },
   shared: Shared,
 ): Promise<Database> {
-  const [{ MikroORM }, { postgresDialect, postgresPool }, { bindValues }] = await Promise.all([
+  const [{ MikroORM }, { defaultTimeouts, postgresDialect, postgresPool }, { bindValues }] = await Promise.all([
     import('@mikro-orm/postgresql'),
     import('./postgres-dialect.ts'),
     import('./bind-values.ts'),
@@ -87,6 +90,7 @@ async function openPostgres(
   const pool = postgresPool(
     { connectionString: options.url, max: options.poolSize },
     options.onConnectionError ?? (() => {}),
+    options.timeouts === 'none' ? undefined : (options.timeouts ?? defaultTimeouts),
   );
   const orm = new MikroORM({
     ...shared,

@@ -1,5 +1,16 @@
-import { type Dialect, PostgresDialect, type PostgresPoolClient } from 'kysely';
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type QueryResult,
+  type TransactionSettings,
+} from 'kysely';
 import { Pool, type PoolClient, type PoolConfig, types } from 'pg';
+import { isBrokenAtOnce, isConnectionLost, markUnavailable } from './unavailable.ts';
 
 /** As many SQL texts as one process ever names; lists of parameters of unlike length make new texts. */
 const MAX_NAMED = 500;
@@ -7,9 +18,49 @@ const MAX_NAMED = 500;
 /** `bigint`: our times and sequences stay far below 2^53. */
 const INT8_OID = 20;
 
-/** Makes the pool that `postgresDialect` runs on. */
-export function postgresPool(config: PoolConfig, onError: (error: Error) => void): Pool {
-  const pool = new Pool({ ...config, types: { getTypeParser } });
+/** How long each step towards PostgreSQL may take, ms. */
+export interface PostgresTimeouts {
+  /** For a free connection of the pool, a new one included. */
+  readonly connectMs: number;
+  /** For one statement, as the server counts. */
+  readonly statementMs: number;
+  readonly lockMs: number;
+  /** How long a transaction may wait for its next statement. */
+  readonly idleInTransactionMs: number;
+  /** For one answer, as this side counts: a connection that stays silent for longer is destroyed. */
+  readonly silenceMs: number;
+}
+
+/** CHOICE: a request waits for the database no longer than its client would. */
+export const defaultTimeouts: PostgresTimeouts = {
+  connectMs: 3_000,
+  statementMs: 10_000,
+  lockMs: 5_000,
+  idleInTransactionMs: 30_000,
+  silenceMs: 12_000,
+};
+
+/** Makes the pool that `postgresDialect` runs on. Without `timeouts` its statements may take as long as they like. */
+export function postgresPool(
+  config: PoolConfig,
+  onError: (error: Error) => void,
+  timeouts: PostgresTimeouts | undefined,
+): Pool {
+  const pool = new Pool({
+    ...config,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    ...(timeouts === undefined
+      ? {}
+      : {
+          connectionTimeoutMillis: timeouts.connectMs,
+          statement_timeout: timeouts.statementMs,
+          lock_timeout: timeouts.lockMs,
+          idle_in_transaction_session_timeout: timeouts.idleInTransactionMs,
+          query_timeout: timeouts.silenceMs,
+        }),
+    types: { getTypeParser },
+  });
   pool.on('error', onError);
   // While a client is out of the pool its errors come here; unheard, they would end the process.
   pool.on('connect', (client) => client.on('error', onError));
@@ -20,61 +71,155 @@ const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' 
   oid === INT8_OID && format !== 'binary' ? Number : types.getTypeParser(oid, format as 'text');
 
 /**
- * Kysely over `pg` with named statements: PostgreSQL parses and plans each SQL text once per connection.
+ * Kysely over `pg`. It differs from Kysely's own PostgreSQL dialect in three ways:
+ * - statements are named, so that PostgreSQL parses and plans each SQL text once per connection;
+ * - a connection is taken from the pool by the first statement, and a transaction begins with it, so that whatever an
+ *   operation does before it touches the database holds no connection;
+ * - a connection that is lost is destroyed, whatever statement it was lost at, and never goes back to the pool.
  */
 export function postgresDialect(pool: Pool): Dialect {
+  return {
+    createDriver: () => createDriver(pool),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+    createAdapter: () => new PostgresAdapter(),
+    createIntrospector: (kysely) => new PostgresIntrospector(kysely),
+  };
+}
+
+interface LazyConnection extends DatabaseConnection {
+  begin(settings: TransactionSettings): void;
+  end(command: 'commit' | 'rollback'): Promise<void>;
+  release(): void;
+}
+
+function createDriver(pool: Pool): Driver {
   const nameOf = rememberNames();
-  const faces = new WeakMap<PoolClient, NamingClient>();
-  return new PostgresDialect({
-    pool: {
-      options: pool.options,
-      end: () => pool.end(),
-      async connect() {
-        const client = await pool.connect();
-        let face = faces.get(client);
-        if (face === undefined) {
-          face = nameStatements(client, nameOf);
-          faces.set(client, face);
-        }
-        face.isOut = true;
-        return face;
-      },
-    },
-  });
+  const own = (connection: DatabaseConnection) => connection as LazyConnection;
+  const command = (connection: DatabaseConnection, sql: string) =>
+    connection.executeQuery(CompiledQuery.raw(sql)).then(() => undefined);
+  return {
+    init: async () => {},
+    acquireConnection: async () => createConnection(pool, nameOf),
+    beginTransaction: async (connection, settings) => own(connection).begin(settings),
+    commitTransaction: (connection) => own(connection).end('commit'),
+    rollbackTransaction: (connection) => own(connection).end('rollback'),
+    savepoint: (connection, name) => command(connection, `savepoint "${name}"`),
+    rollbackToSavepoint: (connection, name) => command(connection, `rollback to savepoint "${name}"`),
+    releaseSavepoint: (connection, name) => command(connection, `release savepoint "${name}"`),
+    releaseConnection: async (connection) => own(connection).release(),
+    destroy: async () => void (pool.ended || (await pool.end())),
+  };
 }
 
-interface NamingClient extends PostgresPoolClient {
-  /** Whether the pool has lent the client and not got it back. */
-  isOut: boolean;
-}
+type NameOf = (sql: string) => string | undefined;
 
-function nameStatements(client: PoolClient, nameOf: (sql: string) => string | undefined): NamingClient {
-  const release = (error?: Error) => {
-    if (face.isOut) client.release(error);
-    face.isOut = false;
+function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
+  let client: PoolClient | undefined;
+  // `announced`: begun for Kysely, and for PostgreSQL only with the first statement.
+  let transaction: 'none' | 'announced' | 'open' = 'none';
+  let beginning = 'begin';
+  // Statements of one transaction may be sent at once; the first of them begins it for all.
+  let opening: Promise<void> | undefined;
+
+  const release = (error?: Error): void => {
+    const held = client;
+    client = undefined;
+    held?.release(error);
   };
 
-  function query(sql: string, values: unknown[]) {
-    // NOTE: the server refuses several commands in one prepared statement; only migrations send such texts.
-    const name = values.length === 0 ? undefined : nameOf(sql);
-    const result = name === undefined ? client.query(sql, values) : client.query({ name, text: sql, values });
-    if (sql !== 'rollback') return result;
-    // NOTE: Kysely keeps a connection whose rollback failed; a dead one must go, or the pool runs dry.
-    return result.catch((error: Error) => {
-      release(error);
-      throw error;
-    });
+  async function ask(sql: string, values: readonly unknown[]) {
+    if (client === undefined && transaction === 'open')
+      throw markUnavailable(new Error('the connection was lost'));
+    try {
+      client ??= await pool.connect();
+      // NOTE: the server refuses several commands in one prepared statement; only migrations send such texts.
+      const name = values.length === 0 ? undefined : nameOf(sql);
+      return await (name === undefined
+        ? client.query(sql, values as unknown[])
+        : client.query({ name, text: sql, values: values as unknown[] }));
+    } catch (error) {
+      if (isConnectionLost(error)) release(error as Error);
+      throw markUnavailable(error);
+    }
   }
 
-  const face: NamingClient = {
-    isOut: false,
-    query: query as unknown as PostgresPoolClient['query'],
+  /**
+   * Asks again, on another connection, where the first one turns out to be broken: those that were idle while the
+   * server restarted all are. Only for what changes nothing.
+   */
+  async function askTwice(sql: string, values: readonly unknown[]) {
+    try {
+      return await ask(sql, values);
+    } catch (error) {
+      if (!isBrokenAtOnce(error) || client !== undefined) throw error;
+      return ask(sql, values);
+    }
+  }
+
+  async function open(): Promise<void> {
+    try {
+      await askTwice(beginning, []);
+      transaction = 'open';
+    } catch (error) {
+      release(error as Error);
+      throw error;
+    } finally {
+      opening = undefined;
+    }
+  }
+
+  async function executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+    if (transaction === 'announced') await (opening ??= open());
+    try {
+      const isPlainRead = transaction === 'none' && sql.startsWith('select ');
+      return resultOf<Row>(await (isPlainRead ? askTwice : ask)(sql, parameters));
+    } finally {
+      if (transaction === 'none') release();
+    }
+  }
+
+  async function end(command: 'commit' | 'rollback'): Promise<void> {
+    const wasOpen = transaction === 'open';
+    try {
+      // A rollback of a lost connection has happened already.
+      if (wasOpen && (command === 'commit' || client !== undefined)) await ask(command, []);
+    } catch (error) {
+      release(error as Error);
+      throw error;
+    } finally {
+      transaction = 'none';
+      release();
+    }
+  }
+
+  return {
+    executeQuery,
+    async *streamQuery() {
+      yield* [];
+      throw new Error('rows are read whole: streaming is not supported');
+    },
+    begin({ isolationLevel, accessMode }) {
+      const modes = [isolationLevel && `isolation level ${isolationLevel}`, accessMode].filter(Boolean);
+      beginning = modes.length === 0 ? 'begin' : `start transaction ${modes.join(' ')}`;
+      transaction = 'announced';
+    },
+    end,
     release: () => release(),
   };
-  return face;
 }
 
-function rememberNames(): (sql: string) => string | undefined {
+const counting = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
+
+function resultOf<Row>(result: {
+  command: string;
+  rowCount: number | null;
+  rows: unknown[];
+}): QueryResult<Row> {
+  const rows = result.rows as Row[];
+  return counting.has(result.command) ? { rows, numAffectedRows: BigInt(result.rowCount ?? 0) } : { rows };
+}
+
+function rememberNames(): NameOf {
   const names = new Map<string, string>();
   return (sql) => {
     const known = names.get(sql);

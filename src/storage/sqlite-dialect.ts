@@ -12,6 +12,7 @@ import {
 import { addExactSum } from './exact-sum.ts';
 import { LocklessQueryCompiler } from './sqlite-query-compiler.ts';
 import { makeTurnstile, type Turnstile } from './turnstile.ts';
+import { markUnavailable } from './unavailable.ts';
 
 /** As many SQL texts as one process ever holds prepared; lists of parameters of unlike length make new texts. */
 const MAX_PREPARED = 500;
@@ -84,7 +85,7 @@ function createConnection(
         database.exec('begin immediate');
       } catch (error) {
         turnstile.leave();
-        throw error;
+        throw markUnavailable(error);
       }
       transaction = 'open';
       return run<Row>(prepare(query.sql), query.parameters);
@@ -102,6 +103,8 @@ function createConnection(
     if (!wasOpen) return;
     try {
       database.exec(command);
+    } catch (error) {
+      throw markUnavailable(error);
     } finally {
       // NOTE: a commit that fails (disk full) leaves the transaction open; nothing of it may survive.
       if (database.inTransaction) database.exec('rollback');
@@ -126,9 +129,13 @@ function run<Row>(
   statement: Statement<unknown[], unknown>,
   parameters: readonly unknown[],
 ): QueryResult<Row> {
-  if (statement.reader) return { rows: statement.all(parameters) as Row[] };
-  const { changes, lastInsertRowid } = statement.run(parameters);
-  return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+  try {
+    if (statement.reader) return { rows: statement.all(parameters) as Row[] };
+    const { changes, lastInsertRowid } = statement.run(parameters);
+    return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+  } catch (error) {
+    throw markUnavailable(error);
+  }
 }
 
 function rememberStatements(database: Database): (sql: string) => Statement<unknown[], unknown> {
