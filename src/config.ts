@@ -90,6 +90,8 @@ export interface ServeConfig extends ListenConfig {
   /** The chains that can be asked; there are no others. */
   rpc: readonly check.RpcEndpoints[];
   responseCheck: ResponseCheck;
+  /** How long the server answers that it is not ready before it stops accepting. */
+  drainMs: number;
 }
 
 /** Where a command that only needs the database finds it. */
@@ -164,6 +166,7 @@ const serveNames = [
   'CUSTOS_CONNECTIONS_PER_ADDRESS',
   'CUSTOS_RESPONSE_CHECK',
   'CUSTOS_RPC',
+  'CUSTOS_DRAIN_SECONDS',
   'CUSTOS_LOG_LEVEL',
   'CUSTOS_SEED',
 ];
@@ -217,6 +220,9 @@ export function readServeConfig(
       ...(env.CUSTOS_RPC ?? '').split(/\s+/).filter((entry) => entry !== ''),
       ...(flags.rpc ?? []),
     ]),
+    drainMs:
+      1000 *
+      check.count(faults, 'CUSTOS_DRAIN_SECONDS', env.CUSTOS_DRAIN_SECONDS ?? '5', { least: 0, most: 300 }),
     responseCheck: check.oneOf(faults, 'CUSTOS_RESPONSE_CHECK', env.CUSTOS_RESPONSE_CHECK ?? 'sampled', [
       'off',
       'sampled',

@@ -14,6 +14,7 @@ import { rotateAppSecret, updateApp } from '../domain/access/apps/update-app.ts'
 import { entities } from '../domain/tables.ts';
 import { rotateSigningKey } from '../domain/wallets/tokens/signing-keys.ts';
 import { checkJwtAuthReachable } from '../domain/wallets/tokens/verify-customer-token.ts';
+import { isUnavailable } from '../errors.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
 import { StartError } from '../start-error.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
@@ -46,9 +47,18 @@ export interface AppAdministration {
   rotateSigningKey(appId: string): Promise<AdministeredApp>;
 }
 
-/** Runs the missing migrations and returns their names; with `dryRun` only returns them. */
+/**
+ * Runs the missing migrations and returns their names; with `dryRun` only returns them.
+ *
+ * @throws StartError when a newer version has migrated the database, or it is not as its migrations leave it.
+ */
 export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: boolean }): Promise<string[]> {
-  return withDatabase(config, ({ orm }) => (dryRun ? pendingMigrations(orm) : migrate(orm)), 'none');
+  const work = async (database: Database): Promise<string[]> => {
+    const names = await (dryRun ? pendingMigrations(database.orm) : migrate(database.orm));
+    if (!dryRun || names.length === 0) await requireMigrated(database);
+    return names;
+  };
+  return withDatabase(config, work, 'none');
 }
 
 export function administerApps(config: DatabaseConfig): AppAdministration {
@@ -125,12 +135,23 @@ export async function withDatabase<T>(
   }
 }
 
-/** Throws StartError when PostgreSQL is not at this version's schema. */
+/**
+ * @throws StartError when PostgreSQL cannot be reached, or is not at this version's schema.
+ */
 export async function requireMigrated(database: Database): Promise<void> {
   if (database.kind === 'sqlite') return;
-  const missing = await pendingMigrations(database.orm);
-  if (missing.length > 0)
-    throw new StartError('the database lacks migrations of this version; run `custos migrate` first');
+  const fault = await schemaFaultOf(database);
+  if (fault !== undefined) throw new StartError(fault);
+}
+
+async function schemaFaultOf({ orm }: Database): Promise<string | undefined> {
+  const { findSchemaFault } = await import('../storage/schema-fault.ts');
+  try {
+    return await findSchemaFault(orm, (sql) => orm.em.fork().execute(sql));
+  } catch (cause) {
+    if (!isUnavailable(cause)) throw cause;
+    throw new StartError(`the database cannot be reached: ${(cause as Error).message}`, { cause });
+  }
 }
 
 /** The sandbox tells its app's secret at every start; it must be the one that is in force. */

@@ -23,6 +23,9 @@ Settings (environment):
   CUSTOS_DATABASE_POOL     connections to the database                                      10
   CUSTOS_RATE_LIMIT        requests per second and burst for each app; 0 is no limit        100/200
   CUSTOS_USERS_PER_MINUTE  users that each app may make a minute; 0 is no limit of its own  240
+  CUSTOS_MAX_CONNECTIONS   connections that are kept open at once                           10000
+  CUSTOS_CONNECTIONS_PER_ADDRESS  of one address; 0 is no limit, as behind a proxy          1000
+  CUSTOS_DRAIN_SECONDS     how long /readyz answers 503 before a stop closes the port       5
   CUSTOS_RESPONSE_CHECK    check answers against the document: off, sampled, always         sampled
   CUSTOS_RPC               nodes of EVM and Solana chains, separated by spaces:
                            eip155:1=https://a.example,https://b.example                     no chain

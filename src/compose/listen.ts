@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { ListenConfig } from '../config.ts';
 import { type AppOptions, createApp, type Mount } from '../http/app.ts';
 import type { Observe } from '../http/pipeline.ts';
@@ -20,6 +21,8 @@ export interface ListenOptions
   readonly adminMounts?: readonly Mount[];
   /** Rejects while requests cannot be served. */
   readonly checkReady: () => Promise<void>;
+  /** How long a server that is about to stop goes on accepting, so that balancers notice that it is not ready. */
+  readonly drainMs?: number;
 }
 
 /** A server whose requests are answered. */
@@ -36,6 +39,11 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const { config, tls } = options;
   let baseUrl: string | undefined;
   let countInFlight = (): number => 0;
+  let isStopping = false;
+  const checkReady = async (): Promise<void> => {
+    if (isStopping) throw new Error('the server is about to stop');
+    await options.checkReady();
+  };
   const metrics = await metricsOf(config.adminPort, () => countInFlight());
   const app = await createApp({
     ...options,
@@ -53,6 +61,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
         ? undefined
         : await startAdmin({
             ...options,
+            checkReady,
             host: options.adminHost,
             port: config.adminPort,
             metrics,
@@ -63,7 +72,9 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       baseUrl,
       adminUrl,
       async close() {
-        // The admin port goes last: until then it tells how many requests are still at work.
+        isStopping = true;
+        if (admin !== undefined && options.drainMs !== undefined) await pause(options.drainMs);
+        // The admin port goes last: until then it reports how many requests are still at work.
         await server.close();
         await admin?.close();
       },

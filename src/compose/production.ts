@@ -9,6 +9,7 @@ import { makeLog, silentLog } from '../adapters/log.ts';
 import { nameServerLookup } from '../adapters/name-servers.ts';
 import { productionVault } from '../adapters/production-vault.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
+import { requireMigrated } from '../admin/administration.ts';
 import { adminDesk, policyDesk } from '../admin/policy-desk.ts';
 import { requireMasterKey } from '../admin/require-master-key.ts';
 import type { ServeConfig } from '../config.ts';
@@ -21,8 +22,7 @@ import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
-import { createFailureLimit } from '../http/failure-limit.ts';
-import { type RateLimitOptions, rateLimitOfApp } from '../http/rate-limit.ts';
+import { createFailureLimit, type RateLimitOptions, rateLimitOfApp } from '../http/rate-limit.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
@@ -30,7 +30,6 @@ import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
 import type { Services } from '../operation-context.ts';
 import type { Log } from '../ports/log.ts';
 import { StartError } from '../start-error.ts';
-import { pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { defaultTimeouts, postgresPool } from '../storage/postgres-dialect.ts';
 import { startBesideRequests } from './jobs.ts';
@@ -80,12 +79,16 @@ export async function startProduction(
     uses: createUseLog({ inUnit: inUnitOf(units), log }),
   };
   const { jobs, openUnit } = startBesideRequests(services, units, ids.uuid());
-  const closeAll = async (): Promise<void> => {
+  const finish = async (): Promise<void> => {
     await jobs.stop();
     await services.uses
       .flush()
       .catch((err: unknown) => log.error({ err }, 'uses of wallets were not recorded'));
     await Promise.all([services.webhooks.close(), database.close(), counters.end()]);
+  };
+  const closeAll = async (): Promise<void> => {
+    if (await isDoneWithin(STOP_MS, finish())) return;
+    log.error({}, 'the server did not stop in time; what was under way is left to the next start');
   };
   try {
     await requireMigrated(database);
@@ -120,7 +123,8 @@ export async function startProduction(
       tls: config.tls,
       adminHost: config.adminHost,
       adminMounts: [adminDesk({ desk, adminHost: config.adminHost, clock, log, newRequestId })],
-      checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
+      checkReady: async () => database.readiness?.check(),
+      drainMs: config.drainMs,
     });
     log.info({ url: listening.baseUrl, admin: listening.adminUrl }, 'ready');
     return {
@@ -137,16 +141,18 @@ export async function startProduction(
   }
 }
 
+// Jobs finish their batches and the pool its statements; both have limits of their own below this one.
+const STOP_MS = 15_000;
+
+function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), limitMs);
+  void work.then(() => resolve(true)).finally(() => clearTimeout(timer));
+  return promise;
+}
+
 /** CHOICE: enough for a fleet behind one address that restarts with a stale secret, too few to search for one. */
 const failuresOfAddress = { points: 100, durationSeconds: 10 };
-
-async function requireMigrated(database: Database): Promise<void> {
-  const missing = await pendingMigrations(database.orm);
-  if (missing.length === 0) return;
-  throw new StartError(
-    `the database lacks ${missing.length} migration(s) of this version; run \`custos migrate\` first`,
-  );
-}
 
 function rateLimitOf(
   { rateLimit, usersPerMinute }: ServeConfig,

@@ -3,8 +3,8 @@ import { LRUCache } from 'lru-cache';
 import { ApiError } from '../errors.ts';
 import type { AuthenticatedApp } from '../operation-context.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { FailureLimit } from './failure-limit.ts';
 import type { HttpExchange } from './http-exchange.ts';
+import type { FailureLimit } from './rate-limit.ts';
 
 /** An app as the credentials check needs it. */
 export interface AppRecord {

@@ -1,6 +1,7 @@
 import type { MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
 import type { PostgresTimeouts } from './postgres-dialect.ts';
+import type { Readiness } from './readiness.ts';
 
 export type DatabaseOptions =
   | { kind: 'sqlite' /** Path of the file, or `:memory:`. */; file: string }
@@ -21,6 +22,8 @@ export type Orm = MikroORM<AbstractSqlDriver, SqlEntityManager>;
 export interface Database {
   readonly kind: DatabaseOptions['kind'];
   readonly orm: Orm;
+  /** Where readiness is asked; SQLite, which is a file, has none. */
+  readonly readiness?: Readiness;
   close(): Promise<void>;
 }
 
@@ -82,11 +85,13 @@ async function openPostgres(
   options: DatabaseOptions & { kind: 'postgres' },
   shared: Shared,
 ): Promise<Database> {
-  const [{ MikroORM }, { defaultTimeouts, postgresDialect, postgresPool }, { bindValues }] = await Promise.all([
-    import('@mikro-orm/postgresql'),
-    import('./postgres-dialect.ts'),
-    import('./bind-values.ts'),
-  ]);
+  const [{ MikroORM }, { defaultTimeouts, postgresDialect, postgresPool }, { bindValues }, { watchReadiness }] =
+    await Promise.all([
+      import('@mikro-orm/postgresql'),
+      import('./postgres-dialect.ts'),
+      import('./bind-values.ts'),
+      import('./readiness.ts'),
+    ]);
   const pool = postgresPool(
     { connectionString: options.url, max: options.poolSize },
     options.onConnectionError ?? (() => {}),
@@ -99,10 +104,12 @@ async function openPostgres(
     schemaGenerator: { skipTables: [MIGRATIONS_TABLE] },
   }) as unknown as Orm;
   bindValues(orm, (number) => `$${number}`);
+  const readiness = watchReadiness(orm, { url: options.url, pool });
   return {
     kind: 'postgres',
     orm,
-    close: () => closeAll(orm, async () => void (pool.ended || (await pool.end()))),
+    readiness,
+    close: () => closeAll(orm, () => Promise.all([pool.ended ? undefined : pool.end(), readiness.close()])),
   };
 }
 

@@ -31,6 +31,7 @@ const doors: Record<string, string[]> = {
     'adapters',
     'config',
     'domain',
+    'errors',
     'generated',
     'http',
     'type operation-context',

@@ -27,6 +27,7 @@ beforeAll(async () => {
     CUSTOS_HOST: '127.0.0.1',
     CUSTOS_PORT: '0',
     CUSTOS_ADMIN_PORT: '0',
+    CUSTOS_DRAIN_SECONDS: '0',
   };
 });
 

@@ -53,6 +53,7 @@ test('a whole environment makes a frozen config', () => {
     databaseUrl: whole.DATABASE_URL,
     databasePoolSize: 10,
     connections: { total: 10_000, perAddress: 1_000 },
+    drainMs: 5_000,
     host: '0.0.0.0',
     port: 8443,
     adminHost: '127.0.0.1',

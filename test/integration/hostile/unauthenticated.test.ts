@@ -12,11 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const head = [
-  'POST /v1/wallets HTTP/1.1',
-  'host: 127.0.0.1',
-  'content-type: application/json',
-].join('\r\n');
+const head = ['POST /v1/wallets HTTP/1.1', 'host: 127.0.0.1', 'content-type: application/json'].join('\r\n');
 
 /** Connects and sends the pieces, the next one as soon as the server has taken the last; resolves when it is closed. */
 function send(pieces: readonly Buffer[]): { socket: Socket; answer: Promise<string> } {

@@ -103,6 +103,7 @@ test('the production server answers on its admin port, to programs of its machin
       CUSTOS_HOST: '127.0.0.1',
       CUSTOS_PORT: '0',
       CUSTOS_ADMIN_PORT: '0',
+      CUSTOS_DRAIN_SECONDS: '0',
       CUSTOS_TRUST_PROXY: '127.0.0.1',
       CUSTOS_PUBLIC_URLS: 'https://api.example.com',
     },

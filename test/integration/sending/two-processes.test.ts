@@ -47,6 +47,7 @@ const pairs: Record<string, (rpc: string) => Promise<readonly [Server, Server]>>
       CUSTOS_HOST: '127.0.0.1',
       CUSTOS_PORT: '0',
       CUSTOS_ADMIN_PORT: '0',
+      CUSTOS_DRAIN_SECONDS: '0',
       CUSTOS_RPC: `${caip2}=${rpc}`,
     };
     const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env });

@@ -75,6 +75,7 @@ async function productionHome(nodeUrl: string): Promise<Home> {
     CUSTOS_HOST: '127.0.0.1',
     CUSTOS_PORT: '0',
     CUSTOS_ADMIN_PORT: '0',
+    CUSTOS_DRAIN_SECONDS: '0',
     CUSTOS_RPC: `eip155:8453=${nodeUrl}`,
   };
   const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env });

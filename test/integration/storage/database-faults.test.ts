@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { entities } from '../../src/domain/tables.ts';
-import { isUnavailable } from '../../src/errors.ts';
-import { openDatabase } from '../../src/storage/open-database.ts';
-import { freshPostgres } from '../support/databases.ts';
-import { type Fault, startPostgresProxy } from '../support/postgres-proxy.ts';
+import { entities } from '../../../src/domain/tables.ts';
+import { isUnavailable } from '../../../src/errors.ts';
+import { openDatabase } from '../../../src/storage/open-database.ts';
+import { freshPostgres } from '../../support/databases.ts';
+import { type Fault, startPostgresProxy } from './postgres-proxy.ts';
 
 const POOL = 3;
 const quick = { connectMs: 600, statementMs: 600, lockMs: 300, idleInTransactionMs: 600, silenceMs: 900 };

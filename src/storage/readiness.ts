@@ -1,0 +1,48 @@
+import type { Pool } from 'pg';
+import type { Orm } from './open-database.ts';
+import { postgresPool } from './postgres-dialect.ts';
+import { findSchemaFault } from './schema-fault.ts';
+
+/** Asks, apart from the work, whether PostgreSQL can do its work. */
+export interface Readiness {
+  /** Rejects with the reason while requests cannot be served. */
+  check(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const STEP_MS = 1_000;
+
+/**
+ * Readiness of a database, asked on a connection of its own with limits of its own: the answer neither waits behind the
+ * work nor takes a connection from it.
+ *
+ * @param pool the one that the work runs on.
+ */
+export function watchReadiness(orm: Orm, { url, pool }: { url: string; pool: Pool }): Readiness {
+  const own = postgresPool({ connectionString: url, max: 1 }, () => undefined, {
+    connectMs: STEP_MS,
+    statementMs: STEP_MS,
+    lockMs: STEP_MS,
+    idleInTransactionMs: STEP_MS,
+    silenceMs: STEP_MS,
+  });
+  const ask = async <Row>(sql: string): Promise<readonly Row[]> => (await own.query(sql)).rows as Row[];
+  return {
+    async check() {
+      if (pool.waitingCount >= (pool.options.max ?? 1) && pool.idleCount === 0) {
+        throw new Error(
+          `all ${pool.options.max} connections are busy and ${pool.waitingCount} requests wait for one`,
+        );
+      }
+      const [state] = await ask<{ recovering: boolean; read_only: string }>(
+        "select pg_is_in_recovery() as recovering, current_setting('transaction_read_only') as read_only",
+      );
+      if (state === undefined || state.recovering || state.read_only === 'on') {
+        throw new Error('the database is read-only');
+      }
+      const fault = await findSchemaFault(orm, ask);
+      if (fault !== undefined) throw new Error(fault);
+    },
+    close: () => own.end(),
+  };
+}

@@ -1,0 +1,47 @@
+import { MIGRATIONS_TABLE, type Orm } from './open-database.ts';
+
+/** Runs one query and returns its rows. */
+export type AskDatabase = <Row>(sql: string) => Promise<readonly Row[]>;
+
+/**
+ * Why this version cannot work on a PostgreSQL database: migrations that are missing, a database that a newer version
+ * has migrated, or tables that are not as the migrations leave them. Undefined where it can.
+ */
+export async function findSchemaFault(orm: Orm, ask: AskDatabase): Promise<string | undefined> {
+  const { migrations } = await import('./migrations/migrations.ts');
+  const known = migrations.map(({ name }) => name);
+  const run = await runMigrations(ask);
+  const missing = known.filter((name) => !run.includes(name));
+  if (missing.length > 0) {
+    return `the database lacks ${missing.length} migration(s) of this version; run \`custos migrate\` first`;
+  }
+  const unknown = run.filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    return `the database was migrated by a newer version (\`${unknown.join('`, `')}\`); run that version`;
+  }
+  const columns = await missingColumns(orm, ask);
+  if (columns.length === 0) return undefined;
+  const listed = columns.slice(0, 5).join('`, `');
+  return `the database lacks columns that its migrations made: \`${listed}\`; restore them from a backup`;
+}
+
+async function runMigrations(ask: AskDatabase): Promise<readonly string[]> {
+  const [{ made } = { made: false }] = await ask<{ made: boolean }>(
+    `select to_regclass('${MIGRATIONS_TABLE}') is not null as made`,
+  );
+  if (!made) return [];
+  return (await ask<{ name: string }>(`select name from ${MIGRATIONS_TABLE} order by id`)).map(
+    ({ name }) => name,
+  );
+}
+
+async function missingColumns(orm: Orm, ask: AskDatabase): Promise<string[]> {
+  const rows = await ask<{ name: string }>(
+    "select table_name || '.' || column_name as name from information_schema.columns where table_schema = current_schema()",
+  );
+  const present = new Set(rows.map(({ name }) => name));
+  const expected = [...orm.getMetadata().getAll().values()].flatMap(({ tableName, props }) =>
+    props.flatMap(({ fieldNames = [] }) => fieldNames.map((column) => `${tableName}.${column}`)),
+  );
+  return expected.filter((name) => !present.has(name)).sort();
+}

@@ -1,0 +1,90 @@
+import { Client } from 'pg';
+import { expect, test } from 'vitest';
+import { entities } from '../../../src/domain/tables.ts';
+import { openDatabase } from '../../../src/storage/open-database.ts';
+import { freshPostgres } from '../../support/databases.ts';
+import { startPostgresProxy } from './postgres-proxy.ts';
+
+const POOL = 2;
+
+async function open(url: string) {
+  const database = await openDatabase(entities, { kind: 'postgres', url, poolSize: POOL });
+  return {
+    orm: database.orm,
+    check: () => database.readiness!.check(),
+    [Symbol.asyncDispose]: () => database.close(),
+  };
+}
+
+async function asOperator(url: string, sql: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query(sql);
+  await client.end();
+}
+
+test('a database that can do its work is ready', async () => {
+  await using database = await open(await freshPostgres());
+  await expect(database.check()).resolves.toBeUndefined();
+});
+
+test('one that a newer version has migrated, or that lacks a migration or a column, is not', async () => {
+  const url = await freshPostgres();
+  await using database = await open(url);
+  await asOperator(url, "insert into schema_migrations (name) values ('0999-of-tomorrow')");
+  await expect(database.check()).rejects.toThrow(/migrated by a newer version \(`0999-of-tomorrow`\)/);
+  await asOperator(url, "delete from schema_migrations where name = '0999-of-tomorrow'");
+  await asOperator(url, 'alter table wallets rename column address to adress');
+  await expect(database.check()).rejects.toThrow(/lacks columns that its migrations made: `wallets.address`/);
+  await asOperator(url, 'alter table wallets rename column adress to address');
+  await asOperator(url, 'delete from schema_migrations');
+  await expect(database.check()).rejects.toThrow(/lacks \d+ migration/);
+});
+
+test('one that is read-only, as a standby is, is not ready', async () => {
+  const url = await freshPostgres();
+  await asOperator(
+    url,
+    `alter database "${new URL(url).pathname.slice(1)}" set default_transaction_read_only = on`,
+  );
+  await using database = await open(url);
+  await expect(database.check()).rejects.toThrow('the database is read-only');
+});
+
+test('one that is silent is not ready, and says so within seconds', async () => {
+  await using proxy = await startPostgresProxy(await freshPostgres());
+  await using database = await open(proxy.url);
+  await database.check();
+  proxy.break('select', 'silence');
+  const startedMs = performance.now();
+  await expect(database.check()).rejects.toThrow();
+  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  proxy.heal();
+  await expect
+    .poll(
+      () =>
+        database.check().then(
+          () => 'ready',
+          () => 'not ready',
+        ),
+      { timeout: 10_000 },
+    )
+    .toBe('ready');
+});
+
+test('a pool that is used up is not ready, and the answer does not wait for it', async () => {
+  await using database = await open(await freshPostgres());
+  const held = Array.from({ length: POOL * 2 }, () =>
+    database.orm.em.fork().transactional((em) => em.execute('select pg_sleep(1.5)')),
+  );
+  await expect
+    .poll(() =>
+      database.check().then(
+        () => '',
+        (error: Error) => error.message,
+      ),
+    )
+    .toBe(`all ${POOL} connections are busy and ${POOL} requests wait for one`);
+  await Promise.all(held);
+  await expect(database.check()).resolves.toBeUndefined();
+});
