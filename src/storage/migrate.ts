@@ -1,4 +1,5 @@
-import { MIGRATIONS_TABLE, type Orm } from './open-database.ts';
+import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
+import type { Orm } from './open-database.ts';
 
 /** Any number, so long as every version of this program locks on the same one. */
 const MIGRATION_LOCK = 4_010_158;

@@ -1,5 +1,6 @@
 import type { MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
+import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
 import type { PostgresTimeouts } from './postgres-dialect.ts';
 import type { Readiness } from './readiness.ts';
 
@@ -39,9 +40,6 @@ export function openDatabase(entities: Entities, options: DatabaseOptions): Prom
   const shared = { ...settings, entities: [...entities] };
   return options.kind === 'sqlite' ? openSqlite(options.file, shared) : openPostgres(options, shared);
 }
-
-/** Where PostgreSQL remembers which migrations it has had. */
-export const MIGRATIONS_TABLE = 'schema_migrations';
 
 /** The tables of a database: the entities that the domain hands in. */
 export type Entities = readonly NonNullable<Options['entities']>[number][];

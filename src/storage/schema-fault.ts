@@ -1,4 +1,5 @@
-import { MIGRATIONS_TABLE, type Orm } from './open-database.ts';
+import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
+import type { Orm } from './open-database.ts';
 
 /** Runs one query and returns its rows. */
 export type AskDatabase = <Row>(sql: string) => Promise<readonly Row[]>;
