@@ -12,7 +12,7 @@ export interface Contract {
   readonly handlers: string;
   /** `handlers/<tag>/<operationId>.ts` or `handlers/<operationId>.ts`. */
   readonly handlersByTag: boolean;
-  /** Module of the `Handler` type, relative to the root. */
+  /** Module of the types `Handler` and `Handlers`, relative to the root. */
   readonly handlerType: string;
   readonly errors: string;
   readonly info: Record<string, unknown>;

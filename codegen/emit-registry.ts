@@ -3,7 +3,10 @@ import type { Document } from './document.ts';
 import { header } from './header.ts';
 import type { Operation } from './read-operations.ts';
 
-/** `registry.ts`: operationId -> handler. A missing handler, or one of a wrong type, does not compile. */
+/**
+ * `registry.ts`: operationId -> handler file. A missing file, a `run` of a wrong type, or one that takes something else
+ * than its `prepare` finds, does not compile.
+ */
 export function emitRegistry(
   contract: Contract,
   document: Document,
@@ -11,15 +14,15 @@ export function emitRegistry(
 ): string {
   const imports = operations.map(
     (operation) =>
-      `import { ${operation.id} } from '${specifier(contract.generated, handlerPath(contract, operation))}';\n`,
+      `import * as ${operation.id} from '${specifier(contract.generated, handlerPath(contract, operation))}';\n`,
   );
   return [
     header(document),
     ...imports,
-    `import type { Handler } from '${specifier(contract.generated, contract.handlerType)}';\n`,
-    "import type { OperationId } from './operations.ts';\n\n",
-    'export const registry: { readonly [Id in OperationId]: Handler<Id> } = {\n',
+    `import type { Handlers } from '${specifier(contract.generated, contract.handlerType)}';\n\n`,
+    'const files = {\n',
     ...operations.map(({ id }) => `  ${id},\n`),
-    '};\n',
+    '};\n\n',
+    'export const registry: Handlers<typeof files> = files;\n',
   ].join('');
 }

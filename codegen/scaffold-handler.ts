@@ -3,14 +3,17 @@ import { dirname, join } from 'node:path';
 import { type Contract, handlerPath, specifier } from './contracts.ts';
 import type { Operation } from './read-operations.ts';
 
-/** The first text of a handler: it refuses. From then on the file belongs to people. */
+/**
+ * The first text of a handler file: it refuses. From then on the file belongs to people, who add `prepare` where the
+ * operation asks something outside.
+ */
 export function stubText(contract: Contract, operation: Operation): string {
   const folder = dirname(handlerPath(contract, operation));
   return [
     `import { notImplemented } from '${specifier(folder, contract.errors)}';`,
     `import type { Handler } from '${specifier(folder, contract.handlerType)}';`,
     '',
-    `export const ${operation.id}: Handler<'${operation.id}'> = async () => {`,
+    `export const run: Handler<'${operation.id}'> = async () => {`,
     `  throw notImplemented('${operation.id}');`,
     '};',
     '',

@@ -12,6 +12,7 @@ import type { Log } from './ports/log.ts';
 import type { Prices } from './ports/prices.ts';
 import type { UseLog } from './ports/use-log.ts';
 import type { WebhookSender } from './ports/webhooks.ts';
+import type { Prepared } from './prepared.ts';
 
 /** The ports that differ between compositions. Everything else is the same code everywhere. */
 export interface Services {
@@ -83,23 +84,24 @@ export interface AfterCommitOptions {
   readonly isNote?: boolean;
 }
 
-/** What an operation's preparation found, or the error that it met. */
-export type Plan = { readonly value: unknown } | { readonly refusal: unknown };
-
-/** Everything an operation may touch: the ports, the app, one unit of work, one instant, one proof. */
-export interface OperationContext extends Services {
+/** What a preparation may touch: the ports, the app, one instant, one proof. It changes nothing. */
+export interface PreparationContext extends Services {
   readonly app: AuthenticatedApp;
-  /** Inside the request's transaction for every method but GET. Kysely through `em.getKysely()`. */
+  /**
+   * Reads outside of any transaction: each statement takes a connection and returns it, so none is held while something
+   * outside is asked. Two reads may see different states; `run` reads again what must hold.
+   */
   readonly em: SqlEntityManager;
   /** `clock.now()` read once when the request arrived, Unix ms. */
   readonly nowMs: number;
   readonly requestId: string;
   readonly proof: RequestProof;
-  /**
-   * What the operation's preparation learned outside before the transaction began; undefined where there was none, as
-   * for a verb that an intent carries out, which then asks by itself. Read it by `takePlan`.
-   */
-  readonly plan?: Plan | undefined;
+}
+
+/** Everything an operation may touch: what a preparation may, and one unit of work. */
+export interface OperationContext extends PreparationContext {
+  /** Inside the request's transaction for every method but GET. Kysely through `em.getKysely()`. */
+  readonly em: SqlEntityManager;
   /**
    * Runs work once the request's transaction is committed and before it is answered: what goes out into the world,
    * such as a broadcast. The work uses units of its own. An ApiError that it throws becomes the answer, the kept one
@@ -117,8 +119,39 @@ export interface OperationInput<Id extends OperationId> {
   readonly body: Operations[Id]['body'];
 }
 
-/** Reads the input, calls one domain verb, returns the body of the operation's success response. */
+/** `run` of a handler file: reads the input, calls one domain verb, returns the body of the success response. */
 export type Handler<Id extends OperationId> = (
   input: OperationInput<Id>,
   context: OperationContext,
 ) => Promise<Operations[Id]['response']>;
+
+/**
+ * `prepare` of a handler file: asks the world outside (chains, tokens, key sets) for what `run` needs, before the unit
+ * of work opens, so that a slow answer holds no connection. It runs once per request and before it is known whether the
+ * caller may act or whether the answer is kept already, so it must not change anything.
+ *
+ * @throws what `run` shall refuse with: kept, and thrown where `run` unwraps it.
+ */
+export type Preparation<Id extends OperationId, Found> = (
+  input: OperationInput<Id>,
+  context: PreparationContext,
+) => Promise<Found>;
+
+/** `run` of a handler file that has a `prepare`. It may run more than once, each time with the same `prepared`. */
+export type PreparedHandler<Id extends OperationId, Found> = (
+  input: OperationInput<Id>,
+  context: OperationContext,
+  prepared: Prepared<Found>,
+) => Promise<Operations[Id]['response']>;
+
+/** What the handler file of an operation must export: `run` alone, or `prepare` and the `run` that fits it. */
+export type HandlerFile<Id extends OperationId, File> = File extends {
+  readonly prepare: Preparation<Id, infer Found>;
+}
+  ? { readonly prepare: Preparation<Id, Found>; readonly run: PreparedHandler<Id, Found> }
+  : { readonly prepare?: never; readonly run: Handler<Id> };
+
+/** The handler file of every operation. */
+export type Handlers<Files extends Record<OperationId, unknown>> = {
+  readonly [Id in OperationId]: HandlerFile<Id, Files[Id]>;
+};

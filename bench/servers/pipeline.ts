@@ -48,7 +48,7 @@ const handler = await createApp({
   run: createRunOperation({
     services: { clock: systemClock, log: silentLog } as unknown as Services,
     registry: Object.fromEntries(
-      allOperations.map(({ id }) => [id, async (input: WorkInput) => work[id]?.(input)]),
+      allOperations.map(({ id }) => [id, { run: async (input: WorkInput) => work[id]?.(input) }]),
     ),
     openUnit: async () => unit,
     idempotency: { begin: async () => undefined, keep: async () => {}, end: () => {} },

@@ -54,9 +54,9 @@ async function loadPipeline({ desk, adminHost, ...options }: AdminDeskOptions): 
     { operations },
     { requestValidators: validators },
     { responseValidators },
-    { explainPolicy },
-    { replayPolicy },
-    { getPolicyTrace },
+    explainPolicy,
+    replayPolicy,
+    getPolicyTrace,
   ] = await Promise.all([
     import('../sandbox/generated/operations.ts'),
     import('../sandbox/generated/request-validators.js'),
@@ -78,8 +78,8 @@ async function loadPipeline({ desk, adminHost, ...options }: AdminDeskOptions): 
     async run(exchange) {
       const { operation, params } = exchange.route!;
       const input = { path: params, query: exchange.query, body: exchange.body };
-      const handler = handlers[operation.id as keyof typeof handlers] as AnyDeskHandler;
-      const body = await handler(input, desk);
+      const { run } = handlers[operation.id as keyof typeof handlers] as AnyDeskHandlerFile;
+      const body = await run(input, desk);
       check(exchange, operation.successStatus, body);
       return { status: operation.successStatus, body };
     },
@@ -87,7 +87,9 @@ async function loadPipeline({ desk, adminHost, ...options }: AdminDeskOptions): 
 }
 
 /** Each fits the validators of its own operation. */
-type AnyDeskHandler = (
-  input: { path: unknown; query: unknown; body: unknown },
-  desk: PolicyDesk,
-) => Promise<object>;
+interface AnyDeskHandlerFile {
+  readonly run: (
+    input: { path: unknown; query: unknown; body: unknown },
+    desk: PolicyDesk,
+  ) => Promise<object>;
+}

@@ -34,7 +34,6 @@ import { type Database, openDatabase } from '../storage/open-database.ts';
 import { defaultTimeouts, postgresPool } from '../storage/postgres-dialect.ts';
 import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
-import { preparations } from './preparations.ts';
 
 /** Starts the production server. Throws StartError when the database is not ready for this version. */
 export async function startProduction(
@@ -98,7 +97,6 @@ export async function startProduction(
     const run = createRunOperation({
       services,
       registry,
-      preparations,
       openUnit,
       idempotency: answerOnce(),
       check,

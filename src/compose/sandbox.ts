@@ -42,7 +42,6 @@ import { openEventLog } from './event-log.ts';
 import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
-import { preparations } from './preparations.ts';
 import { ensureSeeds, plantSeeds } from './seeds.ts';
 
 /** CHOICE: a seeded sandbox begins here with its clock stopped, so that times are the same in every run. */
@@ -81,7 +80,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });
   const idempotency = answerOnce();
-  const run = createRunOperation({ services, registry, preparations, openUnit, idempotency, check });
+  const run = createRunOperation({ services, registry, openUnit, idempotency, check });
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
   const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };

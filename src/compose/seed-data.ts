@@ -34,7 +34,7 @@ async function run<Id extends Creation>(
   id: Id,
   body: Operations[Id]['body'],
 ): Promise<Operations[Id]['response'] | undefined> {
-  const handler = registry[id] as unknown as Handler<Id>;
+  const { run: handler } = registry[id] as unknown as { run: Handler<Id> };
   try {
     return await handler({ path: {}, query: {}, body } as Parameters<typeof handler>[0], context);
   } catch (error) {

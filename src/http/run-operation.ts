@@ -1,5 +1,7 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
-import type { OperationContext, Plan, Services } from '../operation-context.ts';
+import type { OperationContext, PreparationContext, Services } from '../operation-context.ts';
+import { keepPrepared, type Prepared } from '../prepared.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { type Idempotency, isKeptRefusal, type KeptAnswer, type KeyUse, keyUseOf } from './idempotency.ts';
 import type { CheckResponse } from './response-check.ts';
@@ -11,21 +13,20 @@ interface Input {
   readonly body: unknown;
 }
 
-/** A handler without its types: each fits its own operation, as the compiler has checked in the registry. */
-export type AnyHandler = (input: Input, context: OperationContext) => Promise<unknown>;
-
-/**
- * Asks the world outside, chains above all, what the handler will need: no transaction has begun, so that a slow answer
- * holds up nobody. It only reads, and may run in vain: for a request that is a repetition, or of a stranger.
- */
-export type AnyPreparation = (input: Input, context: OperationContext) => Promise<unknown>;
+/** A handler file without its types: each fits its own operation, as the compiler has checked in the registry. */
+export interface AnyHandlerFile {
+  readonly prepare?: (input: Input, context: PreparationContext) => Promise<unknown>;
+  readonly run: (
+    input: Input,
+    context: OperationContext,
+    prepared: Prepared<unknown> | undefined,
+  ) => Promise<unknown>;
+}
 
 export interface RunOptions {
   readonly services: Services;
-  /** Handlers by operation; `registry` of `generated/`. */
+  /** Handler files by operation; `registry` of `generated/`. */
   readonly registry: object;
-  /** Preparations by operation; most have none. */
-  readonly preparations?: object;
   readonly openUnit: OpenUnit;
   readonly idempotency: Idempotency;
   readonly check: CheckResponse;
@@ -34,17 +35,28 @@ export interface RunOptions {
 // A transaction that collides with another one is run again this often, handler included.
 const MAX_ATTEMPTS = 3;
 
+/** What one request runs, the same at every attempt. */
+interface Work {
+  readonly handler: AnyHandlerFile;
+  readonly use: KeyUse | undefined;
+  /** What the handler's preparation found; undefined where it has none. */
+  readonly prepared: Prepared<unknown> | undefined;
+  readonly options: RunOptions;
+}
+
 /**
  * Runs the handler of a validated request inside one unit of work: a transaction for every method but GET, committed
  * before the answer is sent. Under an idempotency key the answer is kept in that same transaction.
  */
 export function createRunOperation(options: RunOptions): RunOperation {
+  const files = options.registry as Readonly<Record<string, AnyHandlerFile>>;
   return async (exchange) => {
     const use = keyUseOf(exchange);
-    const plan = await prepare(exchange, options);
+    const handler = files[operationOf(exchange).id]!;
+    const work = { handler, use, prepared: await prepare(handler, exchange, options), options };
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await runOnce(exchange, use, plan, options);
+        return await runOnce(exchange, work);
       } catch (error) {
         if (attempt === MAX_ATTEMPTS || !isCollision(error)) throw error;
       }
@@ -52,33 +64,32 @@ export function createRunOperation(options: RunOptions): RunOperation {
   };
 }
 
-/** Its error is the handler's to throw: a repetition has its answer already, and a stranger is told of nothing. */
-async function prepare(exchange: HttpExchange, options: RunOptions): Promise<Plan | undefined> {
-  const preparations = (options.preparations ?? {}) as Record<string, AnyPreparation | undefined>;
-  const preparation = preparations[operationOf(exchange).id];
-  if (preparation === undefined) return undefined;
-  const unit = await options.openUnit(false);
-  try {
-    return { value: await preparation(inputOf(exchange), contextOf(unit, exchange, { options })) };
-  } catch (refusal) {
-    return { refusal };
-  } finally {
-    await unit.rollback();
-  }
+/**
+ * The handler throws the preparation's error when it unwraps it: replays still get the stored answer, and unauthorized
+ * callers learn nothing.
+ */
+async function prepare(
+  handler: AnyHandlerFile,
+  exchange: HttpExchange,
+  { openUnit, services }: RunOptions,
+): Promise<Prepared<unknown> | undefined> {
+  const { prepare: ask } = handler;
+  if (ask === undefined) return undefined;
+  return keepPrepared(async () => {
+    // No transaction: no connection is held between the statements.
+    const { em } = await openUnit(false);
+    return ask(inputOf(exchange), preparationContextOf(em, exchange, services));
+  });
 }
 
 function inputOf(exchange: HttpExchange): Input {
   return { path: exchange.route!.params, query: exchange.query, body: exchange.body };
 }
 
-async function runOnce(
-  exchange: HttpExchange,
-  use: KeyUse | undefined,
-  plan: Plan | undefined,
-  options: RunOptions,
-): Promise<Answer> {
+async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
+  const { use, options } = work;
   const unit = await options.openUnit(exchange.method !== 'GET');
-  if (use === undefined) return runIn(unit, exchange, { plan, options });
+  if (use === undefined) return runIn(unit, exchange, work);
   let kept: KeptAnswer | undefined;
   try {
     kept = await options.idempotency.begin(unit.em, use);
@@ -91,7 +102,7 @@ async function runOnce(
     return repeat(kept);
   }
   try {
-    return await runIn(unit, exchange, { use, plan, options });
+    return await runIn(unit, exchange, work);
   } finally {
     options.idempotency.end(use);
   }
@@ -100,14 +111,14 @@ async function runOnce(
 async function runIn(
   unit: UnitOfWork,
   exchange: HttpExchange,
-  { use, plan, options }: { use?: KeyUse; plan: Plan | undefined; options: RunOptions },
+  { handler, use, prepared, options }: Work,
 ): Promise<Answer> {
-  const { id, successStatus: status } = operationOf(exchange);
-  const handler = (options.registry as Record<string, AnyHandler>)[id]!;
+  const { successStatus: status } = operationOf(exchange);
   const afterCommit: (() => Promise<void>)[] = [];
   let answer: Answer;
   try {
-    const body = await handler(inputOf(exchange), contextOf(unit, exchange, { plan, afterCommit, options }));
+    const context = contextOf(unit, exchange, { afterCommit, options });
+    const body = await handler.run(inputOf(exchange), context, prepared);
     options.check(exchange, status, body);
     answer = body === undefined ? { status } : { status, text: JSON.stringify(body) };
     if (use !== undefined) await options.idempotency.keep(unit.em, use, { status, text: answer.text });
@@ -142,23 +153,28 @@ async function goOut(
   }
 }
 
-function contextOf(
-  unit: UnitOfWork,
+function preparationContextOf(
+  em: SqlEntityManager,
   exchange: HttpExchange,
-  {
-    plan,
-    afterCommit = [],
-    options,
-  }: { plan?: Plan | undefined; afterCommit?: (() => Promise<void>)[]; options: RunOptions },
-): OperationContext {
+  services: Services,
+): PreparationContext {
   return {
-    ...options.services,
+    ...services,
     app: exchange.app!,
-    em: unit.em,
+    em,
     nowMs: exchange.nowMs,
     requestId: exchange.id,
     proof: exchange.proof!,
-    plan,
+  };
+}
+
+function contextOf(
+  unit: UnitOfWork,
+  exchange: HttpExchange,
+  { afterCommit, options }: { afterCommit: (() => Promise<void>)[]; options: RunOptions },
+): OperationContext {
+  return {
+    ...preparationContextOf(unit.em, exchange, options.services),
     afterCommit: (work) => void afterCommit.push(work),
     inUnit: inUnitOf(options.openUnit),
   };

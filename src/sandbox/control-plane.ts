@@ -109,10 +109,12 @@ export type DeskHandler<Id extends OperationId> = (
   desk: PolicyDesk,
 ) => Promise<Operations[Id]['response']>;
 
-type AnyHandler = (
-  input: { path: unknown; query: unknown; body: unknown },
-  context: ControlContext,
-) => Promise<unknown>;
+/** The handler file of every operation. */
+export type Handlers<_Files> = { readonly [Id in OperationId]: { readonly run: Handler<Id> } };
+
+interface AnyHandlerFile {
+  run(input: { path: unknown; query: unknown; body: unknown }, context: ControlContext): Promise<unknown>;
+}
 
 /** Runs the operation with the id `operationId`, which the control plane's own contract knows. */
 export function runControlOperation(
@@ -121,5 +123,5 @@ export function runControlOperation(
   context: ControlContext,
 ): Promise<unknown> {
   // Each handler fits the validators of its own operation, as the compiler has checked in the registry.
-  return (registry as unknown as Record<string, AnyHandler>)[operationId]!(input, context);
+  return (registry as unknown as Record<string, AnyHandlerFile>)[operationId]!.run(input, context);
 }

@@ -5,22 +5,24 @@ import { ApiError } from '../../src/errors.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
-import type { OperationContext, Services } from '../../src/operation-context.ts';
+import type { OperationContext, PreparationContext, Services } from '../../src/operation-context.ts';
+import { type Prepared, unwrapPrepared } from '../../src/prepared.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { appHeaders, compile, keptLog, startToyServer, type ToyServer } from '../unit/http/toy-server.ts';
 
 // The toy shop with a database under it: a toy that is made is a row in `apps`, whatever its name says.
 
-type Handler = (
-  input: { body: { name: string; note?: unknown } },
-  context: OperationContext,
-) => Promise<unknown>;
+interface Input {
+  body: { name: string; note?: unknown };
+}
+type Handler = (input: Input, context: OperationContext, prepared: Prepared<string>) => Promise<unknown>;
+type Prepare = (input: Input, context: PreparationContext) => Promise<string>;
 
 const json = { ...appHeaders, 'content-type': 'application/json' };
 const toyAnswer = { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] };
 const errorAnswer = { type: 'object', properties: { error: { type: 'string' } }, required: ['error'] };
 
-const insertToy: Handler = async ({ body }, { em }) => {
+const insertToy = async ({ body }: Input, { em }: OperationContext): Promise<unknown> => {
   await sql`insert into apps (id, name, secret_hashes, settings, created_at_ms) values (${body.name}, 'toy', '[]', '{}', 0)`.execute(
     em.getKysely(),
   );
@@ -31,12 +33,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
   let database: TestDatabase;
   let server: ToyServer;
   let handler: Handler;
+  let prepare: Prepare;
   let runs: number;
 
   beforeEach(async () => {
     database = await openTestDatabase(kind);
     runs = 0;
     handler = insertToy;
+    prepare = async () => 'nothing';
     const validators = {
       createToy: {
         200: compile(toyAnswer),
@@ -47,13 +51,16 @@ describe.each(databaseKinds)('on %s', (kind) => {
       listToys: { 200: compile({}) },
     };
     const registry = {
-      createToy: (...input: Parameters<Handler>) => {
-        runs += 1;
-        return handler(...input);
+      createToy: {
+        prepare: (...input: Parameters<Prepare>) => prepare(...input),
+        run: (...input: Parameters<Handler>) => {
+          runs += 1;
+          return handler(...input);
+        },
       },
-      listToys: async (_input: unknown, { em }: OperationContext) => ({
-        inTransaction: em.isInTransaction(),
-      }),
+      listToys: {
+        run: async (_input: unknown, { em }: OperationContext) => ({ inTransaction: em.isInTransaction() }),
+      },
     };
     server = await startToyServer({
       run: createRunOperation({
@@ -81,6 +88,61 @@ describe.each(databaseKinds)('on %s', (kind) => {
       .execute<{ id: string }[]>("select id from apps where name = 'toy' order by id");
     return rows.map(({ id }) => id);
   };
+
+  describe('what is prepared', () => {
+    test('is asked once, outside any transaction, and given to every attempt', async () => {
+      const asked: boolean[] = [];
+      const given: string[] = [];
+      prepare = async ({ body }, { em }) => {
+        asked.push(em.isInTransaction());
+        return `a price for ${body.name}`;
+      };
+      handler = async (input, context, prepared) => {
+        given.push(unwrapPrepared(prepared));
+        if (given.length === 1) throw Object.assign(new Error('duplicate'), { code: '23505' });
+        return insertToy(input, context);
+      };
+      expect(await create('bear')).toMatchObject({ status: 200 });
+      expect({ asked, given }).toEqual({
+        asked: [false],
+        given: ['a price for bear', 'a price for bear'],
+      });
+    });
+
+    test('refuses where the handler unwraps it, and not before', async () => {
+      prepare = async () => {
+        throw new ApiError('invalid_state', 'The shop is closed.');
+      };
+      expect(await create('bear')).toMatchObject({ status: 200 });
+      handler = async (_input, _context, prepared) => {
+        if (runs === 2) throw new ApiError('missing_or_invalid_token');
+        return { id: unwrapPrepared(prepared) };
+      };
+      expect(await create('cat')).toMatchObject({ status: 401 });
+      expect(await create('cat')).toMatchObject({
+        status: 400,
+        body: { error: 'The shop is closed.', code: 'invalid_state' },
+      });
+    });
+
+    test('changes nothing of an answer that is kept', async () => {
+      expect(await create('bear', { key: 'k' })).toMatchObject({ status: 200 });
+      prepare = async () => {
+        throw new ApiError('invalid_state', 'The shop is closed.');
+      };
+      handler = async (_input, _context, prepared) => ({ id: unwrapPrepared(prepared) });
+      expect(await create('bear', { key: 'k' })).toMatchObject({ status: 200, body: { id: 'bear' } });
+      expect(runs).toBe(1);
+    });
+
+    test('that fails is a fault of ours where the handler unwraps it', async () => {
+      prepare = async () => {
+        throw new TypeError('no such shop');
+      };
+      handler = async (_input, _context, prepared) => ({ id: unwrapPrepared(prepared) });
+      expect(await create('bear')).toMatchObject({ status: 500 });
+    });
+  });
 
   describe('what follows the commit', () => {
     test('sees what was committed, and the answer waits for it', async () => {

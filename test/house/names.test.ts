@@ -28,7 +28,7 @@ test('each operation has one handler of its name under its tag, and no handler i
     Object.keys(controlOperations).sort(),
   );
   const misnamed = [...handlers, ...controlHandlers].filter(
-    ({ path, text }) => !text.includes(`export const ${nameOf(path)}:`),
+    ({ path, text }) => !new RegExp(`^export const run: \\w*Handler<\\s*'${nameOf(path)}'`, 'm').test(text),
   );
   expect(misnamed.map(({ path }) => path)).toEqual([]);
 });

@@ -47,6 +47,13 @@ test('which database it is, is known to storage, and to those who open one', () 
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
 
+test('no verb forks the entity manager: a request would take a second connection while it holds one', () => {
+  // What is looked up before there is an operation, by the credentials check.
+  const known = /^src\/domain\/(access\/apps\/app-directory|wallets\/tokens\/verify-access-token)\.ts: /;
+  const places = placesOf(/\.fork\(/g, /^src\/(?!domain\/|handlers\/)/);
+  expect(places.filter((place) => !known.test(place))).toEqual([]);
+});
+
 test('comments carry no marks but the agreed ones', () => {
   const marks = sourceFiles('src/**/*.ts', 'mocks/*.ts', 'codegen/*.ts', 'test/**/*.ts').flatMap(
     ({ path, text }) =>

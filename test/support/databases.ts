@@ -13,11 +13,14 @@ export type TestDatabase = Database &
   };
 
 /** An empty database with this version's schema, for this caller alone. */
-export async function openTestDatabase(kind: DatabaseKind): Promise<TestDatabase> {
+export async function openTestDatabase(
+  kind: DatabaseKind,
+  { poolSize = 8 }: { readonly poolSize?: number | undefined } = {},
+): Promise<TestDatabase> {
   const url = kind === 'postgres' ? await freshPostgres() : undefined;
   const database = await openDatabase(
     entities,
-    url === undefined ? { kind: 'sqlite', file: ':memory:' } : { kind: 'postgres', url, poolSize: 8 },
+    url === undefined ? { kind: 'sqlite', file: ':memory:' } : { kind: 'postgres', url, poolSize },
   );
   return { ...database, url, [Symbol.asyncDispose]: () => database.close() };
 }

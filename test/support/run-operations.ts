@@ -7,7 +7,6 @@ import { silentLog } from '../../src/adapters/log.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
 import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
-import { preparations } from '../../src/compose/preparations.ts';
 import { createApp } from '../../src/domain/access/apps/create-app.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
 import { entities } from '../../src/domain/tables.ts';
@@ -22,6 +21,7 @@ import { createRunOperation } from '../../src/http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext, ProposedRequest, Services } from '../../src/operation-context.ts';
 import type { Chains } from '../../src/ports/chains.ts';
+import type { JwksSource } from '../../src/ports/jwks.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
@@ -54,6 +54,9 @@ export interface RunInput {
 
 export interface OperationsOptions {
   readonly chains?: Chains;
+  readonly jwks?: JwksSource;
+  /** Connections of PostgreSQL held at most. */
+  readonly poolSize?: number;
 }
 
 export type RunAnswer<Id extends OperationId> =
@@ -78,7 +81,7 @@ export async function openOperations(
   kind: DatabaseKind,
   options: OperationsOptions = {},
 ): Promise<TestOperations> {
-  const database = await openTestDatabase(kind);
+  const database = await openTestDatabase(kind, options);
   const clock = { nowMs: startMs };
   const services = makeServices({ database, clock }, 'test', options);
   const { app } = await database.orm.em
@@ -92,7 +95,7 @@ export async function openOperations(
 function makeServices(
   { database, clock }: Pick<Served, 'database' | 'clock'>,
   seed: string,
-  { chains }: OperationsOptions,
+  { chains, jwks }: OperationsOptions,
 ): Services {
   const entropy = seededEntropy(seed);
   return {
@@ -104,7 +107,7 @@ function makeServices(
       entropy: systemEntropy,
     }),
     log: silentLog,
-    jwks: { keys: async () => [] },
+    jwks: jwks ?? { keys: async () => [] },
     chains: chains ?? noChains,
     prices: noPrices,
     custodians: noCustodians,
@@ -123,7 +126,6 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
   const runOperation = createRunOperation({
     services,
     registry,
-    preparations,
     openUnit: unitsOf(database),
     idempotency: answerOnce(),
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),

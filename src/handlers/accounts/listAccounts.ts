@@ -1,8 +1,8 @@
 import { accountView } from '../../domain/wallets/accounts/account-view.ts';
-import { listAccounts as list } from '../../domain/wallets/accounts/find-account.ts';
+import { listAccounts } from '../../domain/wallets/accounts/find-account.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listAccounts: Handler<'listAccounts'> = async ({ query }, context) => {
-  const { accounts, nextCursor } = await list(context, query);
+export const run: Handler<'listAccounts'> = async ({ query }, context) => {
+  const { accounts, nextCursor } = await listAccounts(context, query);
   return { data: accounts.map(accountView), next_cursor: nextCursor };
 };

@@ -1,6 +1,6 @@
-import { createAggregation as create } from '../../domain/access/aggregations/change-aggregation.ts';
+import { createAggregation } from '../../domain/access/aggregations/change-aggregation.ts';
 import { aggregationView } from '../../domain/access/aggregations/find-aggregation.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createAggregation: Handler<'createAggregation'> = async ({ body }, context) =>
-  aggregationView(await create(context, body));
+export const run: Handler<'createAggregation'> = async ({ body }, context) =>
+  aggregationView(await createAggregation(context, body));

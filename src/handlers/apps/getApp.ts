@@ -4,7 +4,7 @@ import { requireOwnApp } from '../../domain/access/apps/require-own-app.ts';
 import { currentVerificationKey } from '../../domain/wallets/tokens/signing-keys.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getApp: Handler<'getApp'> = async ({ path }, context) => {
+export const run: Handler<'getApp'> = async ({ path }, context) => {
   requireOwnApp(context, path.app_id);
   const app = await findApp(context.em, path.app_id);
   return appSettingsView(app, await currentVerificationKey(context, app.id));

@@ -3,7 +3,7 @@ import { findApp } from '../../domain/access/apps/find-app.ts';
 import { notFound } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getAppTestCredentials: Handler<'getAppTestCredentials'> = async ({ path }, context) => {
+export const run: Handler<'getAppTestCredentials'> = async ({ path }, context) => {
   if (path.app_id !== context.app.id) throw notFound('App');
   const { settings } = await findApp(context.em, context.app.id);
   const data = readAppSettings(settings).test_accounts.map((account) => ({

@@ -1,8 +1,8 @@
 import { requireOwnApp } from '../../domain/access/apps/require-own-app.ts';
-import { listAllowlistEntries as list } from '../../domain/wallets/allowlist/allowlist.ts';
+import { listAllowlistEntries } from '../../domain/wallets/allowlist/allowlist.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listAllowlistEntries: Handler<'listAllowlistEntries'> = async ({ path }, context) => {
+export const run: Handler<'listAllowlistEntries'> = async ({ path }, context) => {
   requireOwnApp(context, path.app_id);
-  return list(context);
+  return listAllowlistEntries(context);
 };

@@ -1,7 +1,7 @@
-import { deleteConditionSetItem as remove } from '../../domain/access/condition-sets/condition-set-items.ts';
+import { deleteConditionSetItem } from '../../domain/access/condition-sets/condition-set-items.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const deleteConditionSetItem: Handler<'deleteConditionSetItem'> = async ({ path }, context) => {
-  await remove(context, path.condition_set_id, path.condition_set_item_id);
+export const run: Handler<'deleteConditionSetItem'> = async ({ path }, context) => {
+  await deleteConditionSetItem(context, path.condition_set_id, path.condition_set_item_id);
   return { success: true };
 };

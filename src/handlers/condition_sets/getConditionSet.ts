@@ -1,5 +1,5 @@
 import { conditionSetView, findConditionSet } from '../../domain/access/condition-sets/find-condition-set.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getConditionSet: Handler<'getConditionSet'> = async ({ path }, context) =>
+export const run: Handler<'getConditionSet'> = async ({ path }, context) =>
   conditionSetView(await findConditionSet(context, path.condition_set_id));

@@ -1,6 +1,6 @@
-import { createCustodialWallet as create } from '../../domain/wallets/custodial-wallets/create-custodial-wallet.ts';
+import { createCustodialWallet } from '../../domain/wallets/custodial-wallets/create-custodial-wallet.ts';
 import { custodialWalletView } from '../../domain/wallets/custodial-wallets/custodial-wallet-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createCustodialWallet: Handler<'createCustodialWallet'> = async ({ body }, context) =>
-  custodialWalletView(await create(context, body));
+export const run: Handler<'createCustodialWallet'> = async ({ body }, context) =>
+  custodialWalletView(await createCustodialWallet(context, body));

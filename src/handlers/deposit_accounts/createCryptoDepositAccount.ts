@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createCryptoDepositAccount: Handler<'createCryptoDepositAccount'> = async () => {
+export const run: Handler<'createCryptoDepositAccount'> = async () => {
   throw notImplemented('createCryptoDepositAccount');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createFiatDepositAccount: Handler<'createFiatDepositAccount'> = async () => {
+export const run: Handler<'createFiatDepositAccount'> = async () => {
   throw notImplemented('createFiatDepositAccount');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getCryptoDepositConfig: Handler<'getCryptoDepositConfig'> = async () => {
+export const run: Handler<'getCryptoDepositConfig'> = async () => {
   throw notImplemented('getCryptoDepositConfig');
 };

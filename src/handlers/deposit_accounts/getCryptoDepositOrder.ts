@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getCryptoDepositOrder: Handler<'getCryptoDepositOrder'> = async () => {
+export const run: Handler<'getCryptoDepositOrder'> = async () => {
   throw notImplemented('getCryptoDepositOrder');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getFiatDepositAccount: Handler<'getFiatDepositAccount'> = async () => {
+export const run: Handler<'getFiatDepositAccount'> = async () => {
   throw notImplemented('getFiatDepositAccount');
 };

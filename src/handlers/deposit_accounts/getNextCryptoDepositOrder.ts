@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getNextCryptoDepositOrder: Handler<'getNextCryptoDepositOrder'> = async () => {
+export const run: Handler<'getNextCryptoDepositOrder'> = async () => {
   throw notImplemented('getNextCryptoDepositOrder');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listCryptoDepositAccounts: Handler<'listCryptoDepositAccounts'> = async () => {
+export const run: Handler<'listCryptoDepositAccounts'> = async () => {
   throw notImplemented('listCryptoDepositAccounts');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listFiatDepositAccounts: Handler<'listFiatDepositAccounts'> = async () => {
+export const run: Handler<'listFiatDepositAccounts'> = async () => {
   throw notImplemented('listFiatDepositAccounts');
 };

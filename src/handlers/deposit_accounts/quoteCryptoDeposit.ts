@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const quoteCryptoDeposit: Handler<'quoteCryptoDeposit'> = async () => {
+export const run: Handler<'quoteCryptoDeposit'> = async () => {
   throw notImplemented('quoteCryptoDeposit');
 };

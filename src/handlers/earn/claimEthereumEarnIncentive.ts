@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const claimEthereumEarnIncentive: Handler<'claimEthereumEarnIncentive'> = async () => {
+export const run: Handler<'claimEthereumEarnIncentive'> = async () => {
   throw notImplemented('claimEthereumEarnIncentive');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const depositEthereumEarn: Handler<'depositEthereumEarn'> = async () => {
+export const run: Handler<'depositEthereumEarn'> = async () => {
   throw notImplemented('depositEthereumEarn');
 };

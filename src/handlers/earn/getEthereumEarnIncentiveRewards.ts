@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getEthereumEarnIncentiveRewards: Handler<'getEthereumEarnIncentiveRewards'> = async () => {
+export const run: Handler<'getEthereumEarnIncentiveRewards'> = async () => {
   throw notImplemented('getEthereumEarnIncentiveRewards');
 };

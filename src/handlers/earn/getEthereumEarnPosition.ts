@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getEthereumEarnPosition: Handler<'getEthereumEarnPosition'> = async () => {
+export const run: Handler<'getEthereumEarnPosition'> = async () => {
   throw notImplemented('getEthereumEarnPosition');
 };

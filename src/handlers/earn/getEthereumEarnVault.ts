@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getEthereumEarnVault: Handler<'getEthereumEarnVault'> = async () => {
+export const run: Handler<'getEthereumEarnVault'> = async () => {
   throw notImplemented('getEthereumEarnVault');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const withdrawEthereumEarn: Handler<'withdrawEthereumEarn'> = async () => {
+export const run: Handler<'withdrawEthereumEarn'> = async () => {
   throw notImplemented('withdrawEthereumEarn');
 };

@@ -1,8 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createOrganizationExternalFiatAccount: Handler<
-  'createOrganizationExternalFiatAccount'
-> = async () => {
+export const run: Handler<'createOrganizationExternalFiatAccount'> = async () => {
   throw notImplemented('createOrganizationExternalFiatAccount');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createUserExternalFiatAccount: Handler<'createUserExternalFiatAccount'> = async () => {
+export const run: Handler<'createUserExternalFiatAccount'> = async () => {
   throw notImplemented('createUserExternalFiatAccount');
 };

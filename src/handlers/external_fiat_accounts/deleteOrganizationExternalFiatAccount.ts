@@ -1,8 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const deleteOrganizationExternalFiatAccount: Handler<
-  'deleteOrganizationExternalFiatAccount'
-> = async () => {
+export const run: Handler<'deleteOrganizationExternalFiatAccount'> = async () => {
   throw notImplemented('deleteOrganizationExternalFiatAccount');
 };

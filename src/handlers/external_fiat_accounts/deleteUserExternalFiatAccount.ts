@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const deleteUserExternalFiatAccount: Handler<'deleteUserExternalFiatAccount'> = async () => {
+export const run: Handler<'deleteUserExternalFiatAccount'> = async () => {
   throw notImplemented('deleteUserExternalFiatAccount');
 };

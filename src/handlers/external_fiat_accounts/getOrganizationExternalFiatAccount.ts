@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getOrganizationExternalFiatAccount: Handler<'getOrganizationExternalFiatAccount'> = async () => {
+export const run: Handler<'getOrganizationExternalFiatAccount'> = async () => {
   throw notImplemented('getOrganizationExternalFiatAccount');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getUserExternalFiatAccount: Handler<'getUserExternalFiatAccount'> = async () => {
+export const run: Handler<'getUserExternalFiatAccount'> = async () => {
   throw notImplemented('getUserExternalFiatAccount');
 };

@@ -1,8 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listOrganizationExternalFiatAccounts: Handler<
-  'listOrganizationExternalFiatAccounts'
-> = async () => {
+export const run: Handler<'listOrganizationExternalFiatAccounts'> = async () => {
   throw notImplemented('listOrganizationExternalFiatAccounts');
 };

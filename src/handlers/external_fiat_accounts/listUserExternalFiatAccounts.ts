@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listUserExternalFiatAccounts: Handler<'listUserExternalFiatAccounts'> = async () => {
+export const run: Handler<'listUserExternalFiatAccounts'> = async () => {
   throw notImplemented('listUserExternalFiatAccounts');
 };

@@ -1,5 +1,5 @@
 import { proposeIntent } from '../../domain/requests/intents/propose-intent.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createWalletRpcIntent: Handler<'createWalletRpcIntent'> = (input, context) =>
+export const run: Handler<'createWalletRpcIntent'> = (input, context) =>
   proposeIntent(context, 'walletRpc', input);

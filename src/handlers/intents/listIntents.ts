@@ -1,8 +1,8 @@
 import { readIntentViews } from '../../domain/requests/intents/intent-view.ts';
-import { listIntents as list } from '../../domain/requests/intents/list-intents.ts';
+import { listIntents } from '../../domain/requests/intents/list-intents.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listIntents: Handler<'listIntents'> = async ({ query }, context) => {
+export const run: Handler<'listIntents'> = async ({ query }, context) => {
   const filter = {
     status: query.status,
     intentType: query.intent_type,
@@ -13,6 +13,6 @@ export const listIntents: Handler<'listIntents'> = async ({ query }, context) =>
       query.current_user_has_signed === undefined ? undefined : query.current_user_has_signed === 'true',
   };
   const page = { order: query.sort_by, cursor: query.cursor, limit: query.limit };
-  const { intents, nextCursor } = await list(context, filter, page);
+  const { intents, nextCursor } = await listIntents(context, filter, page);
   return { data: await readIntentViews(context, intents), next_cursor: nextCursor };
 };

@@ -1,5 +1,5 @@
 import { proposeIntent } from '../../domain/requests/intents/propose-intent.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const updateKeyQuorumIntent: Handler<'updateKeyQuorumIntent'> = (input, context) =>
+export const run: Handler<'updateKeyQuorumIntent'> = (input, context) =>
   proposeIntent(context, 'updateKeyQuorum', input);

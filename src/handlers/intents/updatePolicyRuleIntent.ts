@@ -1,5 +1,5 @@
 import { proposeIntent } from '../../domain/requests/intents/propose-intent.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const updatePolicyRuleIntent: Handler<'updatePolicyRuleIntent'> = (input, context) =>
+export const run: Handler<'updatePolicyRuleIntent'> = (input, context) =>
   proposeIntent(context, 'updatePolicyRule', input);

@@ -2,5 +2,5 @@ import { findKeyQuorum } from '../../domain/access/key-quorums/find-key-quorum.t
 import { keyQuorumView } from '../../domain/access/key-quorums/key-quorum-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getKeyQuorum: Handler<'getKeyQuorum'> = async ({ path }, context) =>
+export const run: Handler<'getKeyQuorum'> = async ({ path }, context) =>
   keyQuorumView(await findKeyQuorum(context, path.key_quorum_id));

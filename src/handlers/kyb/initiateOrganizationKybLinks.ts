@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const initiateOrganizationKybLinks: Handler<'initiateOrganizationKybLinks'> = async () => {
+export const run: Handler<'initiateOrganizationKybLinks'> = async () => {
   throw notImplemented('initiateOrganizationKybLinks');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const initiateOrganizationKybTos: Handler<'initiateOrganizationKybTos'> = async () => {
+export const run: Handler<'initiateOrganizationKybTos'> = async () => {
   throw notImplemented('initiateOrganizationKybTos');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listOrganizationKyb: Handler<'listOrganizationKyb'> = async () => {
+export const run: Handler<'listOrganizationKyb'> = async () => {
   throw notImplemented('listOrganizationKyb');
 };

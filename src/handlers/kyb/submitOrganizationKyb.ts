@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const submitOrganizationKyb: Handler<'submitOrganizationKyb'> = async () => {
+export const run: Handler<'submitOrganizationKyb'> = async () => {
   throw notImplemented('submitOrganizationKyb');
 };

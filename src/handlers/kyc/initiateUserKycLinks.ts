@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const initiateUserKycLinks: Handler<'initiateUserKycLinks'> = async () => {
+export const run: Handler<'initiateUserKycLinks'> = async () => {
   throw notImplemented('initiateUserKycLinks');
 };

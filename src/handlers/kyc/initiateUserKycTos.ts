@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const initiateUserKycTos: Handler<'initiateUserKycTos'> = async () => {
+export const run: Handler<'initiateUserKycTos'> = async () => {
   throw notImplemented('initiateUserKycTos');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listUserKyc: Handler<'listUserKyc'> = async () => {
+export const run: Handler<'listUserKyc'> = async () => {
   throw notImplemented('listUserKyc');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const submitUserKyc: Handler<'submitUserKyc'> = async () => {
+export const run: Handler<'submitUserKyc'> = async () => {
   throw notImplemented('submitUserKyc');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const authorizeOauthDevice: Handler<'authorizeOauthDevice'> = async () => {
+export const run: Handler<'authorizeOauthDevice'> = async () => {
   throw notImplemented('authorizeOauthDevice');
 };

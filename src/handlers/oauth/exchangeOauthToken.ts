@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const exchangeOauthToken: Handler<'exchangeOauthToken'> = async () => {
+export const run: Handler<'exchangeOauthToken'> = async () => {
   throw notImplemented('exchangeOauthToken');
 };

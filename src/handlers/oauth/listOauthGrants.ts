@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listOauthGrants: Handler<'listOauthGrants'> = async () => {
+export const run: Handler<'listOauthGrants'> = async () => {
   throw notImplemented('listOauthGrants');
 };

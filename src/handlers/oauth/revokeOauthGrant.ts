@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const revokeOauthGrant: Handler<'revokeOauthGrant'> = async () => {
+export const run: Handler<'revokeOauthGrant'> = async () => {
   throw notImplemented('revokeOauthGrant');
 };

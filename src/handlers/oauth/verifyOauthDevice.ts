@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const verifyOauthDevice: Handler<'verifyOauthDevice'> = async () => {
+export const run: Handler<'verifyOauthDevice'> = async () => {
   throw notImplemented('verifyOauthDevice');
 };

@@ -1,5 +1,5 @@
-import { createOrganizationSecret as make } from '../../domain/access/organizations/organization-secrets.ts';
+import { createOrganizationSecret } from '../../domain/access/organizations/organization-secrets.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createOrganizationSecret: Handler<'createOrganizationSecret'> = async ({ path }, context) =>
-  make(context, path.organization_id);
+export const run: Handler<'createOrganizationSecret'> = async ({ path }, context) =>
+  createOrganizationSecret(context, path.organization_id);

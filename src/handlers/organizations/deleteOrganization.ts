@@ -1,7 +1,7 @@
-import { deleteOrganization as remove } from '../../domain/access/organizations/change-organizations.ts';
+import { deleteOrganization } from '../../domain/access/organizations/change-organizations.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const deleteOrganization: Handler<'deleteOrganization'> = async ({ path }, context) => {
-  await remove(context, path.organization_id);
+export const run: Handler<'deleteOrganization'> = async ({ path }, context) => {
+  await deleteOrganization(context, path.organization_id);
   return undefined;
 };

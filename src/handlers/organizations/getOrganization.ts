@@ -2,5 +2,5 @@ import { findOrganization } from '../../domain/access/organizations/find-organiz
 import { organizationView } from '../../domain/access/organizations/organization-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getOrganization: Handler<'getOrganization'> = async ({ path }, context) =>
+export const run: Handler<'getOrganization'> = async ({ path }, context) =>
   organizationView(await findOrganization(context, path.organization_id));

@@ -1,10 +1,7 @@
-import { revokeOrganizationSecret as revoke } from '../../domain/access/organizations/organization-secrets.ts';
+import { revokeOrganizationSecret } from '../../domain/access/organizations/organization-secrets.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const revokeOrganizationSecret: Handler<'revokeOrganizationSecret'> = async (
-  { path, body },
-  context,
-) => {
-  await revoke(context, path.organization_id, body.secret_id);
+export const run: Handler<'revokeOrganizationSecret'> = async ({ path, body }, context) => {
+  await revokeOrganizationSecret(context, path.organization_id, body.secret_id);
   return { success: true };
 };

@@ -1,5 +1,5 @@
 import { logInWithCode } from '../../domain/wallets/tokens/log-in-with-code.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const authenticatePasswordless: Handler<'authenticatePasswordless'> = async ({ body }, context) =>
+export const run: Handler<'authenticatePasswordless'> = async ({ body }, context) =>
   logInWithCode(context, body);

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createFiatPayout: Handler<'createFiatPayout'> = async () => {
+export const run: Handler<'createFiatPayout'> = async () => {
   throw notImplemented('createFiatPayout');
 };

@@ -1,5 +1,5 @@
-import { createPolicyRule as create } from '../../domain/access/policies/policy-rules.ts';
+import { createPolicyRule } from '../../domain/access/policies/policy-rules.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createPolicyRule: Handler<'createPolicyRule'> = ({ path, body }, context) =>
-  create(context, path.policy_id, body);
+export const run: Handler<'createPolicyRule'> = ({ path, body }, context) =>
+  createPolicyRule(context, path.policy_id, body);

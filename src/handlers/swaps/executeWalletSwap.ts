@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const executeWalletSwap: Handler<'executeWalletSwap'> = async () => {
+export const run: Handler<'executeWalletSwap'> = async () => {
   throw notImplemented('executeWalletSwap');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const quoteWalletSwap: Handler<'quoteWalletSwap'> = async () => {
+export const run: Handler<'quoteWalletSwap'> = async () => {
   throw notImplemented('quoteWalletSwap');
 };

@@ -2,5 +2,5 @@ import { findTransaction } from '../../domain/money/transactions/find-transactio
 import { transactionView } from '../../domain/money/transactions/transaction-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getTransaction: Handler<'getTransaction'> = async ({ path }, context) =>
+export const run: Handler<'getTransaction'> = async ({ path }, context) =>
   transactionView(await findTransaction(context, path.transaction_id));

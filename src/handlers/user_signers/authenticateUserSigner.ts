@@ -1,5 +1,9 @@
+import { authenticateUser } from '../../domain/wallets/user-keys/authenticate-user.ts';
 import { authenticateWallets } from '../../domain/wallets/user-keys/authenticate-wallets.ts';
-import type { Handler } from '../../operation-context.ts';
+import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
-export const authenticateUserSigner: Handler<'authenticateUserSigner'> = async ({ body }, context) =>
-  authenticateWallets(context, body);
+export const prepare: Preparation<'authenticateUserSigner', string> = ({ body }, context) =>
+  authenticateUser(context, body.user_jwt);
+
+export const run: PreparedHandler<'authenticateUserSigner', string> = ({ body }, context, prepared) =>
+  authenticateWallets(context, { body, prepared });

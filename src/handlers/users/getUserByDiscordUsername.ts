@@ -3,7 +3,7 @@ import { normalizeDiscordUsername } from '../../domain/wallets/users/linked-acco
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getUserByDiscordUsername: Handler<'getUserByDiscordUsername'> = async ({ body }, context) => {
+export const run: Handler<'getUserByDiscordUsername'> = async ({ body }, context) => {
   const username = normalizeDiscordUsername(body.username);
   return userView(await findUserByUsername(context, { type: 'discord_oauth', username }));
 };

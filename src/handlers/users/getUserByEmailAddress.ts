@@ -3,5 +3,5 @@ import { normalizeEmail } from '../../domain/wallets/users/linked-account-kinds.
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getUserByEmailAddress: Handler<'getUserByEmailAddress'> = async ({ body }, context) =>
+export const run: Handler<'getUserByEmailAddress'> = async ({ body }, context) =>
   userView(await findUserByAccount(context, { type: 'email', subject: normalizeEmail(body.address) }));

@@ -2,5 +2,5 @@ import { findUserByAccount } from '../../domain/access/user-records/find-user.ts
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getUserByFarcasterID: Handler<'getUserByFarcasterID'> = async ({ body }, context) =>
+export const run: Handler<'getUserByFarcasterID'> = async ({ body }, context) =>
   userView(await findUserByAccount(context, { type: 'farcaster', subject: String(body.fid) }));

@@ -2,5 +2,5 @@ import { findUserByUsername } from '../../domain/access/user-records/find-user.t
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getUserByGitHubUsername: Handler<'getUserByGitHubUsername'> = async ({ body }, context) =>
+export const run: Handler<'getUserByGitHubUsername'> = async ({ body }, context) =>
   userView(await findUserByUsername(context, { type: 'github_oauth', username: body.username }));

@@ -3,7 +3,7 @@ import { normalizePhoneNumber } from '../../domain/wallets/users/linked-account-
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getUserByPhoneNumber: Handler<'getUserByPhoneNumber'> = async ({ body }, context) => {
+export const run: Handler<'getUserByPhoneNumber'> = async ({ body }, context) => {
   // A text that is no number is nobody's.
   const subject = normalizePhoneNumber(body.number) ?? body.number;
   return userView(await findUserByAccount(context, { type: 'phone', subject }));

@@ -3,10 +3,7 @@ import { normalizeAddress } from '../../domain/base/addresses/normalize-address.
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getUserBySmartWalletAddress: Handler<'getUserBySmartWalletAddress'> = async (
-  { body },
-  context,
-) =>
+export const run: Handler<'getUserBySmartWalletAddress'> = async ({ body }, context) =>
   userView(
     await findUserByAccount(context, { type: 'smart_wallet', subject: normalizeAddress(body.address) }),
   );

@@ -2,5 +2,5 @@ import { findUserByUsername } from '../../domain/access/user-records/find-user.t
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getUserByTelegramUsername: Handler<'getUserByTelegramUsername'> = async ({ body }, context) =>
+export const run: Handler<'getUserByTelegramUsername'> = async ({ body }, context) =>
   userView(await findUserByUsername(context, { type: 'telegram', username: body.username }));

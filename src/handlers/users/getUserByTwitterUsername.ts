@@ -2,5 +2,5 @@ import { findUserByUsername } from '../../domain/access/user-records/find-user.t
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getUserByTwitterUsername: Handler<'getUserByTwitterUsername'> = async ({ body }, context) =>
+export const run: Handler<'getUserByTwitterUsername'> = async ({ body }, context) =>
   userView(await findUserByUsername(context, { type: 'twitter_oauth', username: body.username }));

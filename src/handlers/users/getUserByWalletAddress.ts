@@ -3,5 +3,5 @@ import { normalizeAddress } from '../../domain/base/addresses/normalize-address.
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getUserByWalletAddress: Handler<'getUserByWalletAddress'> = async ({ body }, context) =>
+export const run: Handler<'getUserByWalletAddress'> = async ({ body }, context) =>
   userView(await findUserByAccount(context, { type: 'wallet', subject: normalizeAddress(body.address) }));

@@ -2,5 +2,5 @@ import { replaceCustomMetadata } from '../../domain/wallets/users/custom-metadat
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const setUserCustomMetadata: Handler<'setUserCustomMetadata'> = async ({ path, body }, context) =>
+export const run: Handler<'setUserCustomMetadata'> = async ({ path, body }, context) =>
   userView(await replaceCustomMetadata(context, path.user_id, body.custom_metadata));

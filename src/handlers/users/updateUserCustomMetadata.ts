@@ -2,7 +2,5 @@ import { mergeCustomMetadata } from '../../domain/wallets/users/custom-metadata.
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const updateUserCustomMetadata: Handler<'updateUserCustomMetadata'> = async (
-  { path, body },
-  context,
-) => userView(await mergeCustomMetadata(context, path.user_id, body.custom_metadata));
+export const run: Handler<'updateUserCustomMetadata'> = async ({ path, body }, context) =>
+  userView(await mergeCustomMetadata(context, path.user_id, body.custom_metadata));

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createWalletAutomation: Handler<'createWalletAutomation'> = async () => {
+export const run: Handler<'createWalletAutomation'> = async () => {
   throw notImplemented('createWalletAutomation');
 };

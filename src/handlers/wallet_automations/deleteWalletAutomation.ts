@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const deleteWalletAutomation: Handler<'deleteWalletAutomation'> = async () => {
+export const run: Handler<'deleteWalletAutomation'> = async () => {
   throw notImplemented('deleteWalletAutomation');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getWalletAutomation: Handler<'getWalletAutomation'> = async () => {
+export const run: Handler<'getWalletAutomation'> = async () => {
   throw notImplemented('getWalletAutomation');
 };

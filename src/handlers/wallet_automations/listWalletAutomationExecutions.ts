@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listWalletAutomationExecutions: Handler<'listWalletAutomationExecutions'> = async () => {
+export const run: Handler<'listWalletAutomationExecutions'> = async () => {
   throw notImplemented('listWalletAutomationExecutions');
 };

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listWalletAutomations: Handler<'listWalletAutomations'> = async () => {
+export const run: Handler<'listWalletAutomations'> = async () => {
   throw notImplemented('listWalletAutomations');
 };

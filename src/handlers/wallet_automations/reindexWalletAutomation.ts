@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const reindexWalletAutomation: Handler<'reindexWalletAutomation'> = async () => {
+export const run: Handler<'reindexWalletAutomation'> = async () => {
   throw notImplemented('reindexWalletAutomation');
 };

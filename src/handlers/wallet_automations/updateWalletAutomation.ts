@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const updateWalletAutomation: Handler<'updateWalletAutomation'> = async () => {
+export const run: Handler<'updateWalletAutomation'> = async () => {
   throw notImplemented('updateWalletAutomation');
 };

@@ -1,5 +1,5 @@
-import { assignWalletEntity as assign } from '../../domain/wallets/wallets/assign-wallet-entity.ts';
+import { assignWalletEntity } from '../../domain/wallets/wallets/assign-wallet-entity.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const assignWalletEntity: Handler<'assignWalletEntity'> = ({ path, body }, context) =>
-  assign(context, path.wallet_id, body);
+export const run: Handler<'assignWalletEntity'> = ({ path, body }, context) =>
+  assignWalletEntity(context, path.wallet_id, body);

@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const attachWalletAutomations: Handler<'attachWalletAutomations'> = async () => {
+export const run: Handler<'attachWalletAutomations'> = async () => {
   throw notImplemented('attachWalletAutomations');
 };

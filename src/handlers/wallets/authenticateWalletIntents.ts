@@ -1,5 +1,9 @@
-import { authenticateWalletIntents as authenticate } from '../../domain/wallets/user-keys/authenticate-wallets.ts';
-import type { Handler } from '../../operation-context.ts';
+import { authenticateUser } from '../../domain/wallets/user-keys/authenticate-user.ts';
+import { authenticateWalletIntents } from '../../domain/wallets/user-keys/authenticate-wallets.ts';
+import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
-export const authenticateWalletIntents: Handler<'authenticateWalletIntents'> = async ({ body }, context) =>
-  authenticate(context, body);
+export const prepare: Preparation<'authenticateWalletIntents', string> = ({ body }, context) =>
+  authenticateUser(context, body.user_jwt);
+
+export const run: PreparedHandler<'authenticateWalletIntents', string> = ({ body }, context, prepared) =>
+  authenticateWalletIntents(context, { body, prepared });

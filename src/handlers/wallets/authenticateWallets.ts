@@ -1,5 +1,9 @@
-import { authenticateWallets as authenticate } from '../../domain/wallets/user-keys/authenticate-wallets.ts';
-import type { Handler } from '../../operation-context.ts';
+import { authenticateUser } from '../../domain/wallets/user-keys/authenticate-user.ts';
+import { authenticateWallets } from '../../domain/wallets/user-keys/authenticate-wallets.ts';
+import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
-export const authenticateWallets: Handler<'authenticateWallets'> = async ({ body }, context) =>
-  authenticate(context, body);
+export const prepare: Preparation<'authenticateWallets', string> = ({ body }, context) =>
+  authenticateUser(context, body.user_jwt);
+
+export const run: PreparedHandler<'authenticateWallets', string> = ({ body }, context, prepared) =>
+  authenticateWallets(context, { body, prepared });

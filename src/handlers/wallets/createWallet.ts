@@ -1,6 +1,6 @@
-import { createWallet as create } from '../../domain/wallets/wallets/create-wallet.ts';
+import { createWallet } from '../../domain/wallets/wallets/create-wallet.ts';
 import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createWallet: Handler<'createWallet'> = async ({ body }, context) =>
-  walletView(await create(context, body));
+export const run: Handler<'createWallet'> = async ({ body }, context) =>
+  walletView(await createWallet(context, body));

@@ -1,6 +1,6 @@
-import { createWalletsBatch as createBatch } from '../../domain/wallets/wallets/create-wallets-batch.ts';
+import { createWalletsBatch } from '../../domain/wallets/wallets/create-wallets-batch.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createWalletsBatch: Handler<'createWalletsBatch'> = async ({ body }, context) => ({
-  results: await createBatch(context, body.wallets),
+export const run: Handler<'createWalletsBatch'> = async ({ body }, context) => ({
+  results: await createWalletsBatch(context, body.wallets),
 });

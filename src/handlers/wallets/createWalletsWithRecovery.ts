@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const createWalletsWithRecovery: Handler<'createWalletsWithRecovery'> = async () => {
+export const run: Handler<'createWalletsWithRecovery'> = async () => {
   throw notImplemented('createWalletsWithRecovery');
 };

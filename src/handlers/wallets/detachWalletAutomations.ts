@@ -1,6 +1,6 @@
 import { notImplemented } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const detachWalletAutomations: Handler<'detachWalletAutomations'> = async () => {
+export const run: Handler<'detachWalletAutomations'> = async () => {
   throw notImplemented('detachWalletAutomations');
 };

@@ -2,5 +2,5 @@ import { findWallet } from '../../domain/wallets/wallets/find-wallet.ts';
 import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getWallet: Handler<'getWallet'> = async ({ path, query }, context) =>
+export const run: Handler<'getWallet'> = async ({ path, query }, context) =>
   walletView(await findWallet(context, path.wallet_id, { includeArchived: query.include_archived }));

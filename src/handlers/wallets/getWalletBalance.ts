@@ -1,5 +1,5 @@
-import { getWalletBalance as read } from '../../domain/wallets/balances/wallet-balance.ts';
+import { getWalletBalance } from '../../domain/wallets/balances/wallet-balance.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getWalletBalance: Handler<'getWalletBalance'> = async ({ path, query }, context) =>
-  read(context, path.wallet_id, query);
+export const run: Handler<'getWalletBalance'> = async ({ path, query }, context) =>
+  getWalletBalance(context, path.wallet_id, query);

@@ -3,7 +3,7 @@ import { findWalletByAddress } from '../../domain/wallets/wallets/find-wallet.ts
 import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const getWalletByAddress: Handler<'getWalletByAddress'> = async ({ body }, context) => {
+export const run: Handler<'getWalletByAddress'> = async ({ body }, context) => {
   const address = normalizeAddress(body.address);
   return walletView(await findWalletByAddress(context, address, { includeArchived: body.include_archived }));
 };

@@ -1,8 +1,8 @@
-import { listWallets as list } from '../../domain/wallets/wallets/list-wallets.ts';
+import { listWallets } from '../../domain/wallets/wallets/list-wallets.ts';
 import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listWallets: Handler<'listWallets'> = async ({ query }, context) => {
+export const run: Handler<'listWallets'> = async ({ query }, context) => {
   const filter = {
     chainType: query.chain_type,
     userId: query.user_id,
@@ -12,6 +12,6 @@ export const listWallets: Handler<'listWallets'> = async ({ query }, context) =>
     entityId: query.entity_id,
     includeArchived: query.include_archived,
   };
-  const { wallets, nextCursor } = await list(context, filter, query);
+  const { wallets, nextCursor } = await listWallets(context, filter, query);
   return { data: wallets.map(walletView), next_cursor: nextCursor };
 };

@@ -1,5 +1,12 @@
-import { quoteWalletTransfer as quote } from '../../domain/money/wallet-actions/quote-transfer.ts';
-import type { Handler } from '../../operation-context.ts';
+import {
+  prepareQuote,
+  type QuotePlan,
+  quoteWalletTransfer,
+} from '../../domain/money/wallet-actions/quote-transfer.ts';
+import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
-export const quoteWalletTransfer: Handler<'quoteWalletTransfer'> = async ({ path, body }, context) =>
-  quote(context, path.wallet_id, body);
+export const prepare: Preparation<'quoteWalletTransfer', QuotePlan> = ({ path, body }, context) =>
+  prepareQuote(context, path.wallet_id, body);
+
+export const run: PreparedHandler<'quoteWalletTransfer', QuotePlan> = ({ path, body }, context, prepared) =>
+  quoteWalletTransfer(context, { walletId: path.wallet_id, body, prepared });

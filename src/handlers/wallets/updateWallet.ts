@@ -1,6 +1,6 @@
-import { updateWallet as update } from '../../domain/wallets/wallets/update-wallet.ts';
+import { updateWallet } from '../../domain/wallets/wallets/update-wallet.ts';
 import { walletView } from '../../domain/wallets/wallets/wallet-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const updateWallet: Handler<'updateWallet'> = async ({ path, body }, context) =>
-  walletView(await update(context, path.wallet_id, body));
+export const run: Handler<'updateWallet'> = async ({ path, body }, context) =>
+  walletView(await updateWallet(context, path.wallet_id, body));

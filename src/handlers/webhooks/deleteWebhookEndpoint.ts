@@ -1,7 +1,7 @@
-import { deleteWebhookEndpoint as remove } from '../../domain/access/webhooks/change-webhook-endpoint.ts';
+import { deleteWebhookEndpoint } from '../../domain/access/webhooks/change-webhook-endpoint.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const deleteWebhookEndpoint: Handler<'deleteWebhookEndpoint'> = async ({ path }, context) => {
-  await remove(context, path.endpoint_id);
+export const run: Handler<'deleteWebhookEndpoint'> = async ({ path }, context) => {
+  await deleteWebhookEndpoint(context, path.endpoint_id);
   return { success: true };
 };

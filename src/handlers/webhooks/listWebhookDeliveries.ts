@@ -1,10 +1,10 @@
 import {
-  listWebhookDeliveries as list,
+  listWebhookDeliveries,
   webhookDeliveryView,
 } from '../../domain/access/webhooks/webhook-deliveries.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const listWebhookDeliveries: Handler<'listWebhookDeliveries'> = async ({ path, query }, context) => {
-  const { deliveries, nextCursor } = await list(context, path.endpoint_id, query);
+export const run: Handler<'listWebhookDeliveries'> = async ({ path, query }, context) => {
+  const { deliveries, nextCursor } = await listWebhookDeliveries(context, path.endpoint_id, query);
   return { data: deliveries.map(webhookDeliveryView), next_cursor: nextCursor };
 };

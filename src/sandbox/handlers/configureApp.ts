@@ -4,7 +4,7 @@ import { checkJwtAuthReachable } from '../../domain/wallets/tokens/verify-custom
 import { appView } from '../app-view.ts';
 import type { Handler } from '../control-plane.ts';
 
-export const configureApp: Handler<'configureApp'> = async ({ path, body }, context) => {
+export const run: Handler<'configureApp'> = async ({ path, body }, context) => {
   const settings = body.settings === undefined ? undefined : checkAppSettings(body.settings);
   if (settings !== undefined) await checkJwtAuthReachable(context, settings);
   const { clock, entropy, ids } = context;

@@ -3,7 +3,7 @@ import { changeUserState } from '../../domain/wallets/users/change-user-state.ts
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../control-plane.ts';
 
-export const configureUser: Handler<'configureUser'> = async ({ path, body }, context) => {
+export const run: Handler<'configureUser'> = async ({ path, body }, context) => {
   const { clock, ids } = context;
   const state = {
     mfaMethods: body.mfa_methods,

@@ -1,15 +1,15 @@
 import { checkAppSettings } from '../../domain/access/apps/app-settings.ts';
-import { createApp as makeApp } from '../../domain/access/apps/create-app.ts';
+import { createApp } from '../../domain/access/apps/create-app.ts';
 import { checkJwtAuthReachable } from '../../domain/wallets/tokens/verify-customer-token.ts';
 import { appView } from '../app-view.ts';
 import type { Handler } from '../control-plane.ts';
 
-export const createApp: Handler<'createApp'> = async ({ body }, context) => {
+export const run: Handler<'createApp'> = async ({ body }, context) => {
   const settings = body.settings === undefined ? undefined : checkAppSettings(body.settings);
   if (settings !== undefined) await checkJwtAuthReachable(context, settings);
   const { clock, entropy, ids } = context;
   const { app, secret } = await context.changeApps((em) =>
-    makeApp({ em, entropy, ids, nowMs: clock.now() }, { ...body, settings }),
+    createApp({ em, entropy, ids, nowMs: clock.now() }, { ...body, settings }),
   );
   return { ...appView(app), secret };
 };

@@ -1,10 +1,7 @@
-import {
-  type ExplainInput,
-  explainPolicy as explain,
-} from '../../domain/requests/policy-desk/explain-policy.ts';
+import { type ExplainInput, explainPolicy } from '../../domain/requests/policy-desk/explain-policy.ts';
 import type { DeskHandler } from '../control-plane.ts';
 import type { PolicyExplanation } from '../generated/schemas.ts';
 
-export const explainPolicy: DeskHandler<'explainPolicy'> = ({ body }, { atDesk }) =>
+export const run: DeskHandler<'explainPolicy'> = ({ body }, { atDesk }) =>
   // The domain's types are the same, read-only.
-  atDesk(async (context) => (await explain(context, body as ExplainInput)) as PolicyExplanation);
+  atDesk(async (context) => (await explainPolicy(context, body as ExplainInput)) as PolicyExplanation);

@@ -6,7 +6,7 @@ import { tokenAddressOf } from '../token-address.ts';
 
 const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
 
-export const fundAddress: Handler<'fundAddress'> = async ({ body }, { chains, settle }) => {
+export const run: Handler<'fundAddress'> = async ({ body }, { chains, settle }) => {
   const caip2 = requireSimulated(chains, body.chain);
   const { address, symbol } = body;
   const tokenAddress = tokenAddressOf(caip2, body);

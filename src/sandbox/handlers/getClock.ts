@@ -1,4 +1,4 @@
 import { clockView } from '../clock-view.ts';
 import type { Handler } from '../control-plane.ts';
 
-export const getClock: Handler<'getClock'> = async (_input, { clock }) => clockView(clock);
+export const run: Handler<'getClock'> = async (_input, { clock }) => clockView(clock);

@@ -2,7 +2,7 @@ import { findDenial } from '../../domain/wallets/wallet-uses/find-uses.ts';
 import type { DeskHandler } from '../control-plane.ts';
 import type { PolicyTrace } from '../generated/schemas.ts';
 
-export const getPolicyTrace: DeskHandler<'getPolicyTrace'> = ({ path }, { atDesk }) =>
+export const run: DeskHandler<'getPolicyTrace'> = ({ path }, { atDesk }) =>
   atDesk(async ({ em }) => {
     const use = await findDenial(em, path.trace_id);
     return {

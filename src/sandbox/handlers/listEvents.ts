@@ -1,4 +1,4 @@
 import type { Handler } from '../control-plane.ts';
 import { followEvents } from '../follow-events.ts';
 
-export const listEvents: Handler<'listEvents'> = ({ query }, context) => followEvents(query, context);
+export const run: Handler<'listEvents'> = ({ query }, context) => followEvents(query, context);

@@ -1,7 +1,7 @@
 import type { Handler } from '../control-plane.ts';
 import { requireSimulated } from '../require-simulated.ts';
 
-export const mineBlocks: Handler<'mineBlocks'> = async ({ body }, { chains, settle }) => {
+export const run: Handler<'mineBlocks'> = async ({ body }, { chains, settle }) => {
   const caip2 = body.chain === undefined ? undefined : requireSimulated(chains, body.chain);
   const heights = await chains.mine(caip2, body.count ?? 1);
   await settle();

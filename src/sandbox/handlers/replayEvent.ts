@@ -6,7 +6,7 @@ import { eventView } from '../event-view.ts';
 
 // CHOICE: a new id. Receivers must drop an id that they have had, so under the old one a replay would show nothing but
 // that; whoever wants one delivery tried again, id and all, replays the delivery.
-export const replayEvent: Handler<'replayEvent'> = async ({ path }, context) => {
+export const run: Handler<'replayEvent'> = async ({ path }, context) => {
   const { clock, ids } = context;
   const event = await context.change(async (em) => {
     const before = await findEvent(em, path.event_id);

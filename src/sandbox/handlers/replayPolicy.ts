@@ -1,7 +1,7 @@
-import { type ReplayInput, replayPolicy as replay } from '../../domain/requests/policy-desk/replay-policy.ts';
+import { type ReplayInput, replayPolicy } from '../../domain/requests/policy-desk/replay-policy.ts';
 import type { DeskHandler } from '../control-plane.ts';
 import type { PolicyReplay } from '../generated/schemas.ts';
 
-export const replayPolicy: DeskHandler<'replayPolicy'> = ({ body }, { atDesk }) =>
+export const run: DeskHandler<'replayPolicy'> = ({ body }, { atDesk }) =>
   // The domain's types are the same, read-only.
-  atDesk(async (context) => (await replay(context, body as ReplayInput)) as PolicyReplay);
+  atDesk(async (context) => (await replayPolicy(context, body as ReplayInput)) as PolicyReplay);

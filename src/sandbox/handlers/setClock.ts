@@ -5,7 +5,7 @@ import type { Handler } from '../control-plane.ts';
 // 9999-12-31T23:59:59.999Z, the last instant that the contract's formats can write.
 const lastMs = 253_402_300_799_999;
 
-export const setClock: Handler<'setClock'> = async ({ body }, { clock, settle }) => {
+export const run: Handler<'setClock'> = async ({ body }, { clock, settle }) => {
   const { now_ms: nowMs = clock.now(), advance_ms: advanceMs = 0, frozen } = body;
   const wantedMs = nowMs + advanceMs;
   if (wantedMs < 0 || wantedMs > lastMs) {

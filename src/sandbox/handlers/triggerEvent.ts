@@ -5,7 +5,7 @@ import type { Handler } from '../control-plane.ts';
 import { eventView } from '../event-view.ts';
 import { payloadOf } from '../trigger-event.ts';
 
-export const triggerEvent: Handler<'triggerEvent'> = async ({ body }, context) => {
+export const run: Handler<'triggerEvent'> = async ({ body }, context) => {
   const { clock, ids, appId } = context;
   const { type, ...payload } = await payloadOf(body, context);
   const event = await context.change(async (em) => {

@@ -42,7 +42,8 @@ describe.each(databaseKinds)('%s', (kind) => {
       const parties = await loadParties(context, { ownerId: subject.ownerId! }, intentId);
       const agreement = { intentId, publicKeys: [aliceKey.publicKey], userIds: [] };
       const party = findAgreed(parties, agreement)!;
-      await carryOut(context, { intent, proposal, subject, input, party, agreement });
+      const prepared = { value: undefined };
+      await carryOut(context, { intent, proposal, subject, input, party, agreement, prepared });
     });
     return commit;
   }

@@ -18,6 +18,7 @@ import {
 import { authenticateUser } from '../../../src/domain/wallets/user-keys/authenticate-user.ts';
 import { authenticateWallets } from '../../../src/domain/wallets/user-keys/authenticate-wallets.ts';
 import type { AuthenticateWalletsRequest } from '../../../src/generated/schemas.ts';
+import { keepPrepared } from '../../../src/prepared.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { acme, openHouse, payloads, signWith, startMs } from './house-of-rows.ts';
 
@@ -294,7 +295,10 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
     const authenticate = async (body: Partial<AuthenticateWalletsRequest>) => {
       const request = { user_jwt: await tokenOf(), ...body } as AuthenticateWalletsRequest;
-      return house.operate((context) => authenticateWallets(context, request));
+      return house.operate(async (context) => {
+        const prepared = await keepPrepared(() => authenticateUser(context, request.user_jwt));
+        return authenticateWallets(context, { body: request, prepared });
+      });
     };
 
     test('seals a key that signs for the user', async () => {

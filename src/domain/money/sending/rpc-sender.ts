@@ -1,5 +1,5 @@
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import type { SendOptions, SentTransaction } from './send-built.ts';
@@ -8,11 +8,56 @@ export type RpcRequest<Method extends string> = Extract<WalletRpcRequest, { meth
 
 /** How one rpc method sends. */
 export interface RpcSender<Request, Plan, Built extends BuiltTransaction = BuiltTransaction> {
-  /** Asks the chain; before the transaction where that is possible. */
-  plan(context: OperationContext, wallet: WalletRow, request: Request): Promise<Plan>;
+  /** Asks the chain, before the transaction of the database. */
+  plan(context: PreparationContext, wallet: WalletRow, request: Request): Promise<Plan>;
   /** Fixes the bytes, inside the transaction. */
   build(context: OperationContext, plan: Plan, request: Request): Promise<Built>;
   options(request: Request): Omit<SendOptions, 'method'>;
   /** The wire data of the method's answer. */
   answer(request: Request, built: Built, sent: SentTransaction): object;
+}
+
+/** A request to send whose chain has been asked, whatever its method. */
+export interface PlannedSend {
+  /** Fixes the bytes, inside the transaction. */
+  build(context: OperationContext): Promise<BuiltSend>;
+}
+
+/** A request to send whose bytes are fixed. */
+export interface BuiltSend {
+  readonly transaction: BuiltTransaction;
+  readonly options: SendOptions;
+  /** The wire data of the method's answer. */
+  answer(sent: SentTransaction): object;
+}
+
+/** Asks the chain for a request, and keeps the plan together with the sender that made it. */
+export async function planSend<
+  Request extends { readonly method: string },
+  Plan,
+  Built extends BuiltTransaction,
+>(
+  sender: RpcSender<Request, Plan, Built>,
+  request: Request,
+  { context, wallet }: { readonly context: PreparationContext; readonly wallet: WalletRow },
+): Promise<PlannedSend> {
+  return plannedSend(sender, request, await sender.plan(context, wallet, request));
+}
+
+// Apart from `planSend`, so that the preparation's context is out of reach inside the transaction.
+function plannedSend<Request extends { readonly method: string }, Plan, Built extends BuiltTransaction>(
+  sender: RpcSender<Request, Plan, Built>,
+  request: Request,
+  plan: Plan,
+): PlannedSend {
+  return {
+    async build(context) {
+      const built = await sender.build(context, plan, request);
+      return {
+        transaction: built,
+        options: { method: request.method, ...sender.options(request) },
+        answer: (sent) => sender.answer(request, built, sent),
+      };
+    },
+  };
 }

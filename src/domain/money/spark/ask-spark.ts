@@ -11,11 +11,8 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { SparkDepositQuote } from '../../../ports/spark-operators.ts';
 import { isLayer1Address } from '../../../signing/layer-1-address.ts';
 import { readTokenIdentifier } from '../../../signing/spark.ts';
-import { decodeRpcAction } from '../../base/actions/decode-action.ts';
-import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
-import type { FoundWallet, WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { askChain } from '../sending/ask-chain.ts';
-import { takePlan } from '../sending/take-plan.ts';
 import { makeInvoice } from './make-invoice.ts';
 import { requireSpark, type SparkAccount } from './require-spark.ts';
 import { isoTime, satoshi } from './spark-view.ts';
@@ -115,7 +112,12 @@ export function isSparkQuestion(request: WalletRpcRequest): request is SparkQues
   return Object.hasOwn(askers, request.method);
 }
 
-/** The answer before it is known whether whoever asks may ask. */
+/**
+ * What a Spark network says of a wallet: the wire data of the method's answer. Asked before it is known whether the
+ * caller may ask.
+ *
+ * @throws ApiError not_supported; invalid_data; transaction_broadcast_failure when the operators cannot be reached.
+ */
 export function planSparkAnswer(
   context: AskContext,
   wallet: WalletRow,
@@ -123,32 +125,4 @@ export function planSparkAnswer(
 ): Promise<object> {
   const ask = askers[request.method] as (...given: readonly unknown[]) => Promise<object>;
   return ask(context, requireSpark(context, wallet, request.network), request);
-}
-
-/**
- * What a Spark network says of a wallet.
- *
- * CHOICE: nothing is signed, but rpc is for those who may use the wallet: owners and policies are asked as for a
- * signature.
- *
- * @throws ApiError the codes of `requireOwner`; policy_violation; not_supported; invalid_data;
- * transaction_broadcast_failure when the operators cannot be reached.
- */
-export async function askSpark(
-  context: OperationContext,
-  wallet: FoundWallet,
-  request: SparkQuestion,
-): Promise<object> {
-  let answer: object = {};
-  const use = await authorizeUse(context, wallet, {
-    operation: 'walletRpc',
-    request,
-    async decode() {
-      answer = await takePlan(context, () => planSparkAnswer(context, wallet, request));
-      return decodeRpcAction(request);
-    },
-    mayBeSigner: true,
-  });
-  await use.record();
-  return answer;
 }

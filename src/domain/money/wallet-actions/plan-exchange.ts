@@ -1,6 +1,6 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { FeeLineItem } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { PreparationContext } from '../../../operation-context.ts';
 import type { Exchange, ExchangeOrder, ExchangeQuote, ExchangeRefusal } from '../../../ports/exchange.ts';
 import type { KnownAsset } from '../../access/chains/known-assets.ts';
 import { type Decimal, decimalText, fromRaw, toRaw } from '../../wallets/balances/decimal.ts';
@@ -23,7 +23,7 @@ export interface PlannedExchange {
  * fee that cannot be exchanged; transaction_broadcast_failure when the exchange cannot be reached.
  */
 export async function planExchange(
-  context: OperationContext,
+  context: PreparationContext,
   wallet: WalletRow,
   terms: TransferTerms,
 ): Promise<PlannedExchange> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ApiError } from '../../../errors.ts';
 import type { Gas } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import { findToken } from '../../access/chains/find-token.ts';
 import type { KnownAsset } from '../../access/chains/known-assets.ts';
@@ -35,7 +35,7 @@ export interface TransferPlan {
  * reached.
  */
 export async function planTransfer(
-  context: OperationContext,
+  context: PreparationContext,
   wallet: WalletRow,
   terms: TransferTerms,
 ): Promise<TransferPlan> {
@@ -57,7 +57,7 @@ export function depositOf({ source, quote }: PlannedExchange): Omit<TransferOrde
 }
 
 /** Asks the chain what moving an asset on it needs. */
-export function planSending(context: OperationContext, order: TransferOrder): Promise<PlannedTransfer> {
+export function planSending(context: PreparationContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { chain } = order.asset;
   const sender = transferSenders[chain.chainType];
   assert(sender !== undefined, `transfers on ${chain.name} were refused before`);
@@ -69,7 +69,7 @@ export function planSending(context: OperationContext, order: TransferOrder): Pr
  *
  * @throws ApiError not_supported
  */
-export function requireSource(context: OperationContext, { source }: TransferTerms): AnyChain {
+export function requireSource(context: PreparationContext, { source }: TransferTerms): AnyChain {
   const { chain } = source;
   if (transferSenders[chain.chainType] === undefined) {
     throw new ApiError('not_supported', `/source/chain: no transfers on \`${chain.name}\` yet`);
@@ -82,7 +82,7 @@ export function requireSource(context: OperationContext, { source }: TransferTer
 }
 
 async function readPlain(
-  context: OperationContext,
+  context: PreparationContext,
   terms: TransferTerms,
 ): Promise<Omit<TransferOrder, 'from'>> {
   const { source, amount, amountPointer, destination } = terms;

@@ -1,19 +1,26 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { Gas, QuoteWalletTransferRequest, TransferQuoteResponse } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import { takePlan } from '../sending/take-plan.ts';
 import { feesOf, type PlannedExchange, planExchange } from './plan-exchange.ts';
 import { depositOf, gasOf, planSending, requireSource } from './plan-transfer.ts';
 import { readTransfer } from './transfer-terms.ts';
 
-interface QuotePlan {
+export interface QuotePlan {
   readonly exchange: PlannedExchange;
   readonly gas: Gas | null;
+}
+
+export interface QuoteInput {
+  readonly walletId: string;
+  readonly body: QuoteWalletTransferRequest;
+  /** From `prepareQuote`. */
+  readonly prepared: Prepared<QuotePlan>;
 }
 
 /**
@@ -24,12 +31,11 @@ interface QuotePlan {
  */
 export async function quoteWalletTransfer(
   context: OperationContext,
-  walletId: string,
-  body: QuoteWalletTransferRequest,
+  { walletId, body, prepared }: QuoteInput,
 ): Promise<TransferQuoteResponse> {
   const wallet = await findWallet(context, walletId);
   await requireOwner(context, { ownerId: wallet.owner_id, signers: signersOf(wallet) });
-  const { exchange, gas } = await takePlan(context, () => planQuote(context, wallet, body));
+  const { exchange, gas } = unwrapPrepared(prepared);
   const { source, destination, quote } = exchange;
   return {
     source: body.source,
@@ -44,23 +50,16 @@ export async function quoteWalletTransfer(
 }
 
 /**
- * Asks the exchange, and the chain, before the request's transaction begins.
+ * Asks the exchange, and the chain.
  *
  * @throws what the verb throws for a quote that cannot be given.
  */
 export async function prepareQuote(
-  context: OperationContext,
+  context: PreparationContext,
   walletId: string,
   body: QuoteWalletTransferRequest,
 ): Promise<QuotePlan> {
-  return planQuote(context, await findWallet(context, walletId), body);
-}
-
-async function planQuote(
-  context: OperationContext,
-  wallet: WalletRow,
-  body: QuoteWalletTransferRequest,
-): Promise<QuotePlan> {
+  const wallet = await findWallet(context, walletId);
   const terms = readTransfer(wallet, body);
   if (!terms.isExchange) {
     throw invalidField('/destination', 'a plain transfer needs no quote: expected another asset or chain');
@@ -75,7 +74,7 @@ async function planQuote(
 
 /** What the deposit would cost; null when it could not be run dry, since the wallet lacks what it needs for it. */
 async function estimateGas(
-  context: OperationContext,
+  context: PreparationContext,
   wallet: WalletRow,
   exchange: PlannedExchange,
 ): Promise<Gas | null> {

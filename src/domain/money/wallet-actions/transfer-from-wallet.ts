@@ -1,18 +1,24 @@
-import assert from 'node:assert/strict';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { TransferRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { type Decimal, decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { sendBuilt } from '../sending/send-built.ts';
-import { takePlan } from '../sending/take-plan.ts';
 import { beginWalletAction, type NewExchangeStep, requireFreshNonce } from './begin-wallet-action.ts';
 import { feesOf, type PlannedExchange } from './plan-exchange.ts';
 import { planTransfer, type TransferPlan } from './plan-transfer.ts';
 import { fixesArrival, readTransfer, type TransferTerms, transferAction } from './transfer-terms.ts';
 import type { WalletActionRow } from './wallet-action-row.ts';
+
+export interface TransferInput {
+  readonly walletId: string;
+  readonly body: TransferRequest;
+  /** From `prepareTransfer`. */
+  readonly prepared: Prepared<TransferPlan>;
+}
 
 /**
  * Moves an asset out of a wallet. The wallet's owner or one of its additional signers must have signed the request, when
@@ -26,32 +32,25 @@ import type { WalletActionRow } from './wallet-action-row.ts';
  */
 export async function transferFromWallet(
   context: OperationContext,
-  walletId: string,
-  body: TransferRequest,
+  { walletId, body, prepared }: TransferInput,
 ): Promise<WalletActionRow> {
   const wallet = await findWallet(context, walletId);
-  let asked: TransferTerms | undefined;
-  let planned: Promise<TransferPlan> | undefined;
-  const plan = (terms: TransferTerms): Promise<TransferPlan> => {
-    planned ??= takePlan(context, () => planTransfer(context, wallet, terms));
-    return planned;
-  };
-  const decode = async () => {
-    asked = readTransferBody(wallet, body);
-    // Only then is the plan asked for before the policy has judged: it tells what is spent.
-    return transferAction(body, asked, fixesArrival(asked) ? spentBy(await plan(asked)) : undefined);
-  };
   const use = await authorizeUse(context, wallet, {
     operation: 'transferFromWallet',
     request: body,
-    decode,
+    decode() {
+      const terms = readTransferBody(wallet, body);
+      // Where the amount that arrives is fixed, only the plan says what policies judge: how much is spent.
+      const spent = fixesArrival(terms) ? spentBy(unwrapPrepared(prepared)) : undefined;
+      return { action: transferAction(body, terms, spent), terms };
+    },
     mayBeSigner: true,
   });
-  assert(asked !== undefined, 'an authorized use was decoded');
+  const { terms } = use.decoded;
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
-  const transfer = await plan(asked);
-  const sent = await sendBuilt(told(context), wallet, await transfer.build(context), {
+  const transfer = unwrapPrepared(prepared);
+  const sent = await sendBuilt(afterCommitContext(context), wallet, await transfer.build(context), {
     method: 'transfer',
     referenceId: body.reference_id,
   });
@@ -59,7 +58,7 @@ export async function transferFromWallet(
     type: 'transfer',
     nonce: body.nonce,
     referenceId: body.reference_id,
-    details: detailsOf(body, asked, transfer),
+    details: detailsOf(body, terms, transfer),
     steps: [
       { type: stepTypes[wallet.chain_type] ?? 'external_transaction', transactionId: sent.transactionId },
       ...(transfer.exchange === undefined ? [] : [exchangeStep(transfer.exchange)]),
@@ -68,12 +67,12 @@ export async function transferFromWallet(
 }
 
 /**
- * Asks the chain what a transfer will need, before the request's transaction begins.
+ * Asks the chain what a transfer will need.
  *
  * @throws what the verb throws for a transfer that cannot be carried out.
  */
 export async function prepareTransfer(
-  context: OperationContext,
+  context: PreparationContext,
   walletId: string,
   body: TransferRequest,
 ): Promise<TransferPlan> {
@@ -81,8 +80,11 @@ export async function prepareTransfer(
   return planTransfer(context, wallet, readTransferBody(wallet, body));
 }
 
-/** After the commit, when there is an action: that it ends `rejected` tells what a chain refuses, and not the answer. */
-function told(context: OperationContext): OperationContext {
+/**
+ * The context for what follows the commit: there is an action then, so a chain's refusal ends the action as `rejected`
+ * and does not become the answer.
+ */
+function afterCommitContext(context: OperationContext): OperationContext {
   return {
     ...context,
     afterCommit: (work) =>

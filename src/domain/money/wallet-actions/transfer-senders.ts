@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { bytesTo0xHex, bytesToBase64, bytesToHex } from '../../../crypto/encoding.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletChainType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import { parseTronAddress } from '../../../policy/values.ts';
 import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
 import { encodeSolanaTransfer, type TokenMint } from '../../../signing/solana/encode-transfer.ts';
@@ -32,7 +32,7 @@ export interface PlannedTransfer {
 }
 
 /** Asks the chain; before the transaction where that is possible. */
-type TransferSender = (context: OperationContext, order: TransferOrder) => Promise<PlannedTransfer>;
+type TransferSender = (context: PreparationContext, order: TransferOrder) => Promise<PlannedTransfer>;
 
 /** How each chain type moves an asset. */
 export const transferSenders: Partial<Readonly<Record<WalletChainType, TransferSender>>> = {
@@ -42,7 +42,7 @@ export const transferSenders: Partial<Readonly<Record<WalletChainType, TransferS
 };
 
 async function sendOnEthereum(
-  context: OperationContext,
+  context: PreparationContext,
   { asset, rawAmount, from, to }: TransferOrder,
 ): Promise<PlannedTransfer> {
   const transaction =
@@ -70,7 +70,7 @@ const SIGNATURE_FEE = 5000n;
 const MAX_U64 = 2n ** 64n - 1n;
 
 async function sendOnSolana(
-  context: OperationContext,
+  context: PreparationContext,
   { asset, rawAmount, from, to }: TransferOrder,
 ): Promise<PlannedTransfer> {
   const { caip2 } = asset.chain;
@@ -81,7 +81,7 @@ async function sendOnSolana(
   return { estimatedFee: SIGNATURE_FEE, build: async () => buildSolana(plan, 'transfer') };
 }
 
-async function readMint(context: OperationContext, caip2: string, address: string): Promise<TokenMint> {
+async function readMint(context: PreparationContext, caip2: string, address: string): Promise<TokenMint> {
   const chain = requireChain(context, { caip2, kind: 'solana', pointer: '/source/chain' });
   const mint = await askChain(chain.mint(address));
   if (mint === undefined) throw new ApiError('not_supported', `/source: no token at \`${address}\``);
@@ -96,7 +96,7 @@ const BYTES_BESIDE = 3n + 67n + 64n;
 /** CHOICE: 100 TRX, several times of what the dearest transfer of a stablecoin burns. */
 const FEE_LIMIT_SUN = 100_000_000;
 
-async function sendOnTron(context: OperationContext, order: TransferOrder): Promise<PlannedTransfer> {
+async function sendOnTron(context: PreparationContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { asset, from } = order;
   const rawData = { contract: [tronContract(order)], fee_limit: FEE_LIMIT_SUN };
   const plan = await planTron(context, { caip2: asset.chain.caip2, address: from, rawData });

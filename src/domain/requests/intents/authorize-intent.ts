@@ -6,6 +6,7 @@ import { ApiError, invalidField } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { AuthorizeIntentRequest, IntentResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import type { Prepared } from '../../../prepared.ts';
 import type { Member } from '../../access/key-quorums/list-memberships.ts';
 import { holdKeyQuorums } from '../../access/key-quorums/lock-key-quorum.ts';
 import { type EligibleParty, findAgreed, loadParties } from '../../access/owners/require-owner.ts';
@@ -32,6 +33,13 @@ interface HeldIntent {
   readonly input: AnyInput;
 }
 
+export interface AuthorizeIntentInput {
+  readonly id: string;
+  readonly body: AuthorizeIntentRequest;
+  /** From `prepareProposed`. */
+  readonly prepared: Prepared<unknown>;
+}
+
 /**
  * Adds a member's signature of the proposed request. With the last one that a key quorum needs, the request is carried
  * out in the same transaction, by the verb of the direct operation.
@@ -44,8 +52,7 @@ interface HeldIntent {
  */
 export async function authorizeIntent(
   context: OperationContext,
-  id: string,
-  { signature, timestamp }: AuthorizeIntentRequest,
+  { id, body: { signature, timestamp }, prepared }: AuthorizeIntentInput,
 ): Promise<IntentResponse> {
   if (timestamp > context.nowMs + CLOCK_SKEW_MS) {
     throw invalidField('/timestamp', `is in the future: the server's time is ${context.nowMs}`);
@@ -71,7 +78,7 @@ export async function authorizeIntent(
       member: memberView(member, timestamp),
     });
   }
-  if (party !== undefined) await carryOut(context, { ...held, party, agreement });
+  if (party !== undefined) await carryOut(context, { ...held, party, agreement, prepared });
   return readIntentView(context, await reloadIntent(context, intent.id));
 }
 

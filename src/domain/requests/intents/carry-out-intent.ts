@@ -3,6 +3,7 @@ import { ApiError } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { IntentActionResult } from '../../../generated/schemas.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
+import type { Prepared } from '../../../prepared.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
 import type { EligibleParty } from '../../access/owners/require-owner.ts';
 import type { Tables } from '../../tables.ts';
@@ -21,6 +22,8 @@ export interface AgreedIntent {
   /** Whose agreement sufficed. */
   readonly party: EligibleParty;
   readonly agreement: Agreement;
+  /** What the proposal's preparation found. */
+  readonly prepared: Prepared<unknown>;
 }
 
 /**
@@ -62,7 +65,7 @@ type Outcome = Pick<IntentActionResult, 'status_code' | 'response_body'>;
 
 async function attempt(
   context: OperationContext,
-  { intent, proposal, input, agreement }: AgreedIntent,
+  { intent, proposal, input, agreement, prepared }: AgreedIntent,
   later: Work[],
 ): Promise<Outcome> {
   const notes: Work[] = [];
@@ -78,7 +81,7 @@ async function attempt(
   try {
     // A refusal undoes what the verb has done, and nothing else.
     const body = await inSavepoint(context.em, (em) =>
-      proposal.run({ ...context, em, proof, afterCommit }, input),
+      proposal.run({ ...context, em, proof, afterCommit }, input, prepared),
     );
     for (const note of notes) context.afterCommit(note, { isNote: true });
     const { successStatus } = operations[intent.operation_id as OperationId];

@@ -1,6 +1,7 @@
 import type { OperationId, Operations } from '../../../generated/operations.ts';
 import type { IntentType } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { Prepared } from '../../../prepared.ts';
 import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
 
 /** The resource that a proposed request would change or use, held until the transaction ends. */
@@ -39,14 +40,25 @@ export interface Proposal<Id extends OperationId, Row> {
     subject: Subject<Row>,
     path: Operations[Id]['path'],
   ): unknown | Promise<unknown>;
-  /**
-   * Asks chains what the request will need, before the transaction that carries it out: the operation's own preparation.
-   */
-  prepare?(context: OperationContext, input: ProposedInput<Id>): Promise<unknown>;
+  /** The operation has no preparation; one that has is a `PreparedProposal`. */
+  readonly prepare?: never;
   /**
    * The wallet action that carrying it out has begun, by its answer: it decides how the intent ends.
    */
   actionOf?(answer: Operations[Id]['response']): string;
   /** Does what the operation does, by the same verb, and answers the same. */
   run(context: OperationContext, input: ProposedInput<Id>): Promise<Operations[Id]['response']>;
+}
+
+/** What an intent needs to know of an operation that asks something outside before its transaction. */
+export interface PreparedProposal<Id extends OperationId, Row, Found>
+  extends Omit<Proposal<Id, Row>, 'prepare' | 'run'> {
+  /** The operation's own preparation. */
+  prepare(context: PreparationContext, input: ProposedInput<Id>): Promise<Found>;
+  /** Does what the operation does, by the same verb, and answers the same. */
+  run(
+    context: OperationContext,
+    input: ProposedInput<Id>,
+    prepared: Prepared<Found>,
+  ): Promise<Operations[Id]['response']>;
 }

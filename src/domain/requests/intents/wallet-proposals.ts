@@ -2,6 +2,7 @@ import { ApiError } from '../../../errors.ts';
 import type { TransferActionResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { ChainType } from '../../../signing/chains.ts';
+import type { TransferPlan } from '../../money/wallet-actions/plan-transfer.ts';
 import {
   prepareTransfer,
   readTransferBody,
@@ -15,8 +16,9 @@ import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { walletView } from '../../wallets/wallets/wallet-view.ts';
 import { decodeUse } from '../policy-desk/decode-use.ts';
 import { prepareRpc } from '../wallet-rpc/prepare-rpc.ts';
+import type { RpcPlan } from '../wallet-rpc/rpc-plan.ts';
 import { signWithWallet } from '../wallet-rpc/sign-with-wallet.ts';
-import type { Proposal, Subject } from './proposal.ts';
+import type { PreparedProposal, Proposal, Subject } from './proposal.ts';
 
 async function hold(
   context: OperationContext,
@@ -41,7 +43,7 @@ export const updateWalletProposal: Proposal<'updateWallet', WalletRow> = {
   run: async (context, { path, body }) => walletView(await updateWallet(context, path.wallet_id, body)),
 };
 
-export const walletRpcProposal: Proposal<'walletRpc', WalletRow> = {
+export const walletRpcProposal: PreparedProposal<'walletRpc', WalletRow, RpcPlan> = {
   intentType: 'RPC',
   hold,
   pathOf: ownPath,
@@ -55,10 +57,11 @@ export const walletRpcProposal: Proposal<'walletRpc', WalletRow> = {
     );
   },
   prepare: (context, { path, body }) => prepareRpc(context, path.wallet_id, body),
-  run: (context, { path, body }) => signWithWallet(context, path.wallet_id, body),
+  run: (context, { path, body }, prepared) =>
+    signWithWallet(context, { walletId: path.wallet_id, request: body, prepared }),
 };
 
-export const transferProposal: Proposal<'transferFromWallet', WalletRow> = {
+export const transferProposal: PreparedProposal<'transferFromWallet', WalletRow, TransferPlan> = {
   intentType: 'TRANSFER',
   hold,
   pathOf: ownPath,
@@ -66,6 +69,8 @@ export const transferProposal: Proposal<'transferFromWallet', WalletRow> = {
   check: (_, { row }, { body }) => void readTransferBody(row, body),
   prepare: (context, { path, body }) => prepareTransfer(context, path.wallet_id, body),
   actionOf: ({ id }) => id,
-  run: async (context, { path, body }) =>
-    walletActionView(await transferFromWallet(context, path.wallet_id, body)) as TransferActionResponse,
+  async run(context, { path, body }, prepared) {
+    const action = await transferFromWallet(context, { walletId: path.wallet_id, body, prepared });
+    return walletActionView(action) as TransferActionResponse;
+  },
 };

@@ -4,7 +4,6 @@ import { parseQuantity } from '../../../signing/fields.ts';
 import { askChain, requireChain } from '../../money/sending/ask-chain.ts';
 import { findNonce } from '../../money/sending/reserve-nonce.ts';
 import type { RpcRequest } from '../../money/sending/rpc-sender.ts';
-import { takePlan } from '../../money/sending/take-plan.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
 type Request = RpcRequest<'eth_sign7702Authorization'>;
@@ -30,14 +29,12 @@ export async function planAuthorizationNonce(
 
 /** The params with the nonce that the account will have: the next one, or the one behind it where it sends itself. */
 export async function fillAuthorizationNonce(
-  context: OperationContext,
-  wallet: WalletRow,
-  request: Request,
+  context: Pick<OperationContext, 'em' | 'nowMs'>,
+  { address }: Pick<WalletRow, 'address'>,
+  { params, pendingCount }: Pick<Request, 'params'> & { readonly pendingCount: bigint | undefined },
 ): Promise<Request['params']> {
-  const { params } = request;
-  const pendingCount = await takePlan(context, () => planAuthorizationNonce(context, wallet, request));
   if (params.nonce !== undefined || pendingCount === undefined) return params;
   const caip2 = `eip155:${parseQuantity(params.chain_id, '/chain_id', 256)}`;
-  const next = await findNonce(context, { caip2, address: wallet.address }, pendingCount);
+  const next = await findNonce(context, { caip2, address }, pendingCount);
   return { ...params, nonce: params.executor === 'self' ? next + 1 : next };
 }

@@ -39,7 +39,7 @@ export async function exportWallet(
   const use = await authorizeUse(context, wallet, {
     operation: 'exportWallet',
     request,
-    decode: () => exportAction(request),
+    decode: () => ({ action: exportAction(request) }),
     mayBeSigner: false,
   });
   const pointer = `${at}/recipient_public_key`;

@@ -29,7 +29,7 @@ export async function rawSignWithWallet(
     const use = await authorizeUse(context, wallet, {
       operation: 'rawSignWallet',
       request,
-      decode: () => decodeRawSignAction(chainType, input),
+      decode: () => ({ action: decodeRawSignAction(chainType, input) }),
       mayBeSigner: true,
     });
     const signature = await useWalletKey(context, wallet, ({ privateKey }) =>

@@ -1,14 +1,21 @@
 import { bytesToBase64 } from '../../../crypto/encoding.ts';
 import { invalidField } from '../../../errors.ts';
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
+import type { PreparationContext } from '../../../operation-context.ts';
 import { buildEthereum } from '../../money/sending/build-ethereum.ts';
 import { type EthereumPlan, planEthereum } from '../../money/sending/plan-ethereum.ts';
-import type { RpcRequest, RpcSender } from '../../money/sending/rpc-sender.ts';
+import {
+  type PlannedSend,
+  planSend,
+  type RpcRequest,
+  type RpcSender,
+} from '../../money/sending/rpc-sender.ts';
 import { buildCalls, type CallsPlan, planCalls } from '../../money/sending/send-calls.ts';
 import { buildOperation, type OperationPlan, planOperation } from '../../money/sending/send-operation.ts';
 import { buildSolana, planSolana, type SolanaPlan } from '../../money/sending/send-solana.ts';
 import { buildTron, planTron, TRON_MAINNET, type TronPlan } from '../../money/sending/send-tron.ts';
 import { sparkSenders } from '../../money/spark/spark-senders.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
 const ethereumTransaction: RpcSender<RpcRequest<'eth_sendTransaction'>, EthereumPlan> = {
   plan(context, { address }, request) {
@@ -101,34 +108,66 @@ const sponsoredCalls: RpcSender<RpcRequest<'wallet_sendCalls'>, OperationPlan> =
   answer: ethereumCalls.answer,
 };
 
-/** Those that send otherwise when the gas is sponsored. */
-const operationSenders = {
-  eth_sendTransaction: sponsoredTransaction,
-  wallet_sendCalls: sponsoredCalls,
-} as const;
+export type SendingMethod =
+  | 'eth_sendTransaction'
+  | 'wallet_sendCalls'
+  | 'signAndSendTransaction'
+  | 'tron_sendTransaction'
+  | keyof typeof sparkSenders;
 
-/** The methods that send, by name. */
-export const rpcSenders = {
-  eth_sendTransaction: ethereumTransaction,
-  wallet_sendCalls: ethereumCalls,
-  signAndSendTransaction: solanaTransaction,
-  tron_sendTransaction: tronTransaction,
-  ...sparkSenders,
-} as const;
+export type SendingRequest = RpcRequest<SendingMethod>;
 
-export type SendingMethod = keyof typeof rpcSenders;
+const sendingMethods: Readonly<Record<SendingMethod, true>> = {
+  eth_sendTransaction: true,
+  wallet_sendCalls: true,
+  signAndSendTransaction: true,
+  tron_sendTransaction: true,
+  transfer: true,
+  transferTokens: true,
+  claimStaticDeposit: true,
+  withdraw: true,
+  payLightningInvoice: true,
+};
 
-export function isSendingRequest(request: WalletRpcRequest): request is RpcRequest<SendingMethod> {
-  return Object.hasOwn(rpcSenders, request.method);
+export function isSendingRequest(request: WalletRpcRequest): request is SendingRequest {
+  return Object.hasOwn(sendingMethods, request.method);
 }
 
-/** The sender of a request, without the types that tie the two together. */
-export function senderOf(request: RpcRequest<SendingMethod>): RpcSender<unknown, unknown> {
-  const isSponsored = 'sponsor' in request && request.sponsor === true;
-  const senders: Readonly<Record<string, unknown>> = isSponsored
-    ? { ...rpcSenders, ...operationSenders }
-    : rpcSenders;
-  return senders[request.method] as RpcSender<unknown, unknown>;
+/**
+ * Asks the chain what a request to send needs.
+ *
+ * @throws ApiError and SigningInputError: what the method's sender throws for a request that cannot be carried out.
+ */
+export function planRpcSend(
+  context: PreparationContext,
+  wallet: WalletRow,
+  request: SendingRequest,
+): Promise<PlannedSend> {
+  const given = { context, wallet };
+  switch (request.method) {
+    case 'eth_sendTransaction':
+      return request.sponsor === true
+        ? planSend(sponsoredTransaction, request, given)
+        : planSend(ethereumTransaction, request, given);
+    case 'wallet_sendCalls':
+      return request.sponsor === true
+        ? planSend(sponsoredCalls, request, given)
+        : planSend(ethereumCalls, request, given);
+    case 'signAndSendTransaction':
+      return planSend(solanaTransaction, request, given);
+    case 'tron_sendTransaction':
+      return planSend(tronTransaction, request, given);
+    case 'transfer':
+      return planSend(sparkSenders.transfer, request, given);
+    case 'transferTokens':
+      return planSend(sparkSenders.transferTokens, request, given);
+    case 'claimStaticDeposit':
+      return planSend(sparkSenders.claimStaticDeposit, request, given);
+    case 'withdraw':
+      return planSend(sparkSenders.withdraw, request, given);
+    case 'payLightningInvoice':
+      return planSend(sparkSenders.payLightningInvoice, request, given);
+  }
 }
 
 /** CHOICE: which asset the app is charged in is between it and who pays; it changes nothing here. */

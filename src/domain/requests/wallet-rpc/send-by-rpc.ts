@@ -1,44 +1,27 @@
-import assert from 'node:assert/strict';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { BuiltTransaction } from '../../money/sending/built-transaction.ts';
-import type { RpcRequest } from '../../money/sending/rpc-sender.ts';
+import type { PlannedSend } from '../../money/sending/rpc-sender.ts';
 import { sendBuilt } from '../../money/sending/send-built.ts';
-import { takePlan } from '../../money/sending/take-plan.ts';
-import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
-import type { FoundWallet } from '../../wallets/wallets/wallet-row.ts';
-import { type SendingMethod, senderOf } from './rpc-senders.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import type { DecodedRpc } from './rpc-plan.ts';
 
 /**
- * Fills in, judges, signs and sends a transaction of a wallet. The chain's dry run comes before the policies, whose
- * subject is the bytes that are signed; it is broadcast once the request's transaction is committed.
+ * Fills in a transaction of a wallet whose chain has been asked; once policies have allowed the bytes that it will have,
+ * signs it and leaves the broadcast for after the commit.
  *
- * Result: the wire data of the method's answer.
- *
- * @throws ApiError and SigningInputError: the codes of `requireOwner`, of `planEthereum` and the like;
- * policy_violation; after the commit what the chain says to it.
+ * @throws SigningInputError; from `perform` what `sendBuilt` throws.
  */
-export async function sendByRpc(
+export async function decodeSend(
   context: OperationContext,
-  wallet: FoundWallet,
-  request: RpcRequest<SendingMethod>,
-): Promise<object> {
-  const sender = senderOf(request);
-  let built: BuiltTransaction | undefined;
-  const build = async () => {
-    const plan = await takePlan(context, () => sender.plan(context, wallet, request));
-    built = await sender.build(context, plan, request);
-    return built.action;
+  wallet: WalletRow,
+  send: PlannedSend,
+): Promise<DecodedRpc> {
+  const { transaction, options, answer } = await send.build(context);
+  return {
+    action: transaction.action,
+    async perform(record) {
+      // Before the broadcast is left for after the commit: what refuses it there shall not hide the use.
+      await record();
+      return answer(await sendBuilt(context, wallet, transaction, options));
+    },
   };
-  const use = await authorizeUse(context, wallet, {
-    operation: 'walletRpc',
-    request,
-    decode: build,
-    mayBeSigner: true,
-  });
-  assert(built !== undefined, 'an authorized use was decoded');
-  // Before the broadcast is left for after the commit: what refuses it there shall not hide the use.
-  await use.record();
-  const { method } = request;
-  const sent = await sendBuilt(context, wallet, built, { method, ...sender.options(request) });
-  return sender.answer(request, built, sent);
 }

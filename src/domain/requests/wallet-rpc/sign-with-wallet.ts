@@ -1,20 +1,32 @@
+import assert from 'node:assert/strict';
 import { ApiError } from '../../../errors.ts';
 import type { WalletRpcRequest, WalletRpcResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { type ChainType, requireRpcMethod } from '../../../signing/chains.ts';
 import { isOfflineMethod, type OfflineMethod, signOffline } from '../../../signing/offline-rpc.ts';
 import { decodeRpcAction } from '../../base/actions/decode-action.ts';
 import { callingAccount, unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import { asSigningRefusal } from '../../base/actions/wallet-signing-error.ts';
-import { askSpark, isSparkQuestion } from '../../money/spark/ask-spark.ts';
+import { isSparkQuestion } from '../../money/spark/ask-spark.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { FoundWallet } from '../../wallets/wallets/wallet-row.ts';
 import { fillAuthorizationNonce } from './authorization-nonce.ts';
 import { exportWallet } from './export-wallet.ts';
+import type { DecodedRpc, RpcPlan } from './rpc-plan.ts';
 import { isSendingRequest } from './rpc-senders.ts';
-import { sendByRpc } from './send-by-rpc.ts';
+import { decodeSend } from './send-by-rpc.ts';
+
+type SignatureRequest = Extract<WalletRpcRequest, { method: OfflineMethod; params: object }>;
+
+export interface RpcInput {
+  readonly walletId: string;
+  readonly request: WalletRpcRequest;
+  /** From `prepareRpc`. */
+  readonly prepared: Prepared<RpcPlan>;
+}
 
 /**
  * Runs one rpc method with a wallet's key, sending what the method sends. The wallet's owner or one of its additional
@@ -27,14 +39,13 @@ import { sendByRpc } from './send-by-rpc.ts';
  */
 export async function signWithWallet(
   context: OperationContext,
-  walletId: string,
-  request: WalletRpcRequest,
+  { walletId, request, prepared }: RpcInput,
 ): Promise<WalletRpcResponse> {
   const wallet = await findWallet(context, walletId);
   if (wallet.custody_provider !== null) throw new ApiError('not_supported', 'a custodial wallet has no rpc');
   try {
     requireRpcMethod(wallet.chain_type as ChainType, request.method);
-    return (await answer(context, wallet, request)) as WalletRpcResponse;
+    return (await answer(context, wallet, { request, prepared })) as WalletRpcResponse;
   } catch (error) {
     throw asSigningRefusal(error);
   }
@@ -43,7 +54,7 @@ export async function signWithWallet(
 async function answer(
   context: OperationContext,
   wallet: FoundWallet,
-  request: WalletRpcRequest,
+  { request, prepared }: Omit<RpcInput, 'walletId'>,
 ): Promise<{ method: string; data: unknown }> {
   const { method } = request;
   if (method === 'exportPrivateKey' || method === 'exportSeedPhrase') {
@@ -53,29 +64,66 @@ async function answer(
   if ('signature_options' in request && request.signature_options?.type === 'erc1271') {
     throw new ApiError('not_supported', '/signature_options/type: the wallet has no smart account');
   }
-  if (isSendingRequest(request)) return { method, data: await sendByRpc(context, wallet, request) };
-  if (isSparkQuestion(request)) return { method, data: await askSpark(context, wallet, request) };
-  if (!isOfflineMethod(method) || !('params' in request)) {
+  if (!isSendingRequest(request) && !isSparkQuestion(request) && !isSignatureRequest(request)) {
     // CHOICE: 400 and not 501, which clients would try again.
     throw new ApiError('not_supported', `/method: \`${method}\` is not built yet`);
   }
-  // The contract has checked the params against the method's own schema.
-  let params = request.params as never;
-  const decode = async () => {
-    if (request.method === 'eth_sign7702Authorization') {
-      params = (await fillAuthorizationNonce(context, wallet, request)) as never;
-    }
-    return unfoldBatches(await decodeRpcAction(request), callingAccount(request, wallet.address));
-  };
   const use = await authorizeUse(context, wallet, {
     operation: 'walletRpc',
     request,
-    decode,
+    decode: () => decodeRpc(context, wallet, { request, plan: unwrapPrepared(prepared) }),
     mayBeSigner: true,
   });
-  const data = await useWalletKey(context, wallet, ({ privateKey }) =>
-    signOffline<OfflineMethod>(method, privateKey, params),
-  );
-  await use.record();
-  return { method, data };
+  return { method, data: await use.decoded.perform(use.record) };
+}
+
+async function decodeRpc(
+  context: OperationContext,
+  wallet: FoundWallet,
+  { request, plan }: { readonly request: WalletRpcRequest; readonly plan: RpcPlan },
+): Promise<DecodedRpc> {
+  switch (plan.kind) {
+    case 'send':
+      return decodeSend(context, wallet, plan.send);
+    case 'spark':
+      // CHOICE: nothing is signed, but rpc is for those who may use the wallet: owners and policies are asked as for a
+      // signature.
+      return {
+        action: await decodeRpcAction(request),
+        async perform(record) {
+          await record();
+          return plan.answer;
+        },
+      };
+    case 'signature':
+      assert(isSignatureRequest(request), 'methods that only sign need nothing from outside');
+      return decodeSignature(context, wallet, { request, pendingCount: plan.pendingCount });
+  }
+}
+
+async function decodeSignature(
+  context: OperationContext,
+  wallet: FoundWallet,
+  { request, pendingCount }: { request: SignatureRequest; pendingCount: bigint | undefined },
+): Promise<DecodedRpc> {
+  const { method } = request;
+  const params =
+    method === 'eth_sign7702Authorization'
+      ? await fillAuthorizationNonce(context, wallet, { params: request.params, pendingCount })
+      : request.params;
+  return {
+    action: unfoldBatches(await decodeRpcAction(request), callingAccount(request, wallet.address)),
+    async perform(record) {
+      const data = await useWalletKey(context, wallet, ({ privateKey }) =>
+        // The contract has checked the params against the method's own schema.
+        signOffline<OfflineMethod>(method, privateKey, params as never),
+      );
+      await record();
+      return data;
+    },
+  };
+}
+
+function isSignatureRequest(request: WalletRpcRequest): request is SignatureRequest {
+  return isOfflineMethod(request.method) && 'params' in request;
 }

@@ -1,5 +1,5 @@
 import { notFound } from '../../../errors.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { PreparationContext } from '../../../operation-context.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { getUserIdByAccount } from '../../access/user-records/find-user.ts';
@@ -10,13 +10,12 @@ import { invalidToken, verifyCustomerToken } from '../tokens/verify-customer-tok
  * The user whom a token names: an access token of the service, or a token of the app's own login whose user id claim
  * is the `custom_user_id` of a linked account.
  *
- * NOTE: called before anything else of the operation. It may wait for the network, so it reads outside the
- * operation's transaction, which SQLite begins with its first statement and then keeps everybody waiting for.
+ * Runs in preparations, since it may fetch the app's key set. The user may be deleted before the operation's transaction
+ * begins.
  *
  * @throws ApiError missing_or_invalid_token, failed_to_fetch_jwks_uri_document, not_found for a user who is not there.
  */
-export async function authenticateUser(operation: OperationContext, userJwt: string): Promise<string> {
-  const context = { ...operation, em: operation.em.fork() };
+export async function authenticateUser(context: PreparationContext, userJwt: string): Promise<string> {
   if (claimsToBeOurs(userJwt, context.prefix)) {
     const userId = await verifyAccessToken(context, userJwt);
     if (userId === undefined) throw invalidToken('it is not a live access token of this app');

@@ -6,13 +6,19 @@ import type {
   WalletAuthenticateWithJwtResponse,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { walletView } from '../wallets/wallet-view.ts';
-import { authenticateUser } from './authenticate-user.ts';
 import { createUserKey } from './create-user-key.ts';
 import { handOverKey } from './hand-over-key.ts';
 import { listUserWallets } from './list-user-wallets.ts';
+
+export interface AuthenticateInput<Body> {
+  readonly body: Body;
+  /** The user whom the token of the body names, from `authenticateUser`. */
+  readonly prepared: Prepared<string>;
+}
 
 /**
  * Exchanges a user's token for a key that signs for the user for an hour, and lists the user's wallets.
@@ -22,9 +28,9 @@ import { listUserWallets } from './list-user-wallets.ts';
  */
 export async function authenticateWallets(
   context: OperationContext,
-  body: AuthenticateWalletsRequest,
+  { body, prepared }: AuthenticateInput<AuthenticateWalletsRequest>,
 ): Promise<WalletAuthenticateWithJwtResponse> {
-  const userId = await authenticateUser(context, body.user_jwt);
+  const userId = unwrapPrepared(prepared);
   const wallets = await listUserWallets(context, userId);
   // CHOICE: the status; that it is refused is known.
   if (wallets.length === 0) throw notFound('Wallet');
@@ -41,9 +47,9 @@ export async function authenticateWallets(
  */
 export async function authenticateWalletIntents(
   context: OperationContext,
-  body: AuthenticateWalletIntentsRequest,
+  { body, prepared }: AuthenticateInput<AuthenticateWalletIntentsRequest>,
 ): Promise<WalletAuthenticateIntentsResponse> {
-  const userId = await authenticateUser(context, body.user_jwt);
+  const userId = unwrapPrepared(prepared);
   const wallets = await listUserWallets(context, userId);
   const intentIds = body.bindings.map((binding) => binding.intentId);
   await requireIntents(context, intentIds);

@@ -11,18 +11,25 @@ import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
 import { applicablePolicies } from './applicable-policies.ts';
 import { recordDenial, tellable, useRecordOf, type WalletUse } from './record-use.ts';
 
+/** What was read from a request: the action that policies judge, and whatever the caller needs beside it. */
+export interface DecodedUse {
+  readonly action: PolicyAction;
+}
+
 /** A request for the use of a wallet's key. */
-export interface UseRequest extends WalletUse {
-  /** Reads the action from the bytes to be signed; not called for a stranger. */
-  readonly decode: () => PolicyAction | Promise<PolicyAction>;
+export interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
+  /** Reads the action from the bytes to be signed; not called for callers who may not act for the wallet. */
+  readonly decode: () => Decoded | Promise<Decoded>;
   /** Whether an additional signer may agree in the owner's place. */
   readonly mayBeSigner: boolean;
 }
 
 /** A use that was allowed. */
-export interface AllowedUse {
+export interface AllowedUse<Decoded extends DecodedUse> {
+  /** What `decode` returned. */
+  readonly decoded: Decoded;
   /** Records it, and what it adds to running totals. To be called in the transaction that signs, once it has. */
-  record(): Promise<void>;
+  readonly record: () => Promise<void>;
 }
 
 /**
@@ -33,14 +40,15 @@ export interface AllowedUse {
  * the request's work is undone. With diagnostics on, its `data` holds the decision with its whole trace, and the id
  * under which the trace is kept.
  */
-export async function authorizeUse(
+export async function authorizeUse<Decoded extends DecodedUse>(
   context: OperationContext,
   wallet: FoundWallet,
-  { operation, request, decode, mayBeSigner }: UseRequest,
-): Promise<AllowedUse> {
+  { operation, request, decode, mayBeSigner }: UseRequest<Decoded>,
+): Promise<AllowedUse<Decoded>> {
   const signers = mayBeSigner ? signersOf(wallet) : [];
   const signedBy = await requireOwner(context, { ownerId: wallet.owner_id, signers });
-  const action = await decode();
+  const decoded = await decode();
+  const { action } = decoded;
   const totals = await openRunningTotals(context, wallet.id, action);
   const { policyIds, denial } = await judgePolicies(
     context,
@@ -57,6 +65,7 @@ export async function authorizeUse(
   });
   if (denial !== undefined) throw denialError(context, use, denial);
   return {
+    decoded,
     async record() {
       await totals.record();
       context.afterCommit(async () => context.uses.add(use), { isNote: true });

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import type { HandlerFile, Preparation, PreparedHandler } from '../../../src/operation-context.ts';
+import { keepPrepared, unwrapPrepared } from '../../../src/prepared.ts';
+
+// What the registry asks of a handler file, tried on files that fit and files that do not: the compiler is the judge,
+// and an expected error that does not come is an error itself.
+
+const answer = async () => ({ method: 'raw_sign' }) as never;
+const prepare: Preparation<'walletRpc', number> = async () => 1;
+
+function accept<File>(file: HandlerFile<'walletRpc', File>): HandlerFile<'walletRpc', File> {
+  return file;
+}
+
+test('a file exports `run`, or `prepare` and the `run` that takes what it finds', () => {
+  const plain = { run: answer };
+  const run: PreparedHandler<'walletRpc', number> = answer;
+  const prepared = { prepare, run };
+  expect(accept<typeof plain>(plain)).toBe(plain);
+  expect(accept<typeof prepared>(prepared)).toBe(prepared);
+});
+
+test('a `run` that takes something else than its `prepare` finds does not compile', () => {
+  const run: PreparedHandler<'walletRpc', string> = answer;
+  const file = { prepare, run };
+  // @ts-expect-error a text is not the number that was found
+  expect(accept<typeof file>(file)).toBe(file);
+});
+
+test('a `run` that needs what nobody prepares does not compile', () => {
+  const run: PreparedHandler<'walletRpc', number> = answer;
+  const file = { run };
+  // @ts-expect-error there is no `prepare`
+  expect(accept<typeof file>(file)).toBe(file);
+});
+
+test('a `prepare` of another operation does not compile', () => {
+  const ofTransfers: Preparation<'transferFromWallet', number> = async ({ body }) =>
+    Object.keys(body.source).length;
+  const file = { prepare: ofTransfers, run: answer };
+  // @ts-expect-error the body of an rpc request has no source
+  expect(accept<typeof file>(file)).toBe(file);
+});
+
+test('what a preparation met is thrown where it is unwrapped, and what it found is given there', async () => {
+  const closed = new Error('closed');
+  const refused = await keepPrepared(() => Promise.reject(closed));
+  expect(() => unwrapPrepared(refused)).toThrow(closed);
+  expect(unwrapPrepared(await keepPrepared(async () => undefined))).toBeUndefined();
+});
