@@ -59,7 +59,7 @@ export interface Sandbox extends RunningSandbox {
   settle(): Promise<void>;
 }
 
-/** Names the process that works on the data, the same at every start: what a killed one left is taken up at once. */
+/** Owner of leases. The same at every start, so that a restarted sandbox reclaims at once what a killed one held. */
 const OWNER = 'sandbox';
 
 /** Starts a sandbox; what is left out is as `custos sandbox` has it. */

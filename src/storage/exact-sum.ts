@@ -3,8 +3,8 @@ import { type AliasableExpression, type Kysely, sql } from 'kysely';
 import { isPostgres } from './is-postgres.ts';
 
 /**
- * The sum of a text column that holds integers of any size, as text: exact, where SQL's integers end at 2^63. `0` when
- * there are no rows. One row comes back instead of all that are added up.
+ * The sum of a text column of decimal integers, as text. Exact at any size, while SQL integers end at 2^63; `0` for no
+ * rows. The database adds them up, so one row is returned instead of all of them.
  */
 export function exactSum<Tables>(database: Kysely<Tables>, column: string): AliasableExpression<string> {
   const amount = sql.ref(column);
@@ -13,7 +13,7 @@ export function exactSum<Tables>(database: Kysely<Tables>, column: string): Alia
     : sql<string>`exact_sum(${amount})`;
 }
 
-/** Gives a SQLite connection the `exact_sum` that `exactSum` calls. */
+/** Defines the function `exact_sum`, which `exactSum` calls, on a SQLite connection. */
 export function addExactSum(handle: SqliteHandle): void {
   handle.aggregate('exact_sum', {
     deterministic: true,

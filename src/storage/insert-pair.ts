@@ -3,7 +3,7 @@ import { type ColumnDataType, sql } from 'kysely';
 import { isPostgres } from './is-postgres.ts';
 import { type PreparedQuery, prepareQuery } from './prepared-query.ts';
 
-/** Two tables, a row of the second belonging to a row of the first. No column name occurs in both. */
+/** Two tables; a row of the second belongs to a row of the first. INVARIANT: they share no column name. */
 export interface PairOfTables<First, Second> {
   readonly first: { readonly table: string; readonly columns: readonly (keyof First & string)[] };
   readonly second: {
@@ -13,7 +13,7 @@ export interface PairOfTables<First, Second> {
   };
 }
 
-/** Inserts both rows, or neither. Result: whether it did; false when a unique index refuses the first. */
+/** Inserts both rows, or neither when a unique index refuses the first. Result: whether they were inserted. */
 export type InsertPair<First, Second> = (
   em: SqlEntityManager,
   first: First,
@@ -21,8 +21,10 @@ export type InsertPair<First, Second> = (
 ) => Promise<boolean>;
 
 /**
- * Prepares the insertion of a row with another one that belongs to it. On PostgreSQL one statement inserts both, as
- * each round trip counts there. SQLite has no such statement and no round trips.
+ * Prepares the insertion of a row together with another one that belongs to it.
+ *
+ * HOT: on PostgreSQL one statement inserts both, because round trips are most of what an insertion costs there. SQLite
+ * has no such statement, and no round trips.
  */
 export function prepareInsertPair<First extends object, Second extends object>(
   tables: PairOfTables<First, Second>,
@@ -67,7 +69,7 @@ function insertBothOf<First, Second>(
   row: First & Second,
 ): Statement {
   const types = Object.entries(second.types) as [keyof Second & string, ColumnDataType][];
-  // What is selected has no type of itself, unlike what stands in `values`.
+  // Unlike the parameters of `values`, those of `select` do not take the type of the column.
   const values = types.map(([column, type]) => sql`cast(${row[column]} as ${sql.raw(type)})`);
   return sql`
     with first as (${insertUnlessRefused<First>(first, row)} returning 1)

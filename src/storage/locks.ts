@@ -4,16 +4,16 @@ import { sql } from 'kysely';
 import { isPostgres } from './is-postgres.ts';
 import { prepareQuery } from './prepared-query.ts';
 
-// Locks are for PostgreSQL, where transactions run side by side. SQLite has one writer at a time: from its first
-// statement to its end a transaction has the database for itself, and no row that it has read changes meanwhile. There
-// names are not locked at all, and the row locks of queries (`forUpdate`, `forKeyShare`, `skipLocked`) are left out by
-// the query compiler, so nobody who locks needs to know which database it is.
+// Only PostgreSQL needs locks: its transactions run side by side. SQLite has one writer at a time: from its first
+// statement to its end a transaction has the database to itself, and no row that it has read changes meanwhile. There
+// locking a name does nothing, and the query compiler leaves out row locks (`forUpdate`, `forKeyShare`, `skipLocked`),
+// so the code that locks does not need to know which database it runs on.
 
 interface Name {
   readonly name: string;
 }
 
-/** 64 bits of the name: two names that share them only wait for each other. */
+/** Locks 64 bits of a hash: two names with the same hash only wait for each other. */
 const lock = prepareQuery<unknown, Name, { locked: unknown }>((database, { name }) =>
   database.selectNoFrom(({ fn, val }) =>
     fn('pg_advisory_xact_lock', [fn('hashtextextended', [val(name), val(0)])]).as('locked'),
@@ -26,12 +26,12 @@ const tryLock = prepareQuery<unknown, Name, { locked: boolean }>((database, { na
   ),
 );
 
-/** Locks a name until the transaction ends: whoever else locks it waits. */
+/** Locks a name until the transaction ends: other transactions that lock it wait. */
 export async function lockName(em: SqlEntityManager, name: string): Promise<void> {
   if (isPostgres(em.getKysely())) await lock(em, { name });
 }
 
-/** Locks several names, in one order for everybody, so that no two transactions wait for each other for ever. */
+/** Locks several names, always in the same order, so that two transactions cannot deadlock on them. */
 export async function lockNames(em: SqlEntityManager, names: readonly string[]): Promise<void> {
   if (!isPostgres(em.getKysely()) || names.length === 0) return;
   await sql`
@@ -41,9 +41,9 @@ export async function lockNames(em: SqlEntityManager, names: readonly string[]):
 }
 
 /**
- * Locks a name until the transaction ends, unless another transaction has it locked.
+ * Locks a name until the transaction ends, unless another transaction holds it.
  *
- * Result: whether it is locked now. On SQLite always, as no other transaction is at work.
+ * Result: whether this transaction holds it now; always true on SQLite, where no other transaction is open.
  */
 export async function tryLockName(em: SqlEntityManager, name: string): Promise<boolean> {
   if (!isPostgres(em.getKysely())) return true;
@@ -53,6 +53,6 @@ export async function tryLockName(em: SqlEntityManager, name: string): Promise<b
 
 /**
  * Options of `em.findOne` for a row that is about to change: it is locked until the transaction ends, and read again
- * even where this unit of work has read it before. MikroORM drops the lock clause on SQLite, which has one writer.
+ * even where this unit of work has read it before. MikroORM leaves the lock out on SQLite.
  */
 export const lockForUpdate = { lockMode: LockMode.PESSIMISTIC_WRITE, refresh: true } as const;

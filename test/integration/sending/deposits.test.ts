@@ -154,10 +154,11 @@ const noop = () => undefined;
 const kills = process.env.TEST_LONG === undefined ? 3 : 30;
 
 /** Gives one wei after the other until the server goes away. */
-async function keepGiving(custos: ServingCustos, address: string): Promise<void> {
+async function keepGiving(custos: ServingCustos, address: string, onGiven: () => void): Promise<void> {
   for (;;) {
     try {
       await custos.call('POST', '/_sandbox/faucet', { chain: 'base', address, raw_amount: '1' });
+      onGiven();
     } catch (error) {
       if (!custos.process.killed) throw error;
       return;
@@ -172,8 +173,16 @@ test(`${kills} kills while deposits come in: each is told once`, async () => {
     const custos = await serveCustos(['sandbox', '--data', data, '--quiet']);
     wallet ??= (await custos.call<Wallet>('POST', '/v1/wallets', { chain_type: 'ethereum' })).body;
     const { address } = wallet;
-    const work = Array.from({ length: 3 }, () => keepGiving(custos, address));
-    await new Promise((resolve) => setTimeout(resolve, 200 + 37 * (kill % 7)));
+    const isGiven = Promise.withResolvers<void>();
+    let given = 0;
+    const onGiven = (): void => {
+      given += 1;
+      if (given === 2) isGiven.resolve();
+    };
+    const work = Array.from({ length: 3 }, () => keepGiving(custos, address, onGiven));
+    // However busy the machine is, some deposits have come in before the kill.
+    await isGiven.promise;
+    await new Promise((resolve) => setTimeout(resolve, 37 * (kill % 7)));
     await custos.stop('SIGKILL');
     await Promise.all(work);
   }

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { OrganizationEntity } from '../../../src/domain/access/organizations/organization.entity.ts';
 import { WebhookSecretEntity } from '../../../src/domain/access/webhooks/webhook-secret.entity.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
-import { findPage } from '../../../src/storage/find-page.ts';
 import { isUniqueViolation } from '../../../src/storage/database-errors.ts';
+import { findPage } from '../../../src/storage/find-page.ts';
 import { lockForUpdate } from '../../../src/storage/locks.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
 import { inSavepoint } from '../../../src/storage/savepoint.ts';

@@ -36,7 +36,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   const hold = (owner: string, afterMs = 0) =>
     within((em) => holdEndpoint(em, { owner, nowMs: startMs + afterMs }, id));
 
-  test('an endpoint is one process’s own until the lease is over', async () => {
+  test('an endpoint belongs to one process until its lease expires', async () => {
     expect(await claim('first')).toEqual([id]);
     expect(await claim('second', { afterMs: LEASE_MS - 1 })).toEqual([]);
     expect(await hold('second')).toBeUndefined();
@@ -44,26 +44,26 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await hold('first', LEASE_MS)).toBeUndefined();
   });
 
-  test('holding it begins the lease anew', async () => {
+  test('holding it renews the lease', async () => {
     await claim('first');
     expect(await hold('first', LEASE_MS - 1)).toMatchObject({ id });
     expect(await claim('second', { afterMs: 2 * LEASE_MS - 2 })).toEqual([]);
     expect(await claim('second', { afterMs: 2 * LEASE_MS - 1 })).toEqual([id]);
   });
 
-  test('what a killed process left is its successor’s of the same name at once', async () => {
+  test('a restarted process of the same owner reclaims at once what the killed one held', async () => {
     await claim('sandbox');
     expect(await claim('sandbox')).toEqual([id]);
     expect(await hold('sandbox')).toMatchObject({ id });
   });
 
-  test('what a process knows it is sending to it does not claim again, even when the lease is over', async () => {
+  test('a process does not claim again what it is sending to, even after the lease expired', async () => {
     await claim('sandbox');
     expect(await claim('sandbox', { known: [id] })).toEqual([]);
     expect(await claim('sandbox', { known: [id], afterMs: LEASE_MS })).toEqual([]);
   });
 
-  test('it waits exactly while it can be claimed', async () => {
+  test('an endpoint counts as waiting for those who could claim it', async () => {
     const isWaiting = (owner: string) =>
       within((em) => isAnyEndpointWaiting(em, { owner, nowMs: startMs }, []));
     expect(await isWaiting('first')).toBe(true);
@@ -71,7 +71,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect([await isWaiting('first'), await isWaiting('second')]).toEqual([true, false]);
   });
 
-  test('only who holds it gives it back', async () => {
+  test('only the owner of the lease can release it', async () => {
     const release = (owner: string) =>
       within((em) => releaseEndpoint(em, { owner, nowMs: startMs }, id, true));
     await claim('first');
@@ -81,7 +81,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await hold('first')).toBeUndefined();
   });
 
-  test('as many are claimed as asked for', async () => {
+  test('no more are claimed than asked for, those that wait longest first', async () => {
     await inTransaction(database, async (context) => {
       const { endpoint } = await createWebhookEndpoint(context, { url: 'https://two.example/' });
       await markDue(context.em, [endpoint.id], startMs - 1);

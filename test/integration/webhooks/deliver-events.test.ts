@@ -487,7 +487,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   });
 
   describe('processes that share a database', () => {
-    // SQLite has one transaction at a time.
+    // Two open transactions: SQLite has one at a time.
     test.runIf(kind === 'postgres')(
       'an event whose transaction committed after that of a later one is delivered all the same',
       async () => {

@@ -20,8 +20,8 @@ export interface Claimant {
 }
 
 /**
- * Claims endpoints to which something is due and to which nobody sends, those that wait longest first. Those that a
- * killed process of the same owner had claimed are among them.
+ * Claims endpoints to which something is due and to which nobody sends, those that wait longest first, also those
+ * that a killed process of the same owner had claimed.
  *
  * @param known endpoints that this process sends to already.
  * @returns their ids.
@@ -63,7 +63,7 @@ function selectWaiting(em: SqlEntityManager, { owner, nowMs }: Claimant, known: 
       or([
         eb('leased_until_ms', 'is', null),
         eb('leased_until_ms', '<=', nowMs),
-        // Not among those that this process knows: it was claimed by one that was killed.
+        // Not in `known`, so a killed process of the same owner had claimed it.
         eb('lease_owner', '=', owner),
       ]),
     )

@@ -41,9 +41,10 @@ const addAttempt = prepareQuery<Outcome>((database, outcome) =>
 );
 
 /**
- * HOT: all outcomes in one statement of one text, as a JSON object by delivery id. Returns the ids of the deliveries that
- * were as they were when their attempt began, and are updated: another process may have ended one, where this one was
- * silent for longer than its lease.
+ * Updates the deliveries that have not changed since their attempt began, and returns their ids: another process may
+ * have finished one, where this process was silent for longer than its lease.
+ *
+ * HOT: one statement for all outcomes, a JSON object by delivery id, so that its text is the same for any number of them.
  */
 const updateDeliveries = prepareQuery<{ outcomes: string }, { id: string }>((database, { outcomes }) => ({
   compile: () =>

@@ -3,16 +3,16 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { prepareQuery } from '../../src/domain/prepared-query.ts';
-import type { Tables } from '../../src/domain/tables.ts';
-import { exactSum } from '../../src/storage/exact-sum.ts';
-import { prepareInsertPair } from '../../src/storage/insert-pair.ts';
-import { lockName, lockNames, tryLockName } from '../../src/storage/locks.ts';
-import { resetDatabase } from '../../src/storage/reset-database.ts';
-import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
-import { recordStatements } from './plans.ts';
+import { prepareQuery } from '../../../src/domain/prepared-query.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
+import { exactSum } from '../../../src/storage/exact-sum.ts';
+import { prepareInsertPair } from '../../../src/storage/insert-pair.ts';
+import { lockName, lockNames, tryLockName } from '../../../src/storage/locks.ts';
+import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { recordStatements } from '../plans.ts';
 
-// What verbs use instead of asking which database they run on.
+// What domain verbs call instead of asking which database they run on.
 
 const MAX_UINT256 = 2n ** 256n - 1n;
 
@@ -82,7 +82,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       };
     }
 
-    test('a locked name is waited for until the transaction ends', async () => {
+    test('a transaction waits for a locked name until the holder’s transaction ends', async () => {
       const holder = await hold((em) => lockName(em, 'n'));
       let isIn = false;
       const waiting = within(async (em) => {
@@ -97,7 +97,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(isIn).toBe(true);
     });
 
-    test('several are locked as each of them is', async () => {
+    test('lockNames locks each of the names', async () => {
       const holder = await hold((em) => lockNames(em, ['c', 'a', 'b', 'a']));
       const entered: string[] = [];
       const waiting = ['a', 'b', 'c'].map((name) =>
@@ -114,7 +114,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(entered.sort()).toEqual(['a', 'b', 'c']);
     });
 
-    test('those who lock several never wait for each other for ever', async () => {
+    test('transactions that are given the same names in different orders do not deadlock', async () => {
       const names = Array.from({ length: 50 }, (_, index) => `name ${index}`);
       const all = Array.from({ length: 12 }, (_, index) =>
         within(async (em) => {
@@ -125,23 +125,26 @@ describe.each(databaseKinds)('%s', (kind) => {
       await Promise.all(all);
     });
 
-    test('none are locked by nobody', async () => {
+    test('an empty list locks nothing', async () => {
       await within((em) => lockNames(em, []));
     });
 
-    test('one that is free can be locked without waiting, again and again by the same', async () => {
+    test('a free name is locked at once, again by the same transaction too', async () => {
       const locked = await within(async (em) => [await tryLockName(em, 'n'), await tryLockName(em, 'n')]);
       expect(locked).toEqual([true, true]);
       expect(await within((em) => tryLockName(em, 'n'))).toBe(true);
     });
 
-    test.runIf(kind === 'postgres')('one that another transaction has is not waited for', async () => {
-      const holder = await hold((em) => tryLockName(em, 'n'));
-      expect(await within((em) => tryLockName(em, 'n'))).toBe(false);
-      expect(await within((em) => tryLockName(em, 'other'))).toBe(true);
-      await holder.end();
-      expect(await within((em) => tryLockName(em, 'n'))).toBe(true);
-    });
+    test.runIf(kind === 'postgres')(
+      'a name that another transaction holds is refused without waiting',
+      async () => {
+        const holder = await hold((em) => tryLockName(em, 'n'));
+        expect(await within((em) => tryLockName(em, 'n'))).toBe(false);
+        expect(await within((em) => tryLockName(em, 'other'))).toBe(true);
+        await holder.end();
+        expect(await within((em) => tryLockName(em, 'n'))).toBe(true);
+      },
+    );
   });
 
   test('sums are exact at any size, and 0 without rows', async () => {
@@ -176,14 +179,14 @@ describe.each(databaseKinds)('%s', (kind) => {
       return Number(rows[0]?.count);
     };
 
-    test('are inserted both, as they are', async () => {
+    test('are both inserted', async () => {
       expect(await insertAppAndKey(fork(), app, key)).toBe(true);
       const kysely = fork().getKysely<Tables>();
       expect(await kysely.selectFrom('apps').selectAll().execute()).toMatchObject([app]);
       expect(await kysely.selectFrom('wallet_keys').selectAll().execute()).toEqual([key]);
     });
 
-    test('are inserted neither when a unique index refuses the first', async () => {
+    test('are both left out when a unique index refuses the first', async () => {
       await insertAppAndKey(fork(), app, key);
       expect(await insertAppAndKey(fork(), app, { ...key, wallet_id: 'another' })).toBe(false);
       expect(await countOf('wallet_keys')).toBe(1);
