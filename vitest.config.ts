@@ -3,7 +3,8 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/postgres-on-demand.ts'],
+    globalSetup: ['test/support/postgres-on-demand.ts', 'test/ledger/global-setup.ts'],
+    setupFiles: ['test/ledger/setup-file.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // Two cores: more workers only make the tests that measure patience (PostgreSQL, HTTPS) time out.

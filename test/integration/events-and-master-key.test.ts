@@ -7,10 +7,14 @@ import { recordEvent } from '../../src/domain/base/events/record-event.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { checkMasterKey } from '../../src/domain/wallets/wallets/check-master-key.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
+import { pauseRecording } from '../ledger/record-answers.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { inTransaction, startMs } from './contexts.ts';
 
 const restored = { wallet_id: 'w', wallet_address: '0x', chain_type: 'ethereum' };
+
+// The events here are the test's own.
+pauseRecording();
 
 describe.each(databaseKinds)('%s', (kind) => {
   let database: TestDatabase;

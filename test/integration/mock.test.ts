@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startMock } from '../../src/compose/mock.ts';
+import { pauseRecording } from '../ledger/record-answers.ts';
 import { createJudge } from '../support/document-judge.ts';
 import type { OpenApiDocument } from '../support/sandbox.ts';
 
@@ -61,6 +62,9 @@ const judge = createJudge(document as unknown as OpenApiDocument);
 
 let mock: Awaited<ReturnType<typeof startMock>>;
 let agent: Agent;
+
+// The mock answers with the document's examples and runs no operation.
+pauseRecording();
 
 beforeAll(async () => {
   mock = await startMock({ port: 0, logLevel: 'silent' });

@@ -1,6 +1,7 @@
 import { inject } from 'vitest';
 import { entities } from '../../src/domain/tables.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
+import { recordEvents } from '../ledger/record-events.ts';
 
 /** The databases that every storage and integration test runs on: `describe.each(databaseKinds)`. */
 export const databaseKinds = ['sqlite', 'postgres'] as const;
@@ -22,7 +23,11 @@ export async function openTestDatabase(
     entities,
     url === undefined ? { kind: 'sqlite', file: ':memory:' } : { kind: 'postgres', url, poolSize },
   );
-  return { ...database, url, [Symbol.asyncDispose]: () => database.close() };
+  const close = async (): Promise<void> => {
+    await recordEvents(database);
+    await database.close();
+  };
+  return { ...database, url, close, [Symbol.asyncDispose]: close };
 }
 
 /** The URL of a migrated, empty PostgreSQL database, for this caller alone. */

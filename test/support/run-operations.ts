@@ -23,6 +23,7 @@ import type { OperationContext, ProposedRequest, Services } from '../../src/oper
 import type { Chains } from '../../src/ports/chains.ts';
 import type { JwksSource } from '../../src/ports/jwks.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
+import { recordAnswer } from '../ledger/record-answers.ts';
 import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
 import { noWebhooks } from './no-webhooks.ts';
@@ -61,7 +62,7 @@ export interface OperationsOptions {
 
 export type RunAnswer<Id extends OperationId> =
   | { readonly status: 200 | 204; readonly body: Operations[Id]['response'] }
-  | { readonly status: 400 | 401 | 403 | 404 | 409; readonly body: ReturnType<ApiError['toBody']> };
+  | { readonly status: 400 | 401 | 403 | 404 | 409 | 503; readonly body: ReturnType<ApiError['toBody']> };
 
 /** Signatures over a text that stands for the request: how requests are signed is told elsewhere. */
 function signedProof(privateKeys: readonly string[]) {
@@ -169,9 +170,12 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
       } as unknown as HttpExchange;
       try {
         const { status, text } = await runOperation(exchange);
-        return { status, body: text === undefined ? undefined : JSON.parse(text) } as RunAnswer<typeof id>;
+        const answered: unknown = text === undefined ? undefined : JSON.parse(text);
+        recordAnswer(id, status, answered);
+        return { status, body: answered } as RunAnswer<typeof id>;
       } catch (error) {
-        if (!(error instanceof ApiError) || error.status >= 500) throw error;
+        if (!(error instanceof ApiError) || error.code === 'internal_error') throw error;
+        recordAnswer(id, error.status, error.toBody());
         return { status: error.status, body: error.toBody() } as RunAnswer<typeof id>;
       }
     },

@@ -2,6 +2,7 @@ import { Agent } from 'undici';
 import { startSandbox as composeSandbox, type Sandbox } from '../../src/compose/sandbox.ts';
 import type { SandboxConfig } from '../../src/config.ts';
 import type { Log } from '../../src/ports/log.ts';
+import { recordEvents } from '../ledger/record-events.ts';
 
 export type TestSandbox = Sandbox &
   AsyncDisposable & {
@@ -46,18 +47,25 @@ export async function startSandbox(
   });
   const dispatcher = new Agent({ connect: { ca: sandbox.caPem } });
   let document: Promise<OpenApiDocument> | undefined;
+  const close = async (): Promise<void> => {
+    await dispatcher.destroy();
+    await recordEvents(sandbox.database);
+    await sandbox.close();
+  };
   return {
     ...sandbox,
+    close,
+    async reset() {
+      await recordEvents(sandbox.database);
+      await sandbox.reset();
+    },
     dispatcher,
     prefix: options.prefix ?? 'service',
     document: () => {
       document ??= readDocument(sandbox.baseUrl, dispatcher);
       return document;
     },
-    async [Symbol.asyncDispose]() {
-      await dispatcher.destroy();
-      await sandbox.close();
-    },
+    [Symbol.asyncDispose]: close,
   };
 }
 

@@ -6,10 +6,14 @@ import { acmeApp } from '../../../mocks/apps.ts';
 import document from '../../../openapi/openapi.json' with { type: 'json' };
 import { recordEvent } from '../../../src/domain/base/events/record-event.ts';
 import type { SandboxEvent, SandboxEvents } from '../../../src/sandbox/generated/schemas.ts';
+import { pauseRecording } from '../../ledger/record-answers.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 const startMs = Date.UTC(2026, 0, 1);
 const types = Object.keys(document.webhooks).sort();
+
+// The events here are the test's own.
+pauseRecording();
 
 let sandbox: TestSandbox;
 beforeAll(async () => {

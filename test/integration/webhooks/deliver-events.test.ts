@@ -20,6 +20,7 @@ import type { OperationContext, Services } from '../../../src/operation-context.
 import type { KeyVault } from '../../../src/ports/key-vault.ts';
 import type { WebhookOutcome, WebhookRequest } from '../../../src/ports/webhooks.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { pauseRecording } from '../../ledger/record-answers.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { contextOf, inTransaction, services, startMs } from '../contexts.ts';
 
@@ -36,6 +37,9 @@ interface Sent {
 }
 
 type Answer = (sent: Sent) => number | Promise<number>;
+
+// The events here are the test's own.
+pauseRecording();
 
 describe.each(databaseKinds)('%s', (kind) => {
   let database: TestDatabase;

@@ -1,0 +1,65 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { transform } from 'esbuild';
+import type { TestProject } from 'vitest/node';
+import { combinationsOf, readDocument, root, routesOf } from './documented.ts';
+import { faultsOf, figures, judge, readGaps, readLedger, readRecords, writeLedger } from './ledger.ts';
+
+/**
+ * A vitest global setup: gives the processes of the run a folder to record answers in, and at the end merges them into
+ * `coverage/ledger.json`. A run of every test file is judged by the list of gaps, and fails when they disagree.
+ */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const document = readDocument();
+  const folder = mkdtempSync(join(tmpdir(), 'custos-ledger-'));
+  const recorder = readFileSync(join(import.meta.dirname, 'record-answers.ts'), 'utf8');
+  // Processes that tests start load it before they begin: Node alone would need 100 ms to strip the types.
+  const { code } = await transform(recorder, { loader: 'ts', format: 'esm' });
+  writeFileSync(join(folder, 'record-answers.mjs'), code);
+  writeFileSync(join(folder, 'routes.json'), JSON.stringify(routesOf(document)));
+  process.env.TEST_LEDGER = folder;
+
+  return async () => {
+    const records = readRecords(folder);
+    rmSync(folder, { recursive: true, force: true });
+    // Of a file of which only some tests ran, the ledger knows more already.
+    if (project.vitest.config.testNamePattern !== undefined) return;
+    const { ran, isWhole, hasFailed } = await runOf(project);
+    const before = Object.entries(isWhole ? {} : readLedger()).filter(([file]) => !ran.includes(file));
+    const ledger = { ...Object.fromEntries(before), ...records };
+    writeLedger(ledger);
+    if (!isWhole) return;
+    const documented = combinationsOf(document);
+    print(['', 'Ledger: what the tests exercise of the contract', ...figures(documented, ledger)]);
+    if (hasFailed) {
+      return print(['not compared with test/house/uncovered.txt: the tests that failed may exercise more']);
+    }
+    const faults = faultsOf(judge(documented, ledger, readGaps()));
+    if (faults.length > 0) process.exitCode = 1;
+    print(faults);
+  };
+}
+
+interface Run {
+  /** Relative to the root. */
+  readonly ran: readonly string[];
+  /** Whether every file was to run. */
+  readonly isWhole: boolean;
+  readonly hasFailed: boolean;
+}
+
+async function runOf({ vitest }: TestProject): Promise<Run> {
+  const modules = vitest.state.getTestModules();
+  const ran = modules.map(({ moduleId }) => relative(root, moduleId));
+  const all = await vitest.globTestSpecifications([]);
+  return {
+    ran,
+    isWhole: all.every(({ moduleId }) => ran.includes(relative(root, moduleId))),
+    hasFailed: modules.some((module) => !module.ok()) || vitest.state.getUnhandledErrors().length > 0,
+  };
+}
+
+function print(lines: readonly string[]): void {
+  process.stdout.write(`${lines.join('\n')}\n`);
+}
