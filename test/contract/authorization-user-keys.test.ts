@@ -177,6 +177,21 @@ describe("a user's wallet", () => {
     expect([answer.status, answer.body.code]).toEqual([status, code]);
   });
 
+  test('no operation gives a stranger a key', async () => {
+    const body = { user_jwt: await tokenOf('nobody') };
+    const bindings = [{ type: 'intent', intentId: 'fmfdj6yqly31huorjqzq38zc' }];
+    for (const [operation, input] of [
+      ['authenticateWallets', body],
+      ['authenticateUserSigner', body],
+      ['authenticateWalletIntents', { ...body, bindings }],
+    ] as const) {
+      expect(await refusal(sandbox, operation, { body: input })).toEqual({
+        status: 404,
+        body: { error: 'User not found' },
+      });
+    }
+  });
+
   test('no key is given to a recipient that cannot be read', async () => {
     const body = { user_jwt: await tokenOf('u1'), encryption_type: 'HPKE', recipient_public_key: 'AAAA' };
     const answer = await refusal(sandbox, 'authenticateWallets', { body });

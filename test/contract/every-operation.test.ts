@@ -1,58 +1,17 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { acmeSolanaWallet, acmeWallet } from '../../mocks/wallets.ts';
-import { type OperationId, operations } from '../../src/generated/operations.ts';
+import { operations } from '../../src/generated/operations.ts';
 import { attempt, call } from '../support/call.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import {
+  documentedOperations,
+  exampleBodies,
+  exampleInput,
+  exampleParameters,
+  hasBodyChoice,
+} from './documented-operations.ts';
 
-// What holds for every operation of the document, without being told of any. Each answer is judged by the document.
-interface MediaType {
-  readonly schema: { readonly $ref?: string };
-  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
-}
-
-interface DocumentOperation {
-  readonly operationId: OperationId;
-  readonly parameters?: readonly {
-    name: string;
-    in: string;
-    example?: unknown;
-    required?: boolean;
-    schema: object;
-  }[];
-  readonly requestBody?: { readonly content: { readonly 'application/json': MediaType } };
-}
-
-const document = JSON.parse(
-  readFileSync(join(import.meta.dirname, '..', '..', 'openapi', 'openapi.json'), 'utf8'),
-) as {
-  paths: Record<string, Record<string, DocumentOperation>>;
-  components: { schemas: Record<string, { anyOf?: unknown; oneOf?: unknown }> };
-};
-
-const documented = Object.values(document.paths)
-  .flatMap((item) => Object.values(item))
-  .filter(({ operationId }) => operationId !== undefined);
-
-/** Path and query parameters as the document's examples have them. */
-function exampleParameters({ parameters = [] }: DocumentOperation) {
-  const of = (place: string) =>
-    Object.fromEntries(
-      parameters
-        .filter((parameter) => parameter.in === place && parameter.example !== undefined)
-        .map(({ name, example }) => [name, example]),
-    );
-  return { path: of('path'), query: of('query') };
-}
-
-/** Whether the body may have one of several shapes. */
-function isChoice({ requestBody }: DocumentOperation): boolean {
-  const name = requestBody?.content['application/json'].schema.$ref?.split('/').at(-1) ?? '';
-  const schema = document.components.schemas[name];
-  return schema?.anyOf !== undefined || schema?.oneOf !== undefined;
-}
-
+// What holds for every operation of the document. Each answer is judged by the document.
 let sandbox: TestSandbox;
 beforeAll(async () => {
   sandbox = await startSandbox();
@@ -60,12 +19,10 @@ beforeAll(async () => {
 afterAll(() => sandbox[Symbol.asyncDispose]());
 
 describe('sent as the document exemplifies it', () => {
-  test.each(documented.map((operation) => [operation.operationId, operation] as const))(
+  test.each(documentedOperations.map((operation) => [operation.operationId, operation] as const))(
     '%s gives a documented answer',
     async (id, operation) => {
-      const examples = operation.requestBody?.content['application/json'].examples ?? {};
-      const bodies =
-        operation.requestBody === undefined ? [undefined] : Object.values(examples).map(({ value }) => value);
+      const bodies = exampleBodies(operation);
       expect(bodies.length).toBeGreaterThan(0);
       for (const body of bodies) {
         const { status } = await attempt(sandbox, id, { ...exampleParameters(operation), body });
@@ -76,11 +33,10 @@ describe('sent as the document exemplifies it', () => {
 });
 
 describe('with a property that the document does not know', () => {
-  const withObjects = documented.flatMap((operation) => {
-    const examples = operation.requestBody?.content['application/json'].examples ?? {};
-    const [first] = Object.values(examples);
-    return first !== undefined && typeof first.value === 'object' && !Array.isArray(first.value)
-      ? [[operation.operationId, operation, first.value as object] as const]
+  const withObjects = documentedOperations.flatMap((operation) => {
+    const { body } = exampleInput(operation);
+    return typeof body === 'object' && body !== null && !Array.isArray(body)
+      ? [[operation.operationId, operation, body] as const]
       : [];
   });
   test.each(withObjects)('%s refuses it by name', async (id, operation, example) => {
@@ -88,22 +44,10 @@ describe('with a property that the document does not know', () => {
     const answer = await attempt(sandbox, id, { ...exampleParameters(operation), body });
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
     // Of a body that is one of several shapes, what the likeliest shape lacks may be told first.
-    if (!isChoice(operation)) {
+    if (!hasBodyChoice(operation)) {
       expect(answer.body).toMatchObject({ error: expect.stringContaining('no_such_property') });
     }
   });
-});
-
-test('a request that has expired is refused by every operation that reads the deadline', async () => {
-  const expiring = documented.filter(({ operationId }) => operations[operationId].expiry);
-  expect(expiring.length).toBeGreaterThan(30);
-  for (const operation of expiring) {
-    const [example] = Object.values(operation.requestBody?.content['application/json'].examples ?? {});
-    const input = { ...exampleParameters(operation), body: example?.value };
-    const expiryMs = Date.UTC(2025, 0, 1);
-    const answer = await attempt(sandbox, operation.operationId, input, { expiryMs });
-    expect(answer, operation.operationId).toMatchObject({ status: 400, body: { code: 'request_expired' } });
-  }
 });
 
 describe('the resources of another app', () => {
@@ -184,17 +128,16 @@ describe('the resources of another app', () => {
       .then(async ({ body }) => ({ body: await body.json() }))) as { body: { id: string; secret: string } };
     const stranger: TestSandbox = { ...sandbox, appId: app.id, appSecret: app.secret };
     // What is open to all answers strangers too.
-    const withPath = documented.filter(
+    const withPath = documentedOperations.filter(
       ({ operationId, parameters = [] }) =>
         operations[operationId].security !== 'none' &&
         parameters.some(({ name, in: place }) => place === 'path' && name in own),
     );
     expect(withPath.length).toBeGreaterThan(80);
     for (const operation of withPath) {
-      const [example] = Object.values(operation.requestBody?.content['application/json'].examples ?? {});
-      const { path, query } = exampleParameters(operation);
+      const { path, query, body } = exampleInput(operation);
       const ask = (ids: Record<string, string>) =>
-        attempt(stranger, operation.operationId, { path: { ...path, ...ids }, query, body: example?.value });
+        attempt(stranger, operation.operationId, { path: { ...path, ...ids }, query, body });
       const [foreign, absent] = [await ask(own), await ask(unknown(own))];
       const answerOf = ({ status, body }: { status: number; body: unknown }) => ({ status, body });
       expect(answerOf(foreign), operation.operationId).toEqual(answerOf(absent));

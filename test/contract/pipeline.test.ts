@@ -1,4 +1,3 @@
-import { request as plainRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type OperationId, operations } from '../../src/generated/operations.ts';
 import { call, refusal } from '../support/call.ts';
@@ -82,19 +81,6 @@ describe('every operation that is not open to all', () => {
 });
 
 describe('every operation with a body', () => {
-  test('refuses another content type', async () => {
-    for (const { id } of withBody) {
-      const answer = await sendTo(id, { headers: { 'content-type': 'text/plain' }, body: '{}' });
-      // An operation whose parameters are invalid says so first.
-      if (answer.status === 400) expect(answer.body).toMatchObject({ code: 'invalid_data' });
-      else
-        expect(answer, id).toEqual({
-          status: 415,
-          body: { error: 'Content-Type must be application/json.' },
-        });
-    }
-  });
-
   test.each(['{"oops"', '[]', '"text"', '7', '{"no_such_property":1}'])(
     'refuses the body %s',
     async (body) => {
@@ -104,12 +90,6 @@ describe('every operation with a body', () => {
       }
     },
   );
-
-  test('refuses one beyond 1 MB', async () => {
-    const body = JSON.stringify({ text: 'x'.repeat(1_048_577) });
-    const answer = await sendTo('createWallet', { headers: { 'content-type': 'application/json' }, body });
-    expect(answer).toEqual({ status: 413, body: { error: 'Request body is larger than 1 MB.' } });
-  });
 });
 
 describe('what was sent is named where it is wrong', () => {
@@ -195,22 +175,6 @@ describe('addresses', () => {
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
     expect(await get('/docs', 'POST')).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   });
-});
-
-test('plain HTTP on the same port is refused in words', async () => {
-  const answer = await new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
-    const url = sandbox.baseUrl.replace('https', 'http');
-    plainRequest(`${url}/v1/wallets`, (response) => {
-      let text = '';
-      response.on('data', (chunk) => {
-        text += chunk;
-      });
-      response.on('end', () => resolve({ status: response.statusCode, text }));
-    })
-      .on('error', reject)
-      .end();
-  });
-  expect(answer).toEqual({ status: 403, text: '{"error":"HTTPS is required."}' });
 });
 
 test('a client of another brand is served in its own words', async () => {

@@ -1,28 +1,15 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { OperationId } from '../../src/generated/operations.ts';
 import { attempt, type Refusal } from '../support/call.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import {
+  type DocumentedOperation,
+  documentedOperations,
+  exampleBodies,
+  exampleParameters,
+} from './documented-operations.ts';
 
 // PostgreSQL's texts cannot hold U+0000: wherever a request has a text, it is refused before anything is asked of it.
-interface DocumentOperation {
-  readonly operationId?: OperationId;
-  readonly parameters?: readonly { name: string; in: string; example?: unknown }[];
-  readonly requestBody?: {
-    readonly content: {
-      readonly 'application/json': { readonly examples: Record<string, { readonly value: unknown }> };
-    };
-  };
-}
-
-const document = JSON.parse(
-  readFileSync(join(import.meta.dirname, '..', '..', 'openapi', 'openapi.json'), 'utf8'),
-) as { paths: Record<string, Record<string, DocumentOperation>> };
-const operations = Object.values(document.paths)
-  .flatMap((item) => Object.values(item))
-  .filter(({ operationId }) => operationId !== undefined);
-
 type Parts = { path: object; query: object; body: unknown };
 interface Place {
   readonly id: OperationId;
@@ -45,22 +32,13 @@ function* spoiled(value: unknown, pointer = ''): Generator<{ pointer: string; va
   }
 }
 
-function* placesOf(operation: DocumentOperation): Generator<Place> {
-  const of = (place: string) =>
-    Object.fromEntries(
-      (operation.parameters ?? [])
-        .filter((parameter) => parameter.in === place && parameter.example !== undefined)
-        .map(({ name, example }) => [name, example]),
-    );
-  const examples = operation.requestBody?.content['application/json'].examples ?? {};
-  const bodies =
-    operation.requestBody === undefined ? [undefined] : Object.values(examples).map(({ value }) => value);
-  for (const [index, body] of bodies.entries()) {
-    const input: Parts = { path: of('path'), query: of('query'), body };
+function* placesOf(operation: DocumentedOperation): Generator<Place> {
+  for (const [index, body] of exampleBodies(operation).entries()) {
+    const input: Parts = { ...exampleParameters(operation), body };
     for (const part of ['path', 'query', 'body'] as const) {
       if (part !== 'body' && index > 0) continue;
       for (const { pointer, value } of spoiled(input[part])) {
-        yield { id: operation.operationId!, in: part, pointer, input: { ...input, [part]: value } };
+        yield { id: operation.operationId, in: part, pointer, input: { ...input, [part]: value } };
       }
     }
   }
@@ -73,7 +51,7 @@ beforeAll(async () => {
 afterAll(() => sandbox[Symbol.asyncDispose]());
 
 test('a zero character in any text of any request is refused, and its place is named', async () => {
-  const places = operations.flatMap((operation) => [...placesOf(operation)]);
+  const places = documentedOperations.flatMap((operation) => [...placesOf(operation)]);
   const told = { byName: 0, asMalformed: 0 };
   for (const place of places) {
     const { status, body } = await attempt(sandbox, place.id, place.input);

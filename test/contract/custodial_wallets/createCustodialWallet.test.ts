@@ -83,6 +83,13 @@ test('its key is never used here', async () => {
       body: { error, code: 'not_supported' },
     });
   }
+  const owner = { public_key: aliceKey.publicKey };
+  const { body: owned } = await call(sandbox, 'createCustodialWallet', { body: { ...customer, owner } });
+  const proposal = { path: { wallet_id: owned.id }, body: rpc };
+  expect(await refusal(sandbox, 'createWalletRpcIntent', proposal)).toEqual({
+    status: 400,
+    body: { error: 'a custodial wallet has no rpc', code: 'not_supported' },
+  });
 });
 
 test.each([

@@ -227,15 +227,16 @@ describe('a proposal is refused at once', () => {
     const rulePath = { policy_id: policy.id, rule_id: policy.rules[0]!.id };
     expect(await outcome('updatePolicyIntent', { policy_id: policy.id }, { name: 'x' })).toBe(refused);
     expect(await outcome('createPolicyRuleIntent', { policy_id: policy.id }, messageRule('x'))).toBe(refused);
+    expect(await outcome('updatePolicyRuleIntent', rulePath, messageRule('x'))).toBe(refused);
     expect(await outcome('deletePolicyRuleIntent', rulePath)).toBe(refused);
     expect(await outcome('updateWalletIntent', { wallet_id: wallet.id }, { display_name: 'x' })).toBe(
       refused,
     );
     expect(await outcome('createWalletRpcIntent', { wallet_id: wallet.id }, message('x'))).toBe(refused);
     expect(await outcome('createWalletTransferIntent', { wallet_id: wallet.id }, payment('1'))).toBe(refused);
-    expect(await outcome('addConditionSetItemsIntent', { condition_set_id: set.id }, [{ value: 'a' }])).toBe(
-      refused,
-    );
+    for (const operation of ['addConditionSetItemsIntent', 'replaceConditionSetItemsIntent'] as const) {
+      expect(await outcome(operation, { condition_set_id: set.id }, [{ value: 'a' }])).toBe(refused);
+    }
   });
 
   test('with a body that the operation itself would refuse', async () => {

@@ -1,8 +1,12 @@
+import { randomBytes } from 'node:crypto';
+import { bytesToHex } from 'viem';
+import { privateKeyToAddress } from 'viem/accounts';
 import { expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
 import { call, refusal } from '../../support/call.ts';
 import { asOtherApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+import { prepareImport } from '../wallet-keys/importing.ts';
 
 const start = Date.UTC(2026, 0, 1);
 const absent = { status: 404, body: { error: 'Organization not found' } };
@@ -172,6 +176,14 @@ test('an organization has at most 150 wallets, made for it or given to it', asyn
     body: { error: 'The organization already has 150 wallets.', code: 'wallet_entity_limit_exceeded' },
   };
   expect(await refusal(sandbox, 'createWallet', { body: { chain_type: 'xrpl', entity } })).toEqual(full);
+  const secret = randomBytes(32);
+  const imported = await prepareImport(sandbox, {
+    chain_type: 'ethereum',
+    address: privateKeyToAddress(bytesToHex(secret)),
+    secret,
+    entity,
+  });
+  expect(await refusal(sandbox, 'submitWalletImport', { body: imported })).toEqual(full);
   const { body } = await call(sandbox, 'createWallet', { body: { chain_type: 'xrpl' } });
   const path = { wallet_id: body.id };
   expect(await refusal(sandbox, 'assignWalletEntity', { path, body: entity })).toEqual(full);

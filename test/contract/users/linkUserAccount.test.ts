@@ -150,10 +150,17 @@ test('the 501st account is refused', async () => {
     path: { user_id: body.id },
     body: { type: 'custom_auth', custom_user_id: 'carol' },
   });
-  expect(refused).toEqual({
+  const full = {
     status: 400,
     body: { error: 'a user has at most 500 linked accounts', code: 'max_accounts_reached' },
+  };
+  expect(refused).toEqual(full);
+  // A wallet made for a user is an account too.
+  const made = await refusal(sandbox, 'pregenerateUserWallets', {
+    path: { user_id: body.id },
+    body: { wallets: [{ chain_type: 'ethereum' }] },
   });
+  expect(made).toEqual(full);
 }, 60_000);
 
 test('nobody there to link to', async () => {

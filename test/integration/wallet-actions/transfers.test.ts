@@ -208,6 +208,22 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     expect((await send(wallet, '1', { nonce })).status).toBe(200);
   });
 
+  test('a transfer that the token would revert is refused, and leaves the nonce free', async () => {
+    const wallet = await makeWallet();
+    const message = 'Blacklistable: account is blacklisted';
+    const reverting = (chain: AnyChain | undefined) =>
+      chain && { ...chain, simulate: async () => ({ succeeds: false, reason: 'reverts', message }) as const };
+    const find = (id: string) => reverting(chains.find(id)) as AnyChain | undefined;
+    Object.assign(operations.services, { chains: { find } });
+    expect(await send(wallet, '1', { nonce })).toEqual({
+      status: 400,
+      body: { error: `The transaction would revert: ${message}`, code: 'transaction_execution_failure' },
+    });
+    expect(await eventTypes()).toEqual([]);
+    Object.assign(operations.services, { chains });
+    expect((await send(wallet, '1', { nonce })).status).toBe(200);
+  });
+
   test('what the chain refuses after all is rejected, and can be tried again', async () => {
     const wallet = await makeWallet();
     // Both are affordable when they are asked for, together they are not.

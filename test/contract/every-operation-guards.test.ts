@@ -1,0 +1,154 @@
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type OperationId, operations } from '../../src/generated/operations.ts';
+import { attempt } from '../support/call.ts';
+import { createJudge, type Judge } from '../support/document-judge.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import {
+  type DocumentedOperation,
+  documentedOperations,
+  exampleInput,
+  exampleParameters,
+} from './documented-operations.ts';
+
+// What the server refuses before, or whatever, an operation does. Each answer is judged by the document.
+let sandbox: TestSandbox;
+let judge: Judge;
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  judge = createJudge(await sandbox.document());
+});
+afterAll(() => sandbox[Symbol.asyncDispose]());
+
+const withCredentials = documentedOperations.filter(
+  ({ operationId }) => operations[operationId].security !== 'none',
+);
+const withBody = documentedOperations.filter(({ operationId }) => operations[operationId].hasBody);
+
+function isRequired({ parameters = [] }: DocumentedOperation, name: string): boolean {
+  return parameters.some((parameter) => parameter.name === name && parameter.required === true);
+}
+
+/** A text as the body of an otherwise valid request. */
+async function sendText(
+  id: OperationId,
+  path: object,
+  { contentType, text }: Record<'contentType' | 'text', string>,
+) {
+  const values = path as Record<string, string>;
+  const answer = await sandbox.dispatcher.request({
+    origin: sandbox.baseUrl,
+    path: operations[id].path.replaceAll(/\{([^}]+)\}/g, (_, name: string) =>
+      encodeURIComponent(values[name] ?? ''),
+    ),
+    method: operations[id].method,
+    headers: {
+      authorization: `Basic ${Buffer.from(`${sandbox.appId}:${sandbox.appSecret}`).toString('base64')}`,
+      'service-app-id': sandbox.appId,
+      'content-type': contentType,
+    },
+    body: text,
+  });
+  const body: unknown = await answer.body.json();
+  judge({
+    operationId: id,
+    status: answer.statusCode,
+    contentType: String(answer.headers['content-type']),
+    body,
+  });
+  return { status: answer.statusCode, body };
+}
+
+describe('every operation', () => {
+  test('refuses plain HTTP', async () => {
+    const origin = sandbox.baseUrl.replace('https:', 'http:');
+    for (const { operationId: id } of documentedOperations) {
+      const { method, path } = operations[id];
+      const {
+        statusCode: status,
+        headers,
+        body: sent,
+      } = await request(origin + path.replaceAll(/[{}]/g, ''), { method });
+      const body: unknown = await sent.json();
+      expect({ id, status, body }).toEqual({ id, status: 403, body: { error: 'HTTPS is required.' } });
+      judge({ operationId: id, status, contentType: String(headers['content-type']), body });
+    }
+  });
+
+  test('counts towards the rate limit', async () => {
+    await using limited = await startSandbox({ rateLimit: { perSecond: 1, burst: 1 } });
+    for (const operation of documentedOperations) {
+      const { operationId: id } = operation;
+      const ask = () => attempt(limited, id, exampleInput(operation));
+      // A second may have passed since the last request was counted: then the next one is too many.
+      const first = await ask();
+      const answer = first.status === 429 ? first : await ask();
+      expect({ id, status: answer.status, body: answer.body }).toMatchObject({
+        id,
+        status: 429,
+        body: { code: 'too_many_requests' },
+      });
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    }
+  });
+});
+
+test('a database that fails is a 500 without a word about it', async () => {
+  await using broken = await startSandbox();
+  await attempt(broken, 'getApp', { path: { app_id: broken.appId } });
+  const em = broken.database.orm.em.fork();
+  await em.execute('pragma foreign_keys = off');
+  const tables = await em.execute<{ name: string }[]>("select name from sqlite_master where type = 'table'");
+  for (const { name } of tables.filter(({ name }) => !name.startsWith('sqlite_'))) {
+    await em.execute(`drop table "${name}"`);
+  }
+  for (const operation of documentedOperations) {
+    const { operationId: id } = operation;
+    const { path, query, body: sent } = exampleInput(operation);
+    // The document's examples name another app; filters and cursors are refused before anything is read.
+    const required = Object.entries(query).filter(([name]) => isRequired(operation, name));
+    const input = {
+      path: { ...path, app_id: broken.appId },
+      query: Object.fromEntries(required),
+      body: sent,
+    };
+    const { status, body, headers } = await attempt(broken, id, input);
+    // An operation that is not built yet asks no database.
+    if (status === 501) continue;
+    const data = { request_id: headers['x-request-id'] };
+    expect({ id, status, body }).toEqual({ id, status: 500, body: { error: 'Service unavailable.', data } });
+  }
+});
+
+test('every operation that asks for credentials refuses a request that has expired', async () => {
+  const expiryMs = Date.UTC(2025, 0, 1);
+  for (const operation of withCredentials) {
+    const answer = await attempt(sandbox, operation.operationId, exampleInput(operation), { expiryMs });
+    expect(answer, operation.operationId).toMatchObject({ status: 400, body: { code: 'request_expired' } });
+  }
+});
+
+describe('every operation with a body', () => {
+  test('refuses another content type', async () => {
+    for (const operation of withBody) {
+      const { path } = exampleParameters(operation);
+      const sent = { contentType: 'text/plain', text: '{}' };
+      expect(await sendText(operation.operationId, path, sent), operation.operationId).toEqual({
+        status: 415,
+        body: { error: 'Content-Type must be application/json.' },
+      });
+    }
+  });
+
+  test('refuses a body of more than 1 MB', async () => {
+    const text = JSON.stringify({ text: 'x'.repeat(1_048_577) });
+    for (const operation of withBody) {
+      const { path } = exampleParameters(operation);
+      const sent = { contentType: 'application/json', text };
+      expect(await sendText(operation.operationId, path, sent), operation.operationId).toEqual({
+        status: 413,
+        body: { error: 'Request body is larger than 1 MB.' },
+      });
+    }
+  });
+});

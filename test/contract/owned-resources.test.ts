@@ -1,0 +1,150 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { SignJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
+import type { OperationId } from '../../src/generated/operations.ts';
+import { call, refusal } from '../support/call.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { documentedOperations } from './documented-operations.ts';
+import { expectOwnersAreAsked, makePair } from './policies/owner-signatures.ts';
+import { messagePolicy, messageRule } from './policies/rules.ts';
+
+// Whatever belongs to somebody is changed and used with the owner's signatures only, and each refusal says what is wrong
+// with those that came.
+const login = generateKeyPairSync('rsa', { modulusLength: 2048 });
+
+let sandbox: TestSandbox;
+beforeAll(async () => {
+  const jwtPublicKeyPem = login.publicKey.export({ format: 'pem', type: 'spki' }).toString();
+  sandbox = await startSandbox({ jwtPublicKeyPem });
+});
+afterAll(() => sandbox[Symbol.asyncDispose]());
+
+/** One resource of each kind, all of one owner, by the name of the path parameter that takes its id. */
+type Owned = Readonly<Record<string, string>>;
+
+const recipient = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({
+  format: 'der',
+  type: 'spki',
+});
+const toBob = { address: '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0' };
+const transfer = { source: { asset: 'usdc', chain: 'base', amount: '1' }, destination: toBob };
+
+/** The operations that ask an owner, and a body for those that take one. */
+const bodies: Partial<Record<OperationId, unknown>> = {
+  addConditionSetItems: [{ value: 'other' }],
+  createPolicyRule: messageRule('other'),
+  deleteAggregation: undefined,
+  deleteConditionSet: undefined,
+  deleteConditionSetItem: undefined,
+  deleteKeyQuorum: undefined,
+  deletePolicy: undefined,
+  deletePolicyRule: undefined,
+  exportWallet: { encryption_type: 'HPKE', recipient_public_key: recipient.toString('base64') },
+  quoteWalletTransfer: { ...transfer, destination: { ...toBob, asset: 'usdc', chain: 'arbitrum' } },
+  rawSignWallet: { params: { hash: `0x${'71'.repeat(32)}` } },
+  replaceConditionSetItems: [{ value: 'other' }],
+  transferFromWallet: transfer,
+  updateConditionSet: { name: 'Taken' },
+  updateKeyQuorum: { public_keys: [aliceKey.publicKey], authorization_threshold: 1 },
+  updatePolicy: { name: 'Taken' },
+  updatePolicyRule: messageRule('other'),
+  updateWallet: { policy_ids: [] },
+  walletRpc: { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } },
+};
+const changes = Object.entries(bodies) as [OperationId, unknown][];
+
+async function makeOwned(ownerId: string): Promise<Owned> {
+  const { body: wallet } = await call(sandbox, 'createWallet', {
+    body: { chain_type: 'ethereum', owner_id: ownerId },
+  });
+  const { body: policy } = await call(sandbox, 'createPolicy', {
+    body: { ...messagePolicy(['one']), owner_id: ownerId },
+  });
+  const { body: set } = await call(sandbox, 'createConditionSet', { body: { name: 'Ours' } });
+  const path = { condition_set_id: set.id };
+  const { body: items } = await call(sandbox, 'addConditionSetItems', { path, body: [{ value: 'friend' }] });
+  await call(sandbox, 'updateConditionSet', { path, body: { owner_id: ownerId } });
+  const { body: aggregation } = await call(sandbox, 'createAggregation', {
+    body: {
+      name: 'Ours',
+      method: 'eth_signTransaction',
+      metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
+      window: { type: 'rolling', seconds: 3600 },
+      owner_id: ownerId,
+    },
+  });
+  return {
+    wallet_id: wallet.id,
+    policy_id: policy.id,
+    rule_id: policy.rules[0]!.id,
+    condition_set_id: set.id,
+    condition_set_item_id: items[0]!.id,
+    aggregation_id: aggregation.id,
+    key_quorum_id: ownerId,
+  };
+}
+
+const inputOf = (path: Owned, body: unknown) => (body === undefined ? { path } : { path, body });
+
+test('every operation that documents a user without a key is tried here', () => {
+  const asking = documentedOperations.filter(
+    ({ responses }) =>
+      responses['501'] === undefined &&
+      JSON.stringify(responses['401'] ?? '').includes('no_valid_user_session_keys'),
+  );
+  // An intent is signed in its body, by whoever may sign what it proposes.
+  const expected = asking.map(({ operationId }) => operationId).filter((id) => id !== 'authorizeIntent');
+  expect(changes.map(([id]) => id).sort()).toEqual(expected.sort());
+});
+
+describe('what two keys own together', () => {
+  let owned: Owned;
+  beforeAll(async () => {
+    owned = await makeOwned(await makePair(sandbox));
+  });
+
+  test.each(changes)('%s asks both of them', async (operation, body) => {
+    await expectOwnersAreAsked(sandbox, { operation, input: inputOf(owned, body) });
+  });
+});
+
+describe('what a user owns', () => {
+  let owned: Owned;
+  let userKey: string;
+  beforeAll(async () => {
+    const account = { type: 'custom_auth', custom_user_id: 'owner' } as const;
+    const { body: user } = await call(sandbox, 'createUser', { body: { linked_accounts: [account] } });
+    const { body: quorum } = await call(sandbox, 'createKeyQuorum', { body: { user_ids: [user.id] } });
+    owned = await makeOwned(quorum.id);
+  });
+
+  test.each(changes)('%s is refused while the user has no key', async (operation, body) => {
+    const signed = { signWith: [bobKey.privateKey] };
+    expect(await refusal(sandbox, operation, inputOf(owned, body), signed)).toMatchObject({
+      status: 401,
+      body: { code: 'no_valid_user_session_keys' },
+    });
+  });
+
+  describe("with a key of the user's that has expired", () => {
+    beforeAll(async () => {
+      const token = await new SignJWT({ sub: 'owner' })
+        .setProtectedHeader({ alg: 'RS256', typ: 'JWT' })
+        .setExpirationTime(sandbox.clock.now() / 1000 + 3600)
+        .sign(login.privateKey);
+      const { body } = await call(sandbox, 'authenticateWallets', { body: { user_jwt: token } });
+      if (!('authorization_key' in body)) throw new Error('the key came sealed');
+      userKey = body.authorization_key;
+      sandbox.clock.set(body.expires_at);
+    });
+
+    test.each(changes)('%s is refused', async (operation, body) => {
+      const signed = { signWith: [userKey] };
+      expect(await refusal(sandbox, operation, inputOf(owned, body), signed)).toMatchObject({
+        status: 401,
+        body: { code: 'user_session_keys_expired' },
+      });
+    });
+  });
+});

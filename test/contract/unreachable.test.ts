@@ -1,0 +1,79 @@
+import { generateKeyPairSync } from 'node:crypto';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { SignJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { updateApp } from '../../src/domain/access/apps/update-app.ts';
+import type { AnyChain } from '../../src/ports/chains.ts';
+import { databaseKinds } from '../support/databases.ts';
+import { openOperations, type TestOperations } from '../support/run-operations.ts';
+
+// What operations answer when something outside cannot be reached, or is not there at all.
+const refused = (): Promise<never> => Promise.reject(new Error('connect ECONNREFUSED'));
+
+/** A chain of which every question fails. */
+function downChain(caip2: string): AnyChain {
+  const known = { kind: 'evm', caip2 };
+  return new Proxy(known, {
+    get: (target, name) => (name in target ? target[name as keyof typeof target] : refused),
+  }) as AnyChain;
+}
+
+describe.each(databaseKinds)('on %s', (kind) => {
+  let operations: TestOperations;
+  beforeAll(async () => {
+    operations = await openOperations(kind, { chains: { find: downChain }, jwks: { keys: refused } });
+  });
+  afterAll(() => operations[Symbol.asyncDispose]());
+
+  test('a chain that is down makes balances and transfers unavailable, and says which chain it is', async () => {
+    const { body: wallet } = await operations.run('createWallet', { body: { chain_type: 'ethereum' } });
+    const path = { wallet_id: (wallet as { id: string }).id };
+    const { body: account } = await operations.run('createAccount', {
+      body: { wallet_ids: [path.wallet_id] },
+    });
+    const unavailable = (chain: string) => ({
+      status: 503,
+      body: { error: `The chain \`${chain}\` could not be reached.` },
+    });
+    const query = { chain: 'base', asset: 'eth' };
+    expect(await operations.run('getWalletBalance', { path, query })).toEqual(unavailable('base'));
+    expect(await operations.run('getWalletTransactions', { path, query })).toEqual(unavailable('base'));
+    const accountPath = { account_id: (account as { id: string }).id };
+    expect(await operations.run('getAccountBalance', { path: accountPath })).toMatchObject({
+      status: 503,
+      body: { error: expect.stringMatching(/^The chain `\w+` could not be reached\.$/) },
+    });
+  });
+
+  test("without the key set of the app's own login nobody is let in", async () => {
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const jwt_auth = { jwks_url: 'https://login.example.com/jwks.json', user_id_claim: 'sub', audiences: [] };
+    await operations.database.orm.em.fork().transactional(async (em) => {
+      const context = operations.context(em as SqlEntityManager);
+      await updateApp(context, operations.app.id, { settings: { jwt_auth } });
+    });
+    const user_jwt = await new SignJWT({ sub: 'ann' })
+      .setProtectedHeader({ alg: 'RS256' })
+      .setExpirationTime(operations.clock.nowMs / 1000 + 60)
+      .sign(privateKey);
+    const bindings = [{ type: 'intent', intentId: 'fmfdj6yqly31huorjqzq38zc' }];
+    for (const [operation, body] of [
+      ['authenticateUserSigner', { user_jwt }],
+      ['authenticateWallets', { user_jwt }],
+      ['authenticateWalletIntents', { user_jwt, bindings }],
+    ] as const) {
+      expect(await operations.run(operation, { body }), operation).toEqual({
+        status: 400,
+        body: { error: 'The JWKS document could not be fetched.', code: 'failed_to_fetch_jwks_uri_document' },
+      });
+    }
+  });
+
+  test('a wallet is not opened at a custodian that is not configured', async () => {
+    const body = { provider: 'bridge', provider_user_id: 'cust_8f14e45fceea167a' };
+    expect(await operations.run('createCustodialWallet', { body })).toEqual({
+      status: 400,
+      body: { error: '/provider: the custodian `bridge` is not configured here', code: 'not_supported' },
+    });
+  });
+});
