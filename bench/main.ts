@@ -49,7 +49,7 @@ function readFlags(args: readonly string[]): Flags {
     )
     .option('--json <file>', 'where the results are written (default: bench/results/<time>.json)')
     .addHelpText('after', help)
-    .showHelpAfterError('(--help lists what is possible)')
+    .showHelpAfterError('(see --help)')
     .exitOverride();
   program.parse(args, { from: 'user' });
   return program.opts<Flags>();

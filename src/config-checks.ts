@@ -2,18 +2,18 @@ import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } fr
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 
-// Each check notes what is wrong and goes on with something of the right type, so that all faults are told together.
+// Each check records a fault and returns a value of the right type, so that all faults can be reported together.
 type Faults = string[];
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Requests per second that one app may send, and how many at once. */
+/** Sustained requests per second of one app, and the size of a burst. */
 export interface RateLimit {
   perSecond: number;
   burst: number;
 }
 
-/** The items of a comma-separated list, trimmed, without empty ones. */
+/** The non-empty items of a comma-separated list, trimmed. */
 export function items(list: string | undefined): string[] {
   return (list ?? '').split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()]));
 }
@@ -26,11 +26,11 @@ export function count(
 ): number {
   const value = Number(text);
   const isCount = /^\d+$/.test(text) && value >= least && value <= most;
-  if (!isCount) faults.push(`${name} must be a whole number from ${least} to ${most}, not \`${text}\``);
+  if (!isCount) faults.push(`${name}: expected a whole number from ${least} to ${most}, got \`${text}\``);
   return value;
 }
 
-/** A TCP port; 0 asks for any free one. */
+/** A TCP port; 0 selects a free one. */
 export function port(faults: Faults, name: string, text: string): number {
   return count(faults, name, text, { least: 0, most: 65_535 });
 }
@@ -42,19 +42,19 @@ export function oneOf<T extends string>(
   choices: readonly T[],
 ): T {
   if (!choices.includes(text as T))
-    faults.push(`${name} must be one of ${choices.join(', ')}, not \`${text}\``);
+    faults.push(`${name}: expected one of ${choices.join(', ')}, got \`${text}\``);
   return text as T;
 }
 
-/** The word that a client says in place of `service`. */
+/** The word that clients use in place of `service`. */
 export function prefix(faults: Faults, name: string, text: string): string {
   if (!/^[a-z][a-z0-9]{0,31}$/.test(text)) {
-    faults.push(`${name} must be one lower-case word of at most 32 letters and digits, not \`${text}\``);
+    faults.push(`${name}: expected a lower-case word of at most 32 letters and digits, got \`${text}\``);
   }
   return text;
 }
 
-/** `100` or `100/200`: requests per second and burst, which is twice as many when left out; 0 is no limit. */
+/** `100/200`: requests per second and burst. The burst defaults to twice the rate; rate 0 means no limit. */
 export function rateLimit(faults: Faults, name: string, text: string): RateLimit | undefined {
   const [perSecondText = '', burstText] = text.split('/');
   const perSecond = count(faults, name, perSecondText, { least: 0, most: 1_000_000 });
@@ -64,18 +64,18 @@ export function rateLimit(faults: Faults, name: string, text: string): RateLimit
   return { perSecond, burst };
 }
 
-/** Base URLs, returned without trailing slash. */
+/** Base URLs, returned without a trailing slash. */
 export function publicUrls(faults: Faults, name: string, urls: readonly string[]): string[] {
   return urls.map((text) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     const isBase =
       url !== undefined && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '';
-    if (!isBase) faults.push(`${name} must be an http(s) URL without query, not \`${text}\``);
+    if (!isBase) faults.push(`${name}: expected an http(s) URL without a query, got \`${text}\``);
     return text.replace(/\/+$/, '');
   });
 }
 
-/** Addresses and subnets, comma-separated. */
+/** Comma-separated IP addresses and subnets. */
 export function proxies(faults: Faults, name: string, list: string): string[] {
   const entries = items(list);
   for (const entry of entries) {
@@ -83,24 +83,26 @@ export function proxies(faults: Faults, name: string, list: string): string[] {
     const most = isIP(address) === 6 ? 128 : 32;
     const isSubnet = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most);
     if (isIP(address) === 0 || !isSubnet || rest.length > 0) {
-      faults.push(`${name} must list addresses or subnets such as \`10.0.0.0/8\`, not \`${entry}\``);
+      faults.push(`${name}: expected addresses or subnets such as \`10.0.0.0/8\`, got \`${entry}\``);
     }
   }
   return entries;
 }
 
-/** The value of DATABASE_URL. It may hold a password and is never repeated. */
+/** Checks DATABASE_URL. Faults never repeat the value, which may contain a password. */
 export function databaseUrl(faults: Faults, text: string | undefined): string {
   const example = '`postgresql://user:password@host:5432/custos`';
   if (text === undefined || text === '') {
-    faults.push(`DATABASE_URL is missing: where PostgreSQL is, e.g. ${example}`);
+    faults.push(`DATABASE_URL is missing: the PostgreSQL database, e.g. ${example}`);
   } else if (!/^postgres(ql)?:\/\/.+\/.+/.test(text) || !URL.canParse(text)) {
-    faults.push(`DATABASE_URL must look like ${example}`);
+    faults.push(`DATABASE_URL: expected a URL such as ${example}`);
   }
   return text ?? '';
 }
 
-/** The SPKI PEM of the public key, certificate or private key in a file; RSA or P-256. */
+/**
+ * Reads the public key from a PEM file with a public key, private key or certificate (RSA or P-256). Returns SPKI PEM.
+ */
 export function publicKeyFile(faults: Faults, name: string, path: string): string | undefined {
   const pem = readText(faults, name, path);
   if (pem === undefined) return undefined;
@@ -109,32 +111,32 @@ export function publicKeyFile(faults: Faults, name: string, path: string): strin
     if (key.asymmetricKeyType === 'rsa' || key.asymmetricKeyDetails?.namedCurve === 'prime256v1') {
       return key.export({ type: 'spki', format: 'pem' }).toString();
     }
-    faults.push(`${name}: \`${path}\` must hold an RSA or a P-256 key, to verify RS256 or ES256`);
+    faults.push(`${name}: expected an RSA or P-256 key in \`${path}\`, to verify RS256 or ES256`);
   } catch {
-    faults.push(`${name}: \`${path}\` holds no PEM key or certificate`);
+    faults.push(`${name}: expected a PEM key or certificate in \`${path}\``);
   }
   return undefined;
 }
 
-/** What wraps data keys in production: keys in memory, the current one first, or a key of a management service. */
+/** The master keys of a production server: local keys, the current one first, and an optional transit key. */
 export interface MasterKeySettings {
   readonly local: readonly Uint8Array[];
   readonly transit: { readonly url: string; readonly key: string; readonly token: string } | undefined;
 }
 
 /**
- * The current master key: 32 bytes from the environment or a file it names, or a key of a management service. Behind
- * it the keys that were current before, until `custos keys rotate` has moved everything.
+ * Reads the current master key (32 bytes from the environment or a file, or a key in a key management service) and the
+ * previous keys, which are needed until `custos keys rotate` has finished.
  */
 export function masterKeys(faults: Faults, env: Environment): MasterKeySettings {
   const { CUSTOS_MASTER_KEY: text, CUSTOS_MASTER_KEY_FILE: path, CUSTOS_KMS_URL: kmsUrl } = env;
   const given = [text, path, kmsUrl].filter((value) => value !== undefined).length;
   if (given === 0) {
     faults.push(
-      'CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE or CUSTOS_KMS_URL is missing: 32 bytes in hex or base64, e.g. from `openssl rand -hex 32`; keep it safe, without it no wallet can sign',
+      'CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE or CUSTOS_KMS_URL is missing: 32 bytes in hex or base64, e.g. from `openssl rand -hex 32`; back it up, without it no wallet can sign',
     );
   } else if (given > 1) {
-    faults.push('of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL several are set; keep one');
+    faults.push('expected only one of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL');
   }
   const local: (Uint8Array | undefined)[] = [];
   if (text !== undefined) local.push(keyBytes(faults, 'CUSTOS_MASTER_KEY', text));
@@ -156,7 +158,7 @@ function keyBytes(faults: Faults, name: string, text: string): Uint8Array | unde
   const isHex = /^[0-9a-fA-F]{64}$/.test(encoded);
   const key = isHex ? Buffer.from(encoded, 'hex') : Buffer.from(encoded, 'base64');
   if (key.length === 32) return new Uint8Array(key);
-  faults.push(`${name} must be 32 bytes in hex or base64; it holds ${key.length}`);
+  faults.push(`${name}: expected 32 bytes in hex or base64, got ${key.length}`);
   return undefined;
 }
 
@@ -167,15 +169,14 @@ function transitKey(
 ): NonNullable<MasterKeySettings['transit']> {
   const { CUSTOS_KMS_KEY: key, CUSTOS_KMS_TOKEN: token } = env;
   if (key === undefined)
-    faults.push('CUSTOS_KMS_KEY is missing: the name of the key at CUSTOS_KMS_URL that wraps');
-  if (token === undefined)
-    faults.push('CUSTOS_KMS_TOKEN is missing: what CUSTOS_KMS_URL knows this server by');
+    faults.push('CUSTOS_KMS_KEY is missing: the name of the wrapping key at CUSTOS_KMS_URL');
+  if (token === undefined) faults.push('CUSTOS_KMS_TOKEN is missing: the token for CUSTOS_KMS_URL');
   return { url: publicUrls(faults, 'CUSTOS_KMS_URL', [url])[0] ?? url, key: key ?? '', token: token ?? '' };
 }
 
 /**
- * Limits of open connections. Behind a proxy all of them come from its address, so there is none per address unless it
- * is set.
+ * Limits of open connections. Behind a proxy all connections come from the proxy's address, so the limit per address is
+ * off by default there.
  */
 export function connections(
   faults: Faults,
@@ -196,7 +197,7 @@ export function connections(
   return { total, perAddress: perAddress === 0 ? undefined : perAddress };
 }
 
-/** The server's own certificate and key, or neither where a trusted proxy ends TLS. */
+/** The server's certificate and key; undefined where a trusted proxy terminates TLS. */
 export function tls(
   faults: Faults,
   env: Environment,
@@ -206,23 +207,23 @@ export function tls(
   if (certPath === undefined && keyPath === undefined) {
     if (!hasProxy) {
       faults.push(
-        'CUSTOS_TLS_CERT and CUSTOS_TLS_KEY are missing: PEM files of the server; or set CUSTOS_TRUST_PROXY to the addresses of the proxy that ends TLS',
+        'CUSTOS_TLS_CERT and CUSTOS_TLS_KEY are missing: PEM files of the server; or set CUSTOS_TRUST_PROXY to the addresses of the proxy that terminates TLS',
       );
     }
     return undefined;
   }
-  if (certPath === undefined) faults.push('CUSTOS_TLS_CERT is missing beside CUSTOS_TLS_KEY');
-  if (keyPath === undefined) faults.push('CUSTOS_TLS_KEY is missing beside CUSTOS_TLS_CERT');
+  if (certPath === undefined) faults.push('CUSTOS_TLS_CERT is missing: CUSTOS_TLS_KEY requires it');
+  if (keyPath === undefined) faults.push('CUSTOS_TLS_KEY is missing: CUSTOS_TLS_CERT requires it');
   const cert = certPath === undefined ? undefined : readText(faults, 'CUSTOS_TLS_CERT', certPath);
   const key = keyPath === undefined ? undefined : readText(faults, 'CUSTOS_TLS_KEY', keyPath);
   if (cert === undefined || key === undefined) return undefined;
   try {
     if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
-      faults.push('CUSTOS_TLS_KEY is not the key of CUSTOS_TLS_CERT');
+      faults.push('CUSTOS_TLS_KEY: expected the private key of CUSTOS_TLS_CERT');
     }
   } catch {
     faults.push(
-      'CUSTOS_TLS_CERT and CUSTOS_TLS_KEY must be a PEM certificate and an unencrypted PEM private key',
+      'CUSTOS_TLS_CERT and CUSTOS_TLS_KEY: expected a PEM certificate and an unencrypted PEM private key',
     );
   }
   return { cert, key };
@@ -247,7 +248,10 @@ export interface RpcEndpoints {
   readonly urls: readonly string[];
 }
 
-/** Entries such as `eip155:1=https://a.example,https://b.example`. URLs may hold keys and are never repeated. */
+/**
+ * Parses entries such as `eip155:1=https://a.example,https://b.example`. Faults never repeat URLs, which may contain
+ * API keys.
+ */
 export function rpcEndpoints(faults: Faults, name: string, entries: readonly string[]): RpcEndpoints[] {
   const chains = new Set<string>();
   return entries.map((entry) => {
@@ -255,15 +259,14 @@ export function rpcEndpoints(faults: Faults, name: string, entries: readonly str
     const urls = items(list);
     if (!/^(eip155:[1-9]\d{0,15}|solana:[-_a-zA-Z0-9]{1,32})$/.test(caip2)) {
       faults.push(
-        `${name} must begin with the CAIP-2 id of an EVM or Solana chain, e.g. \`eip155:1=https://…\``,
+        `${name}: expected the CAIP-2 id of an EVM or Solana chain before \`=\`, e.g. \`eip155:1=https://…\``,
       );
     } else if (chains.has(caip2)) {
-      faults.push(`${name} names \`${caip2}\` twice; give several endpoints as \`${caip2}=<url>,<url>\``);
+      faults.push(`${name}: expected \`${caip2}\` once; list several endpoints as \`${caip2}=<url>,<url>\``);
     }
     chains.add(caip2);
     const areUrls = urls.every((url) => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol));
-    if (urls.length === 0 || !areUrls)
-      faults.push(`${name} of \`${caip2}\` must list http(s) URLs after \`=\``);
+    if (urls.length === 0 || !areUrls) faults.push(`${name}: expected http(s) URLs after \`${caip2}=\``);
     return { caip2, urls };
   });
 }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import * as check from './config-checks.ts';
 
-/** The settings are wrong or incomplete. Its text names every fault, one a line, with what to do about it. */
+/** The settings are invalid or incomplete. The message lists every fault on its own line. */
 export class ConfigError extends Error {
   readonly faults: readonly string[];
 
@@ -16,16 +16,16 @@ export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof logLevels)[number];
 export type ResponseCheck = 'off' | 'sampled' | 'always';
 
-/** How a server listens and speaks: what every command that serves has in common. */
+/** Settings of every command that serves HTTP. */
 export interface ListenConfig {
   host: string;
   /** 0: any free port. */
   port: number;
-  /** Where `/metrics` is served; undefined: nowhere. */
+  /** Port of `/metrics`; undefined: not served. */
   adminPort: number | undefined;
   /** The word that stands for `service` on the wire. */
   prefix: string;
-  /** Base URLs under which clients sign their requests, beside the one of the request itself. No trailing slash. */
+  /** Base URLs under which clients sign requests, in addition to the request's own. No trailing slash. */
   publicUrls: readonly string[];
   rateLimit: check.RateLimit | undefined;
   logLevel: LogLevel;
@@ -42,16 +42,16 @@ export interface SandboxConfig extends ListenConfig {
   /** SPKI PEM of the key that signs the users' tokens. */
   jwtPublicKeyPem: string | undefined;
   plainHttp: boolean;
-  /** How long simulated chains take to confirm a transaction; undefined: until their next block. */
+  /** Time until simulated chains confirm a transaction; undefined: with the next block. */
   confirmAfterMs: number | undefined;
-  /** The chains that are asked of real nodes; all others are simulated. */
+  /** Chains backed by real nodes; all others are simulated. */
   rpc: readonly check.RpcEndpoints[];
   readyFile: string | undefined;
   quiet: boolean;
   json: boolean;
 }
 
-/** The command line of `custos sandbox` and `custos mock`, as given. */
+/** The unparsed options of `custos sandbox` and `custos mock`. */
 export interface SandboxFlags {
   host?: string;
   port?: string;
@@ -79,30 +79,30 @@ export interface ServeConfig extends ListenConfig {
   databaseUrl: string;
   databasePoolSize: number;
   adminHost: string;
-  /** Undefined: a trusted proxy ends TLS. */
+  /** Undefined: a trusted proxy terminates TLS. */
   tls: { cert: string; key: string } | undefined;
   trustedProxies: readonly string[];
-  /** Connections kept open at once; `perAddress` is undefined where there is no such limit. */
+  /** Limits of open connections; `perAddress` is undefined without a limit. */
   connections: { total: number; perAddress: number | undefined };
-  /** Users that an app may make a minute; 0 is no limit of its own. */
+  /** Users that an app may create per minute; 0: no separate limit. */
   usersPerMinute: number;
   masterKeys: check.MasterKeySettings;
-  /** The chains that can be asked; there are no others. */
+  /** The available chains. */
   rpc: readonly check.RpcEndpoints[];
   responseCheck: ResponseCheck;
-  /** How long the server answers that it is not ready before it stops accepting. */
+  /** How long the server reports that it is not ready before it stops accepting connections. */
   drainMs: number;
 }
 
-/** Where a command that only needs the database finds it. */
+/** The database of a command that needs nothing else. */
 export type DatabaseConfig = { kind: 'postgres'; url: string } | { kind: 'folder'; folder: string };
 
 type Environment = check.Environment;
 
 /**
- * Settings of a sandbox from its command line.
+ * Reads the settings of a sandbox from the command line.
  *
- * Throws ConfigError with every fault.
+ * Throws ConfigError listing every fault.
  */
 export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> {
   const faults: string[] = [];
@@ -133,16 +133,18 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
     json: flags.json ?? false,
   };
   if (config.appId !== undefined && !/^[A-Za-z0-9_-]{1,64}$/.test(config.appId)) {
-    faults.push('--app-id must be 1 to 64 letters, digits, `-` or `_`: it is the user name of HTTP Basic');
+    faults.push(
+      '--app-id: expected 1 to 64 letters, digits, `-` or `_`, as it is the user name of HTTP Basic authentication',
+    );
   }
   if (config.appSecret !== undefined && !/^[\x21-\x7e]{8,256}$/.test(config.appSecret)) {
-    faults.push('--app-secret must be 8 to 256 printable ASCII characters without spaces');
+    faults.push('--app-secret: expected 8 to 256 printable ASCII characters without spaces');
   }
-  failOn(faults, 'these options cannot be used:');
+  throwIfAny(faults, 'invalid options:');
   return Object.freeze(config);
 }
 
-// Every name that `custos serve` understands; any other CUSTOS_… is a slip of the pen and is refused.
+// All settings of `custos serve`. Any other name that starts with CUSTOS_ is refused as a typo.
 const serveNames = [
   'CUSTOS_HOST',
   'CUSTOS_PORT',
@@ -172,9 +174,9 @@ const serveNames = [
 ];
 
 /**
- * Settings of a production server from the environment.
+ * Reads the settings of a production server from the environment.
  *
- * Throws ConfigError that names everything missing and everything wrong at once.
+ * Throws ConfigError listing everything that is missing or invalid.
  */
 export function readServeConfig(
   flags: { seed?: string; rpc?: string[] } = {},
@@ -184,9 +186,7 @@ export function readServeConfig(
   const unknown = Object.keys(env).filter((name) => name.startsWith('CUSTOS_') && !serveNames.includes(name));
   for (const name of unknown) faults.push(`${name} is not a setting; see \`custos serve --help\``);
   if (flags.seed !== undefined || env.CUSTOS_SEED !== undefined) {
-    faults.push(
-      'a seed makes keys and ids guessable and is refused here; it belongs to `custos sandbox --seed`',
-    );
+    faults.push('a seed makes keys and ids predictable and is only supported by `custos sandbox --seed`');
   }
   const trustedProxies = check.proxies(faults, 'CUSTOS_TRUST_PROXY', env.CUSTOS_TRUST_PROXY ?? '');
   const config: ServeConfig = {
@@ -205,7 +205,7 @@ export function readServeConfig(
     prefix: check.prefix(faults, 'CUSTOS_PREFIX', env.CUSTOS_PREFIX ?? 'service'),
     publicUrls: check.publicUrls(faults, 'CUSTOS_PUBLIC_URLS', check.items(env.CUSTOS_PUBLIC_URLS)),
     rateLimit: check.rateLimit(faults, 'CUSTOS_RATE_LIMIT', env.CUSTOS_RATE_LIMIT ?? '100'),
-    // The one limit with a published number.
+    // The only limit with a published value.
     usersPerMinute: check.count(faults, 'CUSTOS_USERS_PER_MINUTE', env.CUSTOS_USERS_PER_MINUTE ?? '240', {
       least: 0,
       most: 1_000_000,
@@ -215,7 +215,7 @@ export function readServeConfig(
     tls: check.tls(faults, env, trustedProxies.length > 0),
     trustedProxies,
     masterKeys: check.masterKeys(faults, env),
-    // The option and the environment together.
+    // Endpoints from the environment and the option are combined.
     rpc: check.rpcEndpoints(faults, 'CUSTOS_RPC', [
       ...(env.CUSTOS_RPC ?? '').split(/\s+/).filter((entry) => entry !== ''),
       ...(flags.rpc ?? []),
@@ -234,11 +234,11 @@ export function readServeConfig(
       'CUSTOS_PUBLIC_URLS is missing: the base URLs that clients sign, e.g. `https://api.example.com`',
     );
   }
-  failOn(faults, 'the server cannot start with these settings:');
+  throwIfAny(faults, 'the server cannot start with these settings:');
   return Object.freeze(config);
 }
 
-/** What `custos keys rotate` needs of the same environment. Throws ConfigError. */
+/** Reads the settings of `custos keys rotate` from the same environment. Throws ConfigError. */
 export function readKeysConfig(env: Environment = process.env): {
   databaseUrl: string;
   masterKeys: check.MasterKeySettings;
@@ -248,19 +248,19 @@ export function readKeysConfig(env: Environment = process.env): {
     databaseUrl: check.databaseUrl(faults, env.DATABASE_URL),
     masterKeys: check.masterKeys(faults, env),
   };
-  failOn(faults, 'the keys cannot be rotated with these settings:');
+  throwIfAny(faults, 'the keys cannot be rotated with these settings:');
   return config;
 }
 
-/** The database of `custos migrate` and `custos apps`: a sandbox's folder when given, else DATABASE_URL. */
+/** The database of `custos migrate` and `custos apps`: a sandbox's folder if given, otherwise DATABASE_URL. */
 export function readDatabaseConfig(flags: { data?: string }, env: Environment = process.env): DatabaseConfig {
   if (flags.data !== undefined) return { kind: 'folder', folder: resolve(flags.data) };
   const faults: string[] = [];
   const url = check.databaseUrl(faults, env.DATABASE_URL);
-  failOn(faults, 'no database to work on:');
+  throwIfAny(faults, 'no database is configured:');
   return { kind: 'postgres', url };
 }
 
-function failOn(faults: readonly string[], summary: string): void {
+function throwIfAny(faults: readonly string[], summary: string): void {
   if (faults.length > 0) throw new ConfigError(summary, faults);
 }

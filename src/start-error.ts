@@ -1,4 +1,4 @@
-/** The surroundings do not allow what was asked. The text says what is wrong and what to do about it. */
+/** The command cannot run in this environment. The message states the problem and what to do about it. */
 export class StartError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

@@ -24,7 +24,9 @@ export function sealAesGcm(
   return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Opens what `sealAesGcm` made, for the caller to wipe; undefined when key, associated data or any byte is wrong. */
+/**
+ * Opens bytes sealed by `sealAesGcm`; the caller wipes the result. Undefined when the key, data or bytes do not match.
+ */
 export function openAesGcm(
   key: KeyObject | Uint8Array,
   sealed: Uint8Array,
@@ -47,7 +49,7 @@ export function openAesGcm(
   }
 }
 
-// Node takes four times as long for a cipher under the bare bytes as it takes to import them first.
+// NOTE: creating a cipher from raw key bytes takes four times as long as importing the key first.
 function importKey(key: KeyObject | Uint8Array): KeyObject {
   return key instanceof KeyObject ? key : createSecretKey(key);
 }

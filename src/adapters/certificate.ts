@@ -10,43 +10,47 @@ import type { ServerCertificate } from './issue-certificate.ts';
 
 export type { ServerCertificate };
 
-/** A certificate kept in a folder, and the file that holds its authority. */
-export interface KeptCertificate extends ServerCertificate {
+/** A certificate stored in a folder, and the file with its authority. */
+export interface StoredCertificate extends ServerCertificate {
   caFile: string;
 }
 
 interface CertificateOptions {
   clock: Clock;
   entropy: Entropy;
-  /** Host names and addresses the server answers under, beside the loopback ones. */
+  /** The server's host names and addresses, in addition to the loopback ones. */
   hosts?: readonly string[];
 }
 
 const loopbackHosts = ['localhost', '127.0.0.1', '::1'];
-/** A kept certificate with less than this left is replaced. */
+/** A stored certificate with a shorter remaining validity is replaced. */
 const renewBeforeMs = 30 * 24 * 60 * 60 * 1000;
 
 /**
- * The certificate kept in `folder`, or a new one when there is none, it runs out or it lacks a host.
+ * Loads the certificate stored in `folder`. Creates a new one when there is none, when it is about to expire or when it
+ * lacks a host.
  *
- * NOTE: validity is judged by `clock`, which must be the machine's: TLS clients know no other.
+ * NOTE: `clock` must be the system clock, which TLS clients use to check the validity.
  */
-export async function keptCertificate(folder: string, options: CertificateOptions): Promise<KeptCertificate> {
+export async function loadOrCreateCertificate(
+  folder: string,
+  options: CertificateOptions,
+): Promise<StoredCertificate> {
   const isUsable = usableFor(allHosts(options), options.clock.now());
   const file = join(folder, fileName(options));
   let certificate = readUsable(file, isUsable);
   if (certificate === undefined) {
-    const made = await makeCertificate(options);
-    certificate = keep(file, made, isUsable);
+    const created = await makeCertificate(options);
+    certificate = store(file, created, isUsable);
   }
   return { ...certificate, caFile: caFileOf(folder, certificate) };
 }
 
 /**
- * A folder for the certificate of a server that keeps no data: private to the user and the same at every
- * start, so that the authority needs to be trusted only once.
+ * The folder for the certificate of a server without a data folder. It is private to the user and the same at every
+ * start, so that clients need to trust the authority only once.
  *
- * Throws when someone else made the folder first.
+ * Throws StartError when the folder belongs to another user.
  */
 export function temporaryCertificateFolder(): string {
   const { uid } = userInfo();
@@ -55,13 +59,13 @@ export function temporaryCertificateFolder(): string {
   const found = lstatSync(folder);
   if (!found.isDirectory() || (uid >= 0 && found.uid !== uid)) {
     throw new StartError(
-      `\`${folder}\` belongs to someone else; remove it, or keep the data in a folder of yours with --data`,
+      `\`${folder}\` belongs to another user; remove it, or store the data in your own folder with --data`,
     );
   }
   return folder;
 }
 
-/** Servers for different hosts keep certificates of their own, or they would replace each other's at every start. */
+/** One file per set of hosts: servers for different hosts would otherwise replace each other's certificate. */
 function fileName({ hosts = [] }: CertificateOptions): string {
   const others = hosts.filter((host) => !loopbackHosts.includes(host)).sort();
   if (others.length === 0) return 'certificate.json';
@@ -83,10 +87,10 @@ function usableFor(hosts: readonly string[], nowMs: number): IsUsable {
 
 function readUsable(file: string, isUsable: IsUsable): ServerCertificate | undefined {
   try {
-    const kept = JSON.parse(readFileSync(file, 'utf8')) as ServerCertificate;
-    return isUsable(kept) ? kept : undefined;
+    const stored = JSON.parse(readFileSync(file, 'utf8')) as ServerCertificate;
+    return isUsable(stored) ? stored : undefined;
   } catch {
-    // Absent or unreadable: either way a new one takes its place.
+    // Absent or unreadable: the caller creates a new one.
     return undefined;
   }
 }
@@ -95,24 +99,24 @@ function covers(leaf: X509Certificate, host: string): boolean {
   return (isIP(host) === 0 ? leaf.checkHost(host) : leaf.checkIP(host)) !== undefined;
 }
 
-/** Stores `made` unless another process was faster; then that one's is the certificate. */
-function keep(file: string, made: ServerCertificate, isUsable: IsUsable): ServerCertificate {
-  const draft = `${file}.${process.pid}`;
+/** Stores the certificate. If another process stored one in the meantime, returns that one. */
+function store(file: string, created: ServerCertificate, isUsable: IsUsable): ServerCertificate {
+  const temporaryFile = `${file}.${process.pid}`;
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  writeFileSync(draft, `${JSON.stringify(made, undefined, 2)}\n`, { mode: 0o600 });
+  writeFileSync(temporaryFile, `${JSON.stringify(created, undefined, 2)}\n`, { mode: 0o600 });
   try {
     if (readUsable(file, isUsable) === undefined) rmSync(file, { force: true });
-    linkSync(draft, file);
-    return made;
+    linkSync(temporaryFile, file);
+    return created;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    return readUsable(file, isUsable) ?? made;
+    return readUsable(file, isUsable) ?? created;
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(temporaryFile, { force: true });
   }
 }
 
-/** Writes the authority beside the kept certificate. Its name holds its fingerprint: it never changes under a client. */
+/** Writes the authority next to the certificate. The fingerprint in its name ensures that a file never changes. */
 function caFileOf(folder: string, certificate: ServerCertificate): string {
   const fingerprint = new X509Certificate(certificate.ca).fingerprint256.replaceAll(':', '').toLowerCase();
   const file = join(folder, `ca-${fingerprint.slice(0, 12)}.pem`);
@@ -125,9 +129,9 @@ function caFileOf(folder: string, certificate: ServerCertificate): string {
   return file;
 }
 
-/** Makes a certificate for the loopback hosts and `hosts`, and an authority that vouches for it alone. */
+/** Creates a certificate for the loopback hosts and `hosts`, and an authority that signs only this certificate. */
 export async function makeCertificate(options: CertificateOptions): Promise<ServerCertificate> {
-  // Loaded only here: it is slow to load, and most starts find a kept certificate.
+  // Imported here because it loads slowly, and most starts find a stored certificate.
   const { issueCertificate } = await import('./issue-certificate.ts');
   return issueCertificate({ ...options, hosts: allHosts(options) });
 }

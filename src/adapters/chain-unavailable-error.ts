@@ -1,4 +1,4 @@
-/** A node that cannot be reached, or one that answers nonsense. Nothing is known of what was sent. */
+/** No node could be reached, or its response was invalid. Whether a broadcast succeeded is unknown. */
 export class ChainUnavailableError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

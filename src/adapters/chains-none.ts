@@ -1,8 +1,8 @@
 import type { Chains } from '../ports/chains.ts';
 import type { Prices } from '../ports/prices.ts';
 
-/** A server that was told of no chain: what needs one answers that it is not supported. */
+/** For servers without configured chains: operations that need one return `not_supported`. */
 export const noChains: Chains = { find: () => undefined };
 
-/** Without a source of prices nothing has a price. */
+/** For servers without a price source. */
 export const noPrices: Prices = { inUsd: async () => new Map() };

@@ -1,32 +1,32 @@
 import type { Clock } from '../ports/clock.ts';
 
-/** The machine's clock. */
+/** The system clock. */
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** A clock that a tester can stop, set and move. Times are Unix milliseconds. */
+/** A clock that can be frozen, set and moved. Times are Unix milliseconds. */
 export interface AdjustableClock extends Clock {
   readonly isFrozen: boolean;
-  /** Makes `nowMs` the present; a running clock runs on from there. */
+  /** Sets the time; a running clock continues from there. */
   set(nowMs: number): void;
-  /** Moves the present by `durationMs`, which may be negative. */
+  /** Moves the time by `durationMs`, which may be negative. */
   advance(durationMs: number): void;
   freeze(): void;
   resume(): void;
-  /** Back to how the clock was made. */
+  /** Restores the initial time and the initial frozen state. */
   reset(): void;
 }
 
 interface AdjustableClockOptions {
-  /** Where the clock stands at first; the machine's present when left out. */
+  /** The initial time; the system time by default. */
   startMs?: number;
   frozen?: boolean;
   machine?: Clock;
 }
 
 /**
- * Makes an adjustable clock.
+ * Creates an adjustable clock.
  *
- * NOTE: a running clock is the machine's clock plus an offset, so it follows the machine over a suspend.
+ * NOTE: a running clock is the system clock plus an offset, so it stays correct when the machine was suspended.
  */
 export function adjustableClock(options: AdjustableClockOptions = {}): AdjustableClock {
   const machine = options.machine ?? systemClock;
@@ -50,7 +50,7 @@ export function adjustableClock(options: AdjustableClockOptions = {}): Adjustabl
     frozenAtMs = undefined;
     offsetMs = 0;
     if (options.startMs !== undefined) set(options.startMs);
-    // Not `freeze()`: the machine may have gone on by a millisecond since `set`.
+    // Not `freeze()`: the system clock may have advanced by a millisecond since `set`.
     if (options.frozen === true) frozenAtMs = options.startMs ?? machine.now();
   };
 

@@ -5,20 +5,18 @@ const letters = 'abcdefghijklmnopqrstuvwxyz';
 const alphanumerics = '0123456789abcdefghijklmnopqrstuvwxyz';
 
 /**
- * `length` characters drawn evenly from `alphabet`.
- *
- * A byte at or above the largest multiple of the alphabet's length is thrown away, so that no character is
- * likelier than another.
+ * `length` uniformly distributed characters of `alphabet`. Discards bytes at or above the largest multiple of the
+ * alphabet's length, which would favor some characters.
  */
-function drawCharacters(entropy: Entropy, alphabet: string, length: number): string {
+function randomCharacters(entropy: Entropy, alphabet: string, length: number): string {
   const limit = 256 - (256 % alphabet.length);
-  let drawn = '';
-  while (drawn.length < length) {
-    for (const byte of entropy.bytes(length - drawn.length)) {
-      if (byte < limit) drawn += alphabet[byte % alphabet.length];
+  let characters = '';
+  while (characters.length < length) {
+    for (const byte of entropy.bytes(length - characters.length)) {
+      if (byte < limit) characters += alphabet[byte % alphabet.length];
     }
   }
-  return drawn;
+  return characters;
 }
 
 /** RFC 9562 §5.4: 122 random bits, version 4, variant 10. */
@@ -30,11 +28,11 @@ function uuidVersion4(entropy: Entropy): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** Makers of identifiers; each id holds over 120 bits of `entropy`. */
+/** Generates identifiers with more than 120 bits of entropy each. */
 export function makeIds(entropy: Entropy): Ids {
-  const cuid = (): string => `c${drawCharacters(entropy, alphanumerics, 24)}`;
+  const cuid = (): string => `c${randomCharacters(entropy, alphanumerics, 24)}`;
   return {
-    cuid2: () => drawCharacters(entropy, letters, 1) + drawCharacters(entropy, alphanumerics, 23),
+    cuid2: () => randomCharacters(entropy, letters, 1) + randomCharacters(entropy, alphanumerics, 23),
     cuid,
     userDid: () => `did:service:${cuid()}`,
     uuid: () => uuidVersion4(entropy),

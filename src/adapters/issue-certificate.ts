@@ -1,4 +1,4 @@
-// Its classes are decorated and need this to be there first.
+// @peculiar/x509 uses decorators, which need this polyfill to be loaded first.
 import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -8,7 +8,7 @@ import type { Entropy } from '../ports/entropy.ts';
 
 /** A server certificate, its private key, and the authority that a client must trust. All PEM. */
 export interface ServerCertificate {
-  /** The authority's certificate: what `curl --cacert` takes. */
+  /** The authority's certificate, e.g. for `curl --cacert`. */
   ca: string;
   /** The server's certificate followed by the authority's. */
   cert: string;
@@ -18,24 +18,23 @@ export interface ServerCertificate {
 interface CertificateRequest {
   clock: Clock;
   entropy: Entropy;
-  /** Host names and addresses that the certificate is for. */
+  /** Host names and addresses that the certificate covers. */
   hosts: readonly string[];
 }
 
-/** CHOICE: 397 days, the longest life of a server certificate that browsers accept without remark. */
+/** CHOICE: 397 days, the longest validity that browsers accept without a warning. */
 const lifetimeMs = 397 * 24 * 60 * 60 * 1000;
 
 /**
- * Makes an authority and a server certificate signed by it (ECDSA P-256, RFC 5280).
+ * Creates an authority and a server certificate signed by it (ECDSA P-256, RFC 5280).
  *
- * INVARIANT: the authority's private key is dropped here, so nobody can ever make another certificate that
- * a client trusting this authority accepts.
+ * INVARIANT: the authority's private key is never stored, so no other certificate can be issued under the authority.
  */
 export async function issueCertificate(options: CertificateRequest): Promise<ServerCertificate> {
   x509.cryptoProvider.set(webcrypto);
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
   const newKeys = () => webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
-  // Begins an hour early for clients whose clock is behind.
+  // Valid from one hour ago, for clients whose clock is behind.
   const notBefore = new Date(options.clock.now() - 60 * 60 * 1000);
   const notAfter = new Date(options.clock.now() + lifetimeMs);
   const validity = { notBefore, notAfter, signingAlgorithm: algorithm };

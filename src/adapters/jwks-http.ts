@@ -16,16 +16,16 @@ interface CachedDocument {
 }
 
 /**
- * Key sets over HTTP. A document is kept for an hour; an unknown key id has it fetched anew, at most twice a minute.
- * While the issuer cannot be reached, the document known from before goes on to be used, and it is asked twice a minute.
+ * JSON Web Key Sets over HTTP. Caches a document for an hour. An unknown key id fetches it again, at most twice a
+ * minute. While the issuer is unavailable, the cached document stays in use and is fetched at most twice a minute.
  */
 export function createHttpJwks(clock: Clock): JwksSource {
   const documents = new LRUCache<string, CachedDocument>({ max: MAX_DOCUMENTS });
   const failedAtMs = new LRUCache<string, number>({ max: MAX_DOCUMENTS });
-  const underWay = new Map<string, Promise<CachedDocument>>();
+  const pending = new Map<string, Promise<CachedDocument>>();
 
   const fetchOnce = (url: string): Promise<CachedDocument> => {
-    const running = underWay.get(url);
+    const running = pending.get(url);
     if (running !== undefined) return running;
     const started = fetchKeys(url)
       .then((keys) => {
@@ -33,8 +33,8 @@ export function createHttpJwks(clock: Clock): JwksSource {
         documents.set(url, document);
         return document;
       })
-      .finally(() => underWay.delete(url));
-    underWay.set(url, started);
+      .finally(() => pending.delete(url));
+    pending.set(url, started);
     return started;
   };
 
@@ -49,7 +49,7 @@ export function createHttpJwks(clock: Clock): JwksSource {
         return (await fetchOnce(url)).keys;
       } catch (error) {
         if (known === undefined) throw error;
-        // Whoever comes next does not wait for the same silence again.
+        // Later calls use the cached document at once instead of waiting for another timeout.
         failedAtMs.set(url, clock.now());
         return known.keys;
       }
@@ -61,7 +61,7 @@ function isFresh({ fetchedAtMs }: CachedDocument, nowMs: number, isKidUnknown: b
   return isWithin(isKidUnknown ? COOLDOWN_MS : FRESH_MS, fetchedAtMs, nowMs);
 }
 
-// A clock that was set back makes an age negative: that is not within.
+// A clock that was set back yields a negative age, which does not count as within.
 function isWithin(durationMs: number, sinceMs: number | undefined, nowMs: number): boolean {
   return sinceMs !== undefined && nowMs >= sinceMs && nowMs - sinceMs < durationMs;
 }
@@ -69,15 +69,15 @@ function isWithin(durationMs: number, sinceMs: number | undefined, nowMs: number
 async function fetchKeys(url: string): Promise<Jwk[]> {
   const response = await fetch(url, {
     headers: { accept: 'application/json' },
-    // The address was configured by an operator; where it points to elsewhere was not.
+    // The operator configured this address, not the target of a redirect.
     redirect: 'error',
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
-  if (!response.ok) throw new Error(`the JWKS document was answered with status ${response.status}`);
+  if (!response.ok) throw new Error(`expected status 2xx for the JWKS document, got ${response.status}`);
   const document: unknown = JSON.parse(await readText(response));
   const keys =
     typeof document === 'object' && document !== null ? (document as { keys?: unknown }).keys : undefined;
-  if (!Array.isArray(keys)) throw new Error('the JWKS document has no `keys` array');
+  if (!Array.isArray(keys)) throw new Error('expected a `keys` array in the JWKS document');
   return keys.filter((key): key is Jwk => typeof key === 'object' && key !== null);
 }
 
@@ -86,7 +86,9 @@ async function readText(response: Response): Promise<string> {
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
-    if (size > MAX_DOCUMENT_BYTES) throw new Error('the JWKS document is too large');
+    if (size > MAX_DOCUMENT_BYTES) {
+      throw new Error(`expected a JWKS document of at most ${MAX_DOCUMENT_BYTES} bytes`);
+    }
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -3,13 +3,13 @@ import type { Log } from '../ports/log.ts';
 
 interface LogOptions {
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
-  /** JSON lines for machines, or one readable line for each entry. */
+  /** JSON lines, or human-readable lines. */
   format: 'json' | 'text';
   /** File descriptor: 1 standard output, 2 standard error. */
   descriptor: 1 | 2;
 }
 
-// The last line of defence: no caller logs these on purpose, but a logged object may hold one.
+// A second safeguard: no caller logs these on purpose, but a logged object may contain one.
 const secretFields = [
   'authorization',
   'app_secret',
@@ -24,7 +24,7 @@ const secretFields = [
   'signature',
 ];
 
-/** Structured log on a file descriptor. Fields named like a secret are replaced, one level deep too. */
+/** Structured log on a file descriptor. Redacts fields named like a secret, at the top level and one level below. */
 export function makeLog(options: LogOptions): Log {
   const destination = pino.destination({ dest: options.descriptor, sync: options.format === 'text' });
   const settings: pino.LoggerOptions = {
@@ -42,7 +42,7 @@ export function makeLog(options: LogOptions): Log {
   return pino(settings, { write: (line: string) => void destination.write(readableLine(line)) });
 }
 
-/** Drops everything. */
+/** Discards all entries. */
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** `10:42:07 info  request done operation=createWallet status=200`, errors with their stack below. */

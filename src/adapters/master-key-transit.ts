@@ -3,7 +3,7 @@ import type { MasterKey } from './vault-master-key.ts';
 
 const TIMEOUT_MS = 5_000;
 
-/** Where the key management service is, and which of its keys wraps. */
+/** The key management service and its wrapping key. */
 export interface TransitSettings {
   /** Base URL, e.g. `https://vault.example.com:8200`. */
   readonly url: string;
@@ -13,9 +13,9 @@ export interface TransitSettings {
 }
 
 /**
- * A master key that never leaves a key management service: data keys travel there to be wrapped and unwrapped.
- * Speaks the HTTP interface of the transit engine of HashiCorp Vault and OpenBao: `encrypt` and `decrypt` with
- * `associated_data`, so that the service binds them as a local key would.
+ * A master key inside a key management service, which wraps and unwraps the data keys.
+ * Uses the HTTP API of the transit engine in HashiCorp Vault and OpenBao: `encrypt` and `decrypt` with
+ * `associated_data`, so that the binding is the same as with a local key.
  */
 export function transitMasterKey({ url, key, token }: TransitSettings): MasterKey {
   const id = `transit:${key}`;
@@ -25,13 +25,13 @@ export function transitMasterKey({ url, key, token }: TransitSettings): MasterKe
     const { status, text } = await post(address, token, body).catch((error: unknown) => {
       throw new VaultError(`${service} cannot be reached (${reasonOf(error)})`);
     });
-    // Its error texts name policies and paths of its own, nothing that was sent.
+    // The service's error text is omitted: it names internal policies and paths.
     if (status !== 200) throw new VaultError(`${service} refused to ${verb} (${status})`);
     try {
       return (JSON.parse(text) as { data?: unknown }).data;
     } catch {
-      // NOTE: no cause: a parser quotes the text it stumbled over, and here that may be a data key.
-      throw new VaultError(`${service} answered no JSON`);
+      // NOTE: without a cause, because JSON.parse quotes its input, which may contain a data key.
+      throw new VaultError(`expected JSON from ${service}`);
     }
   };
   return {
@@ -63,7 +63,7 @@ async function post(
   return { status: response.status, text: await response.text() };
 }
 
-/** The code of what went wrong, and nothing else of it: the text of a refused header holds the token. */
+/** Only the error code: the message for an invalid header contains the token. */
 function reasonOf(error: unknown): string {
   const { name, cause } = error as Error;
   const code = (cause as NodeJS.ErrnoException | undefined)?.code;
@@ -77,6 +77,6 @@ function base64(bytes: Uint8Array): string {
 function member(data: unknown, name: string, id: string): string {
   const value = (data as Record<string, unknown> | undefined)?.[name];
   if (typeof value !== 'string')
-    throw new VaultError(`the key management service of \`${id}\` answered no ${name}`);
+    throw new VaultError(`expected \`${name}\` from the key management service of \`${id}\``);
   return value;
 }

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 
-// IANA IPv4 Special-Purpose Address Registry and the multicast and reserved blocks beside it: nothing in them is the
-// address of a server that everybody can reach.
+// IANA IPv4 Special-Purpose Address Registry plus the multicast and reserved blocks: no address in them belongs to a
+// publicly reachable server.
 const closedIpv4: readonly [string, number][] = [
   ['0.0.0.0', 8], // this network (RFC 791)
   ['10.0.0.0', 8], // private use (RFC 1918)
@@ -23,13 +23,13 @@ const closedIpv4: readonly [string, number][] = [
   ['240.0.0.0', 4], // reserved and broadcast (RFC 1112, RFC 919)
 ];
 
-// IANA IPv6 Special-Purpose Address Registry, as far as it lies in the global unicast block 2000::/3. Everything
-// outside that block is closed: ::1, IPv4-mapped ::ffff:0:0/96, NAT64 64:ff9b::/96 and 64:ff9b:1::/48, discard
+// The entries of the IANA IPv6 Special-Purpose Address Registry inside the global unicast block 2000::/3. Everything
+// outside that block is refused: ::1, IPv4-mapped ::ffff:0:0/96, NAT64 64:ff9b::/96 and 64:ff9b:1::/48, discard
 // 100::/64, unique local fc00::/7, link-local fe80::/10, site-local fec0::/10, multicast ff00::/8.
 const closedIpv6: readonly [string, number][] = [
   ['2001::', 23], // protocol assignments: Teredo, benchmarking, ORCHID, AMT, AS112 (RFC 2928)
   ['2001:db8::', 32], // documentation (RFC 3849)
-  ['2002::', 16], // 6to4, which holds an IPv4 address (RFC 3056)
+  ['2002::', 16], // 6to4, which embeds an IPv4 address (RFC 3056)
   ['2620:4f:8000::', 48], // AS112 (RFC 7534)
   ['3fff::', 20], // documentation (RFC 9637)
 ];
@@ -42,12 +42,12 @@ const globalUnicast = new BlockList();
 globalUnicast.addSubnet('2000::', 3, 'ipv6');
 
 /**
- * Whether an IP address is one that a server on the public internet can have.
+ * Whether an IP address can belong to a server on the public internet.
  *
- * CHOICE: an IPv6 address that stands for an IPv4 one (mapped, NAT64, 6to4, Teredo) is never public: no name server
- * has to answer one, and what it stands for may be anything.
+ * CHOICE: an IPv6 address that embeds an IPv4 address (mapped, NAT64, 6to4, Teredo) is never public: name servers need
+ * not return one, and the embedded address may be private.
  *
- * @param address as `net` writes it, with a zone or without, no brackets.
+ * @param address in the format of `net`, with an optional zone, without brackets.
  */
 export function isPublicAddress(address: string): boolean {
   const [bare = ''] = address.split('%');

@@ -3,20 +3,20 @@ import { join } from 'node:path';
 import type { Entropy } from '../ports/entropy.ts';
 import { StartError } from '../start-error.ts';
 
-/** What a sandbox keeps beside its database, so that a restart finds everything as it was. */
-export interface SandboxMemory {
+/** The state that a sandbox stores next to its database, so that it survives restarts. */
+export interface SandboxState {
   appId: string;
-  /** The text itself: the sandbox tells it again at every start. */
+  /** In plain text: the sandbox prints it at every start. */
   appSecret: string;
   /** 32 bytes in hex. */
   masterKeyHex: string;
-  /** How often a sandbox was started on this folder. */
+  /** Number of starts with this folder. */
   starts: number;
-  /** Names the log of events; drawn anew whenever it is emptied. */
+  /** Id of the event log; changes whenever the log is emptied. */
   eventLog: string;
 }
 
-const memoryFile = 'sandbox.json';
+const stateFile = 'sandbox.json';
 const databaseFile = 'custos.sqlite';
 
 /** Path of the database in a sandbox's folder. */
@@ -29,40 +29,40 @@ export function chainsOf(folder: string): string {
   return join(folder, 'chain.sqlite');
 }
 
-/** What was kept in `folder`; undefined when no sandbox ever ran there. Throws StartError when it cannot be read. */
-export function recallSandbox(folder: string): SandboxMemory | undefined {
+/** The state stored in `folder`; undefined when there is none. Throws StartError when it cannot be read. */
+export function readSandboxState(folder: string): SandboxState | undefined {
   try {
-    return JSON.parse(readFileSync(join(folder, memoryFile), 'utf8')) as SandboxMemory;
+    return JSON.parse(readFileSync(join(folder, stateFile), 'utf8')) as SandboxState;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new StartError(`\`${join(folder, memoryFile)}\` cannot be read: ${(error as Error).message}`, {
+    throw new StartError(`\`${join(folder, stateFile)}\` cannot be read: ${(error as Error).message}`, {
       cause: error,
     });
   }
 }
 
 /**
- * Keeps `memory` in `folder`, all of it or nothing, also when power is lost right after.
+ * Stores the state in `folder`, atomically and durably.
  *
- * NOTE: without the master key every wallet of the database beside it is lost, so this comes before the first wallet.
+ * NOTE: must run before the first wallet is created: without the master key all wallets in the database are lost.
  */
-export function rememberSandbox(folder: string, memory: SandboxMemory): void {
+export function writeSandboxState(folder: string, state: SandboxState): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const file = join(folder, memoryFile);
-  const draft = `${file}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify(memory, undefined, 2)}\n`, { mode: 0o600, flush: true });
-  renameSync(draft, file);
+  const file = join(folder, stateFile);
+  const temporaryFile = `${file}.${process.pid}`;
+  writeFileSync(temporaryFile, `${JSON.stringify(state, undefined, 2)}\n`, { mode: 0o600, flush: true });
+  renameSync(temporaryFile, file);
   const descriptor = openSync(folder, 'r');
   fsyncSync(descriptor);
   closeSync(descriptor);
 }
 
-/** A new master key in hex. */
-export function drawMasterKeyHex(entropy: Entropy): string {
+/** Generates a master key in hex. */
+export function generateMasterKeyHex(entropy: Entropy): string {
   return Buffer.from(entropy.bytes(32)).toString('hex');
 }
 
-/** A new name for a log of events. It is no secret: it tells one log from the next, also under a seed. */
-export function drawEventLogName(entropy: Entropy): string {
+/** Generates an id for an event log. Not a secret: it only distinguishes one log from the next. */
+export function generateEventLogId(entropy: Entropy): string {
   return Buffer.from(entropy.bytes(4)).toString('hex');
 }

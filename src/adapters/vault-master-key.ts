@@ -6,40 +6,39 @@ import { VaultError } from './vault-error.ts';
 const DATA_KEY_BYTES = 32;
 const VERSION = '1';
 
-/** Something that wraps data keys: a key in memory, or a key management service. */
+/** Wraps data keys: a key in memory or in a key management service. */
 export interface MasterKey {
-  /** The name under which wrapped data keys remember it. */
+  /** Stored with each data key that it wraps. */
   readonly id: string;
-  /** The wrapped form opens only under the same associated data. */
+  /** Unwrapping requires the same associated data. */
   wrap(dataKey: Uint8Array, associated: Uint8Array): Promise<Uint8Array>;
-  /** The data key, for the caller to wipe. Throws VaultError. */
+  /** Returns the data key; the caller wipes it. Throws VaultError. */
   unwrap(wrapped: Uint8Array, associated: Uint8Array): Promise<Uint8Array>;
 }
 
 export interface MasterKeyVaultOptions {
-  /** Every master key that data keys are still wrapped under; the first one wraps new ones. */
+  /** All master keys in use; the first one wraps new data keys. */
   masterKeys: readonly [MasterKey, ...MasterKey[]];
   entropy: Entropy;
 }
 
-/** A vault that can also move a data key under the current master key; the secret itself stays sealed. */
+/** A vault that can also re-wrap a data key under the current master key, without opening the secret. */
 export interface MasterKeyVault extends KeyVault {
   readonly currentMasterKeyId: string;
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
 }
 
 /**
- * A vault under one or more master keys.
+ * A vault with one or more master keys.
  *
- * Envelope encryption: AES-256-GCM of the secret under a data key of its own, and the data key wrapped by the master
- * key. Both are bound to wallet, app, chain type and version, so that a sealed key copied to another row opens for
- * nobody.
+ * Envelope encryption: AES-256-GCM of the secret under a data key, which the master key wraps. Both are bound to
+ * wallet, app, chain type and version, so a sealed key copied to another row cannot be opened.
  *
- * @throws VaultError when two keys share a name.
+ * @throws VaultError when two master keys have the same id.
  */
 export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOptions): MasterKeyVault {
   const known = new Map(masterKeys.map((key) => [key.id, key]));
-  if (known.size < masterKeys.length) throw new VaultError('two master keys have the same name');
+  if (known.size < masterKeys.length) throw new VaultError('expected distinct master key ids');
   const [current] = masterKeys;
 
   const wrap = async (dataKey: Uint8Array, binding: SealBinding) => ({
@@ -55,7 +54,7 @@ export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOpti
     const dataKey = await key.unwrap(wrappedDataKey, associatedData('data key', binding));
     if (dataKey.length === DATA_KEY_BYTES) return dataKey;
     dataKey.fill(0);
-    throw new VaultError(`master key \`${masterKeyId}\` gave a data key of another length`);
+    throw new VaultError(`expected a data key of ${DATA_KEY_BYTES} bytes from master key \`${masterKeyId}\``);
   };
 
   return {
@@ -76,8 +75,8 @@ export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOpti
       let secret: Buffer | undefined;
       try {
         secret = openAesGcm(dataKey, sealed.sealedSecret, associatedData('secret', binding));
-        if (secret === undefined) throw new VaultError('a sealed secret does not open under its data key');
-        // NOTE: no Buffer, whose `slice` is no copy: what a user of the secret wipes must be its own.
+        if (secret === undefined) throw new VaultError('a sealed secret cannot be opened with its data key');
+        // NOTE: passes a Uint8Array because Buffer's `slice` does not copy, and callers wipe their copies.
         return await use(new Uint8Array(secret.buffer, secret.byteOffset, secret.length));
       } finally {
         dataKey.fill(0);
@@ -96,7 +95,10 @@ export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOpti
   };
 }
 
-/** Each part as its 4-byte big-endian length and its UTF-8 bytes, so that no two bindings give the same bytes. */
+/**
+ * For each part, its length (4 bytes, big-endian) and its UTF-8 bytes. Injective: different bindings yield different
+ * bytes.
+ */
 function associatedData(kind: 'secret' | 'data key', binding: SealBinding): Buffer {
   const parts = [`custos ${kind}`, VERSION, binding.walletId, binding.appId, binding.chainType];
   const lengths = parts.map((part) => Buffer.byteLength(part));

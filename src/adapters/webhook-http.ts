@@ -5,60 +5,59 @@ import type { WebhookOutcome, WebhookRequest, WebhookSender } from '../ports/web
 import { systemClock } from './clock.ts';
 import { isPublicAddress } from './public-address.ts';
 
-/** Where events may go. */
+/** Restricts the endpoints that receive events. */
 export interface WebhookGuard {
-  /** Plain HTTP as well. */
+  /** Whether plain HTTP is allowed. */
   readonly allowsHttp: boolean;
-  /** Judges the address of every connection, after the host was resolved. */
+  /** Called with the resolved address of every connection. */
   allowsAddress(address: string): boolean;
 }
 
-/** Production's guard: HTTPS, to addresses on the public internet. */
+/** The guard for production: HTTPS to public internet addresses only. */
 export const publicHttpsOnly: WebhookGuard = { allowsHttp: false, allowsAddress: isPublicAddress };
 
 /**
- * The sandbox's guard.
+ * The guard for the sandbox.
  *
- * CHOICE: every address, not only loopback: the endpoint under test may be another container, and no more than test
- * data leaves.
+ * CHOICE: allows every address, not only loopback: the endpoint under test may run in another container, and events
+ * contain only test data.
  */
 export const anyAddress: WebhookGuard = { allowsHttp: true, allowsAddress: () => true };
 
-/** How much of an answer's body is read, so that the connection can be used again; nothing of it is kept. */
+/** Up to this size, a response body is drained so that the connection can be reused. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEEP_ALIVE_MS = 10_000;
-/** Not shorter than an attempt, so that it is the attempt that ends first. */
+/** At least as long as an attempt, so that the attempt's own limit applies first. */
 const CONNECT_MS = 15_000;
 
 interface SenderOptions {
   readonly guard: WebhookGuard;
-  /** Resolves host names; the system's resolver when left out. */
+  /** Resolves host names; the system's lookup by default. */
   readonly lookup?: LookupFunction;
-  /** PEM of an authority to trust beside those that Node knows. */
+  /** PEM of an additional authority to trust. */
   readonly ca?: string;
-  /** How long a connection may take to be made, TLS included; 15 s when left out. */
+  /** Time limit for connecting, including TLS; 15 s by default. */
   readonly connectMs?: number;
 }
 
-/** Its code is `ADDRESS_NOT_ALLOWED`. */
 class AddressNotAllowedError extends Error {
   readonly code = 'ADDRESS_NOT_ALLOWED';
 }
 
-/** Sends events over HTTP, on connections that are kept for the next event. */
+/** Sends events over HTTP with keep-alive connections. */
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   let dispatcher: Promise<Dispatcher> | undefined;
   return {
-    realNow: () => systemClock.now(),
-    objectionTo: (url) => objectionTo(url, options.guard),
+    systemNow: () => systemClock.now(),
+    urlFault: (url) => urlFault(url, options.guard),
     async send(request) {
       const startedMs = performance.now();
       const outcome = (result: Omit<WebhookOutcome, 'durationMs'>): WebhookOutcome => ({
         ...result,
         durationMs: Math.round(performance.now() - startedMs),
       });
-      // The guard may have become stricter since the endpoint was made.
-      if (objectionTo(request.url, options.guard) !== undefined) {
+      // The guard may have become stricter since the endpoint was created.
+      if (urlFault(request.url, options.guard) !== undefined) {
         return outcome({ status: undefined, failure: 'address_not_allowed' });
       }
       const signal = AbortSignal.timeout(request.timeoutMs);
@@ -76,7 +75,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   };
 }
 
-/** Resolves with the status once the head of the answer is there. */
+/** Resolves with the status of the response. */
 async function post(
   dispatcher: Dispatcher,
   { url, headers, bodyText }: WebhookRequest,
@@ -91,15 +90,15 @@ async function post(
     body: bodyText,
     signal,
   });
-  // CHOICE: the status decides. What follows it is only read so that the connection can be used again, within the same
-  // time; an endless or late body ends the connection.
+  // CHOICE: only the status counts. The body is drained within the same time limit so that the connection can be
+  // reused; a body that is too long or too slow closes the connection.
   await body.dump({ limit: MAX_ANSWER_BYTES, signal }).catch(() => undefined);
   return statusCode;
 }
 
 /**
- * What `work` comes to, unless the signal is aborted first: undici ends a request with its signal, and not one that
- * still waits for its connection.
+ * Resolves like `work`, but rejects when the signal is aborted first: undici does not abort a request that is still
+ * waiting for a connection.
  */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const end = Promise.withResolvers<never>();
@@ -112,30 +111,30 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-/** Loaded with the first event that is sent. */
+/** Imports undici on the first event. */
 async function makeDispatcher({
   guard,
   lookup,
   ca,
   connectMs = CONNECT_MS,
 }: SenderOptions): Promise<Dispatcher> {
-  // The names of a CommonJS package are known to Node, and not to a bundle.
+  // The default export works in Node and in the bundle; named exports of a CommonJS package do not work in the bundle.
   const { Agent, buildConnector } = (await import('undici')).default;
   const connect = buildConnector({
     lookup: guardedLookup(guard, lookup ?? (systemLookup as LookupFunction)),
     allowH2: false,
-    // Or whatever is sent later would wait for a connection that nobody answers.
+    // Without this limit, later requests would wait for a connection that is never established.
     timeout: connectMs,
     ...(ca !== undefined && { ca }),
   });
   return new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // The attempt as a whole has a time limit.
+    // The time limit of the attempt covers both.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect(options, callback) {
       const host = options.hostname.replace(/^\[|\]$/g, '');
-      // `net` does not look up what is an address already.
+      // `net` does not call `lookup` for an IP address.
       if (isIP(host) !== 0 && !guard.allowsAddress(host)) {
         callback(new AddressNotAllowedError(host), null);
         return;
@@ -144,7 +143,7 @@ async function makeDispatcher({
         if (error !== null) {
           callback(error, null);
         } else if (socket.remoteAddress === undefined || !guard.allowsAddress(socket.remoteAddress)) {
-          // INVARIANT: never reached, unless `net` connects to something that it did not look up.
+          // INVARIANT: not reached unless `net` connects to an address that `lookup` did not return.
           socket.destroy();
           callback(new AddressNotAllowedError(socket.remoteAddress), null);
         } else {
@@ -156,8 +155,8 @@ async function makeDispatcher({
 }
 
 /**
- * The addresses that the connection is then made to are those judged here: a name that resolves to another address a
- * moment later (DNS rebinding) gains nothing. One forbidden address among several refuses the host.
+ * Checks the addresses that the connection then uses, which prevents DNS rebinding. Refuses the host when one of its
+ * addresses is not allowed.
  */
 function guardedLookup(guard: WebhookGuard, lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) => {
@@ -192,10 +191,10 @@ function failureOf(error: unknown): NonNullable<WebhookOutcome['failure']> {
   return 'connection_failed';
 }
 
-/** Names that never leave this machine or this network (RFC 6761, RFC 6762, RFC 9476, ICANN's `internal`). */
+/** Names reserved for the local machine or network (RFC 6761, RFC 6762, RFC 9476, ICANN's `internal`). */
 const localName = /^(.*\.)?(localhost|local|internal|home\.arpa|alt|invalid|onion)\.?$/;
 
-function objectionTo(text: string, guard: WebhookGuard): string | undefined {
+function urlFault(text: string, guard: WebhookGuard): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const schemes = guard.allowsHttp ? ['https:', 'http:'] : ['https:'];
   if (url === undefined || !schemes.includes(url.protocol)) {
@@ -203,13 +202,13 @@ function objectionTo(text: string, guard: WebhookGuard): string | undefined {
   }
   if (url.username !== '' || url.password !== '') return 'expected a URL without user name and password';
   if (text.includes('#')) return 'expected a URL without a fragment';
-  // Blanks and control characters, which URL would take away: what is stored is what is sent to.
+  // `URL` strips blanks and control characters; the stored URL must be exactly the one that is called.
   if (/[^\x21-\x7e]/.test(text)) return 'expected printable ASCII characters without blanks';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   if (isIP(host) !== 0) {
     return guard.allowsAddress(host) ? undefined : 'expected a host on the public internet';
   }
   const isLocal = localName.test(host) || !host.replace(/\.$/, '').includes('.');
-  // A guard that lets loopback through lets local names through.
+  // A guard that allows loopback also allows local names.
   return isLocal && !guard.allowsAddress('127.0.0.1') ? 'expected a host on the public internet' : undefined;
 }

@@ -8,10 +8,10 @@ export interface AdminServerOptions {
   readonly host: string;
   readonly port: number;
   readonly metrics: Metrics;
-  /** Rejects while requests cannot be served, e.g. because the database is away. */
+  /** Rejects while requests cannot be served, e.g. because the database cannot be reached. */
   readonly checkReady: () => Promise<void>;
   readonly log: Log;
-  /** Paths that another pipeline answers. */
+  /** Path prefixes handled by other pipelines. */
   readonly mounts?: readonly Mount[];
 }
 
@@ -20,21 +20,21 @@ export interface RunningAdminServer {
   close(): Promise<void>;
 }
 
-/** Serves `/healthz`, `/readyz`, `/metrics` and what is mounted, in plain HTTP on a port of its own. */
+/** Serves `/healthz`, `/readyz`, `/metrics` and the mounts, over plain HTTP on a separate port. */
 export function startAdminServer(options: AdminServerOptions): Promise<RunningAdminServer> {
   const mounts = options.mounts ?? [];
   const server = createServer((request, response) => {
     const mount = mounts.find(({ prefix }) => request.url?.startsWith(prefix));
     if (mount !== undefined) {
       void mount.handle(request, response).catch((error: unknown) => {
-        options.log.error({ err: error, path: request.url }, 'the admin server failed');
+        options.log.error({ err: error, path: request.url }, 'the admin server failed to handle a request');
         response.destroy();
       });
       return;
     }
     void answer(request, options)
       .catch((error: unknown) => {
-        options.log.error({ err: error, path: request.url }, 'the admin server failed');
+        options.log.error({ err: error, path: request.url }, 'the admin server failed to handle a request');
         return json(500, { error: 'Service unavailable.' });
       })
       .then(({ status, contentType, text }) => send(response, status, contentType, text));

@@ -4,7 +4,7 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { productionVault } from '../adapters/production-vault.ts';
-import { databaseOf, recallSandbox, rememberSandbox } from '../adapters/sandbox-folder.ts';
+import { databaseOf, readSandboxState, writeSandboxState } from '../adapters/sandbox-folder.ts';
 import { sandboxVault } from '../adapters/sandbox-vault.ts';
 import { type DatabaseConfig, readKeysConfig } from '../config.ts';
 import { checkAppSettings } from '../domain/access/apps/app-settings.ts';
@@ -20,7 +20,7 @@ import { StartError } from '../start-error.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 
-/** An app as the command line shows it. */
+/** The command line's representation of an app. */
 export interface AdministeredApp {
   readonly id: string;
   readonly name: string;
@@ -32,25 +32,25 @@ export interface AppWithSecret extends AdministeredApp {
   readonly secret: string;
 }
 
-/** What an operator does with apps. Each call opens the database and closes it again. */
+/** Operator commands for apps. Each call opens and closes the database. */
 export interface AppAdministration {
   createApp(name: string): Promise<AppWithSecret>;
   listApps(): Promise<AdministeredApp[]>;
-  /** Old secrets are accepted for `overlapMs` more. */
+  /** Previous secrets remain valid for `overlapMs`. */
   rotateSecret(appId: string, overlapMs: number): Promise<AppWithSecret>;
-  /** Replaces settings by name; null removes one. Throws ApiError invalid_data that names the setting. */
+  /** Replaces the given settings; null removes a setting. Throws ApiError invalid_data naming the setting. */
   configure(
     appId: string,
     settings: AppSettings,
   ): Promise<AdministeredApp & { readonly settings: AppSettings }>;
-  /** Makes a new key that signs the app's tokens; earlier ones stay listed. */
+  /** Creates a new signing key for the app's tokens; previous keys stay in the JWKS. */
   rotateSigningKey(appId: string): Promise<AdministeredApp>;
 }
 
 /**
- * Runs the missing migrations and returns their names; with `dryRun` only returns them.
+ * Runs the pending migrations and returns their names; with `dryRun`, only returns them.
  *
- * @throws StartError when a newer version has migrated the database, or it is not as its migrations leave it.
+ * @throws StartError when a newer version has migrated the database, or the schema differs from its migrations.
  */
 export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: boolean }): Promise<string[]> {
   const work = async (database: Database): Promise<string[]> => {
@@ -75,7 +75,7 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
       }),
     async rotateSecret(appId, overlapMs) {
       const rotated = await change((context) => rotateAppSecret(context, appId, { overlapMs }));
-      if (config.kind === 'folder') rememberSecret(config.folder, rotated);
+      if (config.kind === 'folder') storeSecret(config.folder, rotated);
       return rotated;
     },
     async configure(appId, given) {
@@ -105,22 +105,23 @@ function inTransaction<T>(config: DatabaseConfig, work: (context: AppContext) =>
   });
 }
 
-/** The vault that the server of this database seals with. */
+/** The vault that seals the keys in this database. */
 function vaultOf(config: DatabaseConfig): KeyVault {
   if (config.kind === 'postgres') return productionVault(readKeysConfig().masterKeys, systemEntropy);
-  const memory = recallSandbox(config.folder);
-  if (memory === undefined) throw new StartError(`no sandbox has kept its data in \`${config.folder}\``);
-  return sandboxVault(memory.masterKeyHex);
+  const state = readSandboxState(config.folder);
+  if (state === undefined)
+    throw new StartError(`expected the data folder of a sandbox, got \`${config.folder}\``);
+  return sandboxVault(state.masterKeyHex);
 }
 
-/** Opens the database for as long as `work` takes. */
+/** Opens the database, runs `work` and closes the database. */
 export async function withDatabase<T>(
   config: DatabaseConfig,
   work: (database: Database) => Promise<T>,
   timeouts: 'none' | undefined = undefined,
 ): Promise<T> {
-  if (config.kind === 'folder' && recallSandbox(config.folder) === undefined) {
-    throw new StartError(`no sandbox has kept its data in \`${config.folder}\``);
+  if (config.kind === 'folder' && readSandboxState(config.folder) === undefined) {
+    throw new StartError(`expected the data folder of a sandbox, got \`${config.folder}\``);
   }
   const database = await openDatabase(
     entities,
@@ -135,9 +136,7 @@ export async function withDatabase<T>(
   }
 }
 
-/**
- * @throws StartError when PostgreSQL cannot be reached, or is not at this version's schema.
- */
+/** @throws StartError when PostgreSQL cannot be reached, or its schema is not that of this version. */
 export async function requireMigrated(database: Database): Promise<void> {
   if (database.kind === 'sqlite') return;
   const fault = await schemaFaultOf(database);
@@ -154,10 +153,10 @@ async function schemaFaultOf({ orm }: Database): Promise<string | undefined> {
   }
 }
 
-/** The sandbox tells its app's secret at every start; it must be the one that is in force. */
-function rememberSecret(folder: string, { id, secret }: AppWithSecret): void {
-  const memory = recallSandbox(folder);
-  if (memory?.appId === id) rememberSandbox(folder, { ...memory, appSecret: secret });
+/** Updates the stored app secret, which the sandbox prints at every start. */
+function storeSecret(folder: string, { id, secret }: AppWithSecret): void {
+  const state = readSandboxState(folder);
+  if (state?.appId === id) writeSandboxState(folder, { ...state, appSecret: secret });
 }
 
 function view(app: App): AdministeredApp {

@@ -9,7 +9,7 @@ import type { UnitSource } from '../http/unit-of-work.ts';
 import type { Services } from '../operation-context.ts';
 import type { PolicyDesk } from '../sandbox/control-plane.ts';
 
-/** Questions about policies on a database, asked by the operator. */
+/** Explains and replays policies for the operator, directly on a database. */
 export function policyDesk({
   services: { clock, uses },
   database,
@@ -32,10 +32,9 @@ interface AdminDeskOptions extends Pick<PipelineOptions, 'log' | 'newRequestId' 
 }
 
 /**
- * The desk under `/policies/` of the admin port, in the control plane's words without its prefix. Loaded with the first
- * question.
+ * The control plane's policy operations under `/policies/` on the admin port. Loaded on the first request.
  *
- * CHOICE: programs of this machine only, whoever may read the metrics: answers hold what apps have signed.
+ * CHOICE: accepts local callers only, even where the metrics are public: responses contain what apps have signed.
  */
 export function adminDesk(options: AdminDeskOptions): Mount {
   let loading: Promise<Mount['handle']> | undefined;
@@ -86,7 +85,7 @@ async function loadPipeline({ desk, adminHost, ...options }: AdminDeskOptions): 
   });
 }
 
-/** Each fits the validators of its own operation. */
+/** A handler file with its input types erased; the validators of its operation guarantee them. */
 interface AnyDeskHandlerFile {
   readonly run: (
     input: { path: unknown; query: unknown; body: unknown },

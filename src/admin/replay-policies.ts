@@ -6,9 +6,9 @@ import { createBodyCheck } from '../http/body-check.ts';
 import { requireMigrated, withDatabase } from './administration.ts';
 
 /**
- * Judges the recorded requests of a wallet by a draft, without a server: asks the database itself.
+ * Evaluates a wallet's recorded requests under a draft policy, directly on the database without a server.
  *
- * @throws StartError when the database is not ready for this version; ApiError for input that is refused.
+ * @throws StartError when the database lacks migrations of this version; ApiError for invalid input.
  */
 export function replayInDatabase(config: DatabaseConfig, input: ReplayInput): Promise<Replay> {
   const checkRequest = createBodyCheck(requestValidators);

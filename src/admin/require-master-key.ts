@@ -5,13 +5,13 @@ import type { KeyVault } from '../ports/key-vault.ts';
 import { StartError } from '../start-error.ts';
 import type { Database } from '../storage/open-database.ts';
 
-/** Sees before the first request that the stored wallets open under the vault's master key; else StartError. */
+/** Throws StartError when the stored wallets do not open under the vault's master key. Called before serving. */
 export async function requireMasterKey(database: Database, vault: KeyVault, advice: string): Promise<void> {
   try {
     await database.orm.em.fork().transactional((em) => checkMasterKey(em as SqlEntityManager, vault));
   } catch (error) {
     if (!(error instanceof VaultError)) throw error;
-    const told = 'the wallets of this database are sealed under another master key';
-    throw new StartError(`${told} (${error.message}); ${advice}`, { cause: error });
+    const fault = 'the wallets in this database are sealed under another master key';
+    throw new StartError(`${fault} (${error.message}); ${advice}`, { cause: error });
   }
 }

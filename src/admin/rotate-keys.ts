@@ -7,15 +7,15 @@ import { entities } from '../domain/tables.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { requireMasterKey } from './require-master-key.ts';
 
-/** Moves every sealed key under the current master key; returns how many were moved. Throws StartError. */
+/** Re-wraps every sealed key under the current master key and returns their number. Throws StartError. */
 export async function rotateKeys(
   config: Pick<ServeConfig, 'databaseUrl' | 'masterKeys'>,
-  onProgress: (moved: number) => void,
+  onProgress: (rewrapped: number) => void,
 ): Promise<number> {
   const vault = productionVault(config.masterKeys, systemEntropy);
   const database = await openDatabase(entities, { kind: 'postgres', url: config.databaseUrl, poolSize: 1 });
   try {
-    const advice = 'name the key they were sealed under in CUSTOS_PREVIOUS_MASTER_KEYS';
+    const advice = 'add the key they were sealed under to CUSTOS_PREVIOUS_MASTER_KEYS';
     await requireMasterKey(database, vault, advice);
     return await rotateSealedKeys(
       vault,

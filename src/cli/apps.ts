@@ -11,7 +11,7 @@ interface AppsFlags {
 }
 
 const examples = `
-Works on the database of DATABASE_URL, or on a sandbox's folder with --data, also while it is running.
+Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even while the sandbox is running.
 
 Examples:
   $ custos apps create --name 'Acme'
@@ -22,17 +22,17 @@ Examples:
 /** `custos apps …`: the apps and their secrets. */
 export function appsCommand(): Command {
   const apps = new Command('apps')
-    .description('create and list apps, change their secrets')
+    .description('create, list and configure apps, rotate their secrets')
     .addHelpText('after', examples);
   apps.addCommand(
-    common(new Command('create').description('make an app; its secret is shown this once'))
+    common(new Command('create').description('create an app and print its secret, which is shown only once'))
       .requiredOption('--name <text>', 'name of the app')
       .action(async (flags: AppsFlags) => {
         const app = await (await administration(flags)).createApp(flags.name ?? '');
         print(
           flags,
           app,
-          `app id      ${app.id}\napp secret  ${app.secret}\n\nThe secret is not kept and will not be shown again.`,
+          `app id      ${app.id}\napp secret  ${app.secret}\n\nThe secret is not stored in plain text and will not be shown again.`,
         );
       }),
   );
@@ -44,28 +44,32 @@ export function appsCommand(): Command {
         print(
           flags,
           list,
-          lines.length === 0 ? 'no apps; make one with `custos apps create`' : lines.join('\n'),
+          lines.length === 0 ? 'no apps; create one with `custos apps create`' : lines.join('\n'),
         );
       },
     ),
   );
   apps.addCommand(
-    common(new Command('rotate-secret').description('give an app a new secret; it is shown this once'))
+    common(
+      new Command('rotate-secret').description(
+        'replace the secret of an app; the new one is shown only once',
+      ),
+    )
       .argument('<app-id>', 'id of the app')
-      .option('--overlap <seconds>', 'how long the old secret is still accepted', '0')
+      .option('--overlap <seconds>', 'how long the old secret remains valid', '0')
       .action(async (appId: string, flags: AppsFlags) => {
         const app = await (await administration(flags)).rotateSecret(appId, readOverlapMs(flags));
         print(
           flags,
           app,
-          `app id      ${app.id}\napp secret  ${app.secret}\n\nThe secret is not kept and will not be shown again.`,
+          `app id      ${app.id}\napp secret  ${app.secret}\n\nThe secret is not stored in plain text and will not be shown again.`,
         );
       }),
   );
   apps.addCommand(
     common(new Command('configure').description('change the settings of an app'))
       .argument('<app-id>', 'id of the app')
-      .requiredOption('--settings <json>', 'settings to replace, by name, or @file; null removes one')
+      .requiredOption('--settings <json>', 'settings to replace, as JSON or @file; null removes a setting')
       .addHelpText('after', settingsHelp)
       .action(async (appId: string, flags: AppsFlags) => {
         const settings = readSettings(flags.settings ?? '');
@@ -74,11 +78,9 @@ export function appsCommand(): Command {
       }),
   );
   apps.addCommand(
-    common(
-      new Command('rotate-signing-key').description('sign the tokens of an app with a new key from now on'),
-    )
+    common(new Command('rotate-signing-key').description('create a new signing key for the tokens of an app'))
       .argument('<app-id>', 'id of the app')
-      .addHelpText('after', "\nTokens signed before stay valid: the old key stays in the app's JWKS.")
+      .addHelpText('after', "\nExisting tokens remain valid: the old key stays in the app's JWKS.")
       .action(async (appId: string, flags: AppsFlags) => {
         const app = await (await administration(flags)).rotateSigningKey(appId);
         print(flags, app, `app id  ${app.id}\n\nThe new key is in the app's JWKS.`);
@@ -94,31 +96,33 @@ Settings: jwt_auth {jwks_url or verification_key, user_id_claim, audiences}, all
 Example:
   $ custos apps configure cm3k8v0q1x5z7b2n4w6y9t0ra --settings '{"jwt_auth":{"jwks_url":"https://login.example.com/jwks.json"}}'`;
 
-/** A JSON object, given as text or as the name of a file behind `@`. Throws ConfigError. */
+/** Parses a JSON object given as text or as `@file`. Throws ConfigError. */
 function readSettings(text: string): Record<string, unknown> {
-  const refuse = (why: string) => new ConfigError('this option cannot be used:', [`--settings ${why}`]);
+  const refuse = (fault: string) => new ConfigError('invalid option:', [`--settings: ${fault}`]);
   let parsed: unknown;
   try {
     parsed = JSON.parse(text.startsWith('@') ? readFileSync(text.slice(1), 'utf8') : text);
   } catch (error) {
-    throw refuse(`is not JSON: ${(error as Error).message}`);
+    throw refuse(`expected JSON: ${(error as Error).message}`);
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
-    throw refuse('must be a JSON object');
+    throw refuse('expected a JSON object');
   return parsed as Record<string, unknown>;
 }
 
 function common(command: Command): Command {
   return command
-    .option('--data <folder>', "work on a sandbox's folder in place of DATABASE_URL")
+    .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
     .option('--json', 'print JSON')
     .addHelpText('after', examples);
 }
 
-/** In milliseconds. Throws ConfigError. */
+/** Throws ConfigError. */
 function readOverlapMs({ overlap = '0' }: AppsFlags): number {
   if (!/^\d{1,9}$/.test(overlap)) {
-    throw new ConfigError('this option cannot be used:', ['--overlap must be a whole number of seconds']);
+    throw new ConfigError('invalid option:', [
+      `--overlap: expected a whole number of seconds, got \`${overlap}\``,
+    ]);
   }
   return Number(overlap) * 1000;
 }

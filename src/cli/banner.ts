@@ -1,29 +1,29 @@
 import type { RunningSandbox } from '../compose/local.ts';
 import type { SandboxConfig } from '../config.ts';
 
-/** What the person at the terminal needs to make the first request, and that request. */
+/** The start-up message: everything needed for a first request, and that request. */
 export function banner(server: RunningSandbox, config: SandboxConfig): string {
   const { baseUrl, appId, appSecret, caFile, adminUrl } = server;
   const lines = [
     ['Base URL', baseUrl],
     ['App id', appId],
     ['App secret', appSecret],
-    ['Data', config.dataFolder ?? 'in memory, gone when this stops; --data <folder> keeps it'],
+    ['Data', config.dataFolder ?? 'in memory, lost when the server stops; --data <folder> keeps it'],
     ['Trust', `${caFile} (certificate authority)`],
     ['Docs', `${baseUrl}/docs`],
     ...(adminUrl === undefined ? [] : [['Metrics', `${adminUrl}/metrics`]]),
-    ...(config.seed === undefined ? [] : [['Seed', `${config.seed}; never use it for real money`]]),
+    ...(config.seed === undefined ? [] : [['Seed', `${config.seed}; do not use it for real money`]]),
   ];
   return [
     'Custos is ready.',
     '',
     ...lines.map(([label = '', value = '']) => `  ${label.padEnd(12)}${value}`),
     '',
-    'Make a wallet:',
+    'Create a wallet:',
     '',
     curl(server, config.prefix),
     '',
-    'Ctrl-C stops it.',
+    'Press Ctrl-C to stop.',
   ].join('\n');
 }
 

@@ -6,9 +6,9 @@ import {
   addSandboxClientOptions,
   collect,
   collectNames,
+  invalidOption,
   type SandboxClientFlags,
   withSandbox,
-  wrongOption,
 } from './sandbox-options.ts';
 
 interface EventsFlags extends SandboxClientFlags {
@@ -29,7 +29,7 @@ Examples:
 /** `custos events …`: the events of a running sandbox. */
 export function eventsCommand(): Command {
   const events = new Command('events')
-    .description('list, await and replay the events of a running sandbox')
+    .description('list, wait for and replay the events of a running sandbox')
     .addHelpText('after', examples);
   events.addCommand(waitCommand());
   events.addCommand(listCommand());
@@ -38,19 +38,19 @@ export function eventsCommand(): Command {
 }
 
 const waitHelp = `
-Prints the first event that fits and ends with 0, or ends with 1 when none came in time. By default any event since the
-sandbox began (or was reset) fits, so that an event that came before the command is not missed; --after now looks
-forward only, and says on standard error when it is ready.
+Prints the first matching event and exits with 0, or exits with 1 on timeout. By default, events since the start (or
+reset) of the sandbox match, so an event emitted before the command is not missed. With --after now, only later events
+match, and a message on standard error says when the command is waiting.
 ${examples}`;
 
 function waitCommand(): Command {
   return addSandboxClientOptions(
     new Command('wait')
-      .description('wait for an event; the exit code says whether it came')
+      .description('wait for an event; the exit code shows whether it occurred')
       .argument('<type>', 'type of the event, or a pattern such as wallet.*')
       .option('--timeout <duration>', 'how long to wait: 500ms, 5s, 2m', '10s')
-      .option('--after <place>', 'start, now, or the id of an event', 'start')
-      .option('--where <path=value>', 'a value that the payload must hold; repeatable', collect)
+      .option('--after <position>', 'start, now, or the id of an event', 'start')
+      .option('--where <path=value>', 'a value that the payload must have; repeatable', collect)
       .option('--app <id>', 'only events of this app'),
   )
     .addHelpText('after', waitHelp)
@@ -61,9 +61,10 @@ function waitCommand(): Command {
         const { after = 'start', app: appId, where } = flags;
         const query = { after, types: [type], appId, where };
         const onStart = () =>
-          console.error(after === 'now' ? 'custos: waiting from now on' : 'custos: waiting');
+          console.error(after === 'now' ? 'custos: waiting for new events' : 'custos: waiting');
         const event = await awaitEvent(client, query, { timeoutMs, onStart });
-        if (event === undefined) throw new StartError(`no ${type} came within ${flags.timeout}`);
+        if (event === undefined)
+          throw new StartError(`expected an event \`${type}\` within ${flags.timeout}, got none`);
         printEvent(event, flags);
       });
     });
@@ -73,9 +74,9 @@ function listCommand(): Command {
   return addSandboxClientOptions(
     new Command('list')
       .description('print the events so far, oldest first')
-      .option('--events <types>', 'types or patterns, with commas between; repeatable', collectNames)
-      .option('--after <place>', 'start, or the id of an event', 'start')
-      .option('--where <path=value>', 'a value that the payload must hold; repeatable', collect)
+      .option('--events <types>', 'comma-separated types or patterns; repeatable', collectNames)
+      .option('--after <position>', 'start, or the id of an event', 'start')
+      .option('--where <path=value>', 'a value that the payload must have; repeatable', collect)
       .option('--app <id>', 'only events of this app'),
   )
     .addHelpText('after', examples)
@@ -91,7 +92,7 @@ function listCommand(): Command {
 function replayCommand(): Command {
   return addSandboxClientOptions(
     new Command('replay')
-      .description('let an event happen again, under a new id, so that receivers do not drop it as known')
+      .description('emit an event again under a new id, so that receivers do not drop it as a duplicate')
       .argument('<event-id>', 'id of the event: msg_…'),
   )
     .addHelpText('after', examples)
@@ -108,6 +109,8 @@ const unitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
 /** Throws ConfigError. */
 function readDurationMs(option: string, text: string): number {
   const [, digits, unit = 's'] = /^(\d{1,9})(ms|s|m)?$/.exec(text) ?? [];
-  if (digits === undefined) throw wrongOption(`${option} must be a duration such as 500ms, 5s or 2m`);
+  if (digits === undefined) {
+    throw invalidOption(`${option}: expected a duration such as 500ms, 5s or 2m, got \`${text}\``);
+  }
   return Number(digits) * unitsMs[unit]!;
 }

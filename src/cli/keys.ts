@@ -2,29 +2,31 @@ import { Command } from 'commander';
 import { readKeysConfig } from '../config.ts';
 
 const examples = `
-Set the new key as CUSTOS_MASTER_KEY and the one before in CUSTOS_PREVIOUS_MASTER_KEYS, restart the servers one by one,
-rotate, then take the previous key away. Servers go on answering meanwhile. May be stopped and begun again.
+Set CUSTOS_MASTER_KEY to the new key and CUSTOS_PREVIOUS_MASTER_KEYS to the old one, restart the servers one by one, run
+this command, then remove the old key. Servers keep serving requests. The command can be interrupted and run again.
 
 Example:
   $ CUSTOS_MASTER_KEY=$NEW CUSTOS_PREVIOUS_MASTER_KEYS=$OLD custos keys rotate`;
 
-/** `custos keys …`: the master keys that seal the wallets' keys. */
+/** `custos keys …`: manages the master keys that seal wallet keys. */
 export function keysCommand(): Command {
   const keys = new Command('keys')
-    .description('the master keys that seal wallet keys')
+    .description('manage the master keys that seal wallet keys')
     .addHelpText('after', examples);
   keys.addCommand(
     new Command('rotate')
-      .description('re-wrap every sealed key of DATABASE_URL under the current master key')
+      .description('re-wrap every sealed key in DATABASE_URL under the current master key')
       .option('--quiet', 'print only the result')
       .addHelpText('after', examples)
       .action(async ({ quiet }: { quiet?: boolean }) => {
         const config = readKeysConfig();
         const { rotateKeys } = await import('../admin/rotate-keys.ts');
-        const moved = await rotateKeys(config, (count) => {
-          if (quiet !== true) console.error(`${count} moved`);
+        const rewrapped = await rotateKeys(config, (count) => {
+          if (quiet !== true) console.error(`${count} re-wrapped`);
         });
-        console.log(moved === 0 ? 'every key is under the current master key' : `${moved} keys moved`);
+        console.log(
+          rewrapped === 0 ? 'every key is under the current master key' : `${rewrapped} keys re-wrapped`,
+        );
       }),
   );
   return keys;

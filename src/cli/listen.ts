@@ -8,10 +8,10 @@ import { eventLine } from './event-line.ts';
 import {
   addSandboxClientOptions,
   collectNames,
+  invalidOption,
   readHttpUrl,
   type SandboxClientFlags,
   withSandbox,
-  wrongOption,
 } from './sandbox-options.ts';
 
 interface ListenFlags extends SandboxClientFlags {
@@ -23,33 +23,33 @@ interface ListenFlags extends SandboxClientFlags {
 }
 
 const examples = `
-Each event is signed as webhooks are (webhook-id, webhook-timestamp, webhook-signature and the same as svix-…), with a
-secret that is printed, and posted once: a failed one is printed, not tried again. Events go out one by one, in the
-order in which they happened. When the sandbox restarts or is reset, this goes on with it.
+Signs each event like a webhook (headers webhook-id, webhook-timestamp, webhook-signature and their svix-… aliases) with
+the printed secret, and posts it once: failures are printed and not retried. Events are forwarded one by one in order.
+The command continues after the sandbox restarts or is reset.
 
 Examples:
   $ custos listen --forward-to http://127.0.0.1:3000/hook
   $ custos listen --events 'wallet.*,user.created' --json
   $ custos listen --forward-to http://127.0.0.1:3000/hook --secret @webhook-secret.txt`;
 
-/** `custos listen`: the events of a running sandbox as they happen. */
+/** `custos listen`: prints and forwards the events of a running sandbox as they occur. */
 export function listenCommand(): Command {
   return addSandboxClientOptions(
     new Command('listen')
-      .description('print the events of a running sandbox as they happen, and forward them')
+      .description('print the events of a running sandbox as they occur, and forward them')
       .option('--forward-to <url>', 'endpoint to post the signed events to')
-      .option('--events <types>', 'types or patterns, with commas between; repeatable', collectNames)
+      .option('--events <types>', 'comma-separated types or patterns; repeatable', collectNames)
       .option('--app <id>', 'only events of this app')
       .option('--secret <whsec_…>', 'secret to sign with, or @file (default: a new one)')
-      .option('--after <place>', 'begin at start, now, or after the id of an event', 'now'),
+      .option('--after <position>', 'start, now, or the id of an event to continue after', 'now'),
   )
     .addHelpText('after', examples)
     .action(async (flags: ListenFlags) => {
       const target = flags.forwardTo === undefined ? undefined : readHttpUrl('--forward-to', flags.forwardTo);
       const given = flags.secret === undefined ? undefined : readSecret(flags.secret);
       await withSandbox(flags, async (client) => {
-        const { drawWebhookSecret } = await import('../client/forward-event.ts');
-        await listen(client, { flags, target, secret: given ?? drawWebhookSecret() });
+        const { generateWebhookSecret } = await import('../client/forward-event.ts');
+        await listen(client, { flags, target, secret: given ?? generateWebhookSecret() });
       });
     });
 }
@@ -86,9 +86,9 @@ function observerOf(client: SandboxClient, { flags, target, secret }: Listening)
         console.log(JSON.stringify({ msg: 'listening', url, ...forwardTo, secret }));
       } else console.log(`Listening to ${url}${forwarding}\nSecret ${secret}\n`);
     },
-    onAway: ({ message }) => console.error(`custos: ${message.split(';')[0]}; waiting for it to come back`),
-    onBack: () => console.error('custos: the sandbox is back'),
-    onBeganAnew: () => console.error('custos: the sandbox began anew; what follows happened since'),
+    onDisconnect: ({ message }) => console.error(`custos: ${message.split(';')[0]}; waiting to reconnect`),
+    onReconnect: () => console.error('custos: reconnected to the sandbox'),
+    onReset: () => console.error('custos: the sandbox was reset; the following events occurred since then'),
   };
 }
 
@@ -110,7 +110,7 @@ function print(
 function outcome({ status, error, durationMs }: Forwarded): string {
   if (status === undefined) return `not forwarded: ${error}`;
   const isAccepted = status >= 200 && status < 300;
-  return `${status} in ${durationMs} ms${isAccepted ? '' : ', which is a failure'}`;
+  return `${status} in ${durationMs} ms${isAccepted ? '' : ' (failed)'}`;
 }
 
 /** Throws ConfigError. */
@@ -120,12 +120,12 @@ function readSecret(text: string): string {
     parseWebhookSecret(secret);
     return secret;
   } catch (error) {
-    if (error instanceof InvalidWebhookSecretError) throw wrongOption(`--secret: ${error.message}`);
-    throw wrongOption(`--secret: the file \`${text.slice(1)}\` cannot be read`);
+    if (error instanceof InvalidWebhookSecretError) throw invalidOption(`--secret: ${error.message}`);
+    throw invalidOption(`--secret: \`${text.slice(1)}\` cannot be read`);
   }
 }
 
-/** Aborted by a signal, or when nobody reads the output any more. A second signal ends the process at once. */
+/** Aborted by a signal or when the output pipe is closed. A second signal exits immediately. */
 function stopSignal(): AbortSignal {
   const stopping = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {

@@ -8,12 +8,12 @@ Examples:
   $ curl ... -H 'Prefer: code=404'                     another documented status
   $ curl ... -H 'Prefer: example=personal_sign'        a named example of the document
 
-Every request is validated; no state is kept, and any credentials are taken. --data only keeps the certificate.`;
+Validates every request, stores no state and accepts any credentials. --data only stores the certificate.`;
 
-/** `custos mock`: answers straight from the document's examples. */
+/** `custos mock`: responds with the examples of the OpenAPI document. */
 export function mockCommand(): Command {
   return addListenOptions(
-    new Command('mock').description("answer every operation with the document's examples, without state"),
+    new Command('mock').description('respond to every operation with the examples of the OpenAPI document'),
   )
     .addHelpText('after', examples)
     .action(async (flags: SandboxFlags) => {

@@ -15,32 +15,34 @@ interface ReplayFlags {
 }
 
 const examples = `
-Works through a running sandbox (--ready-file), through the admin port of a running server (--url), or on the database
-itself: that of DATABASE_URL, or a sandbox's folder with --data.
+Uses a running sandbox (--ready-file), the admin port of a running server (--url), or the database directly: the one in
+DATABASE_URL, or a sandbox's data folder with --data.
 
-The draft is a policy as it is created; version and name may be left out. It judges every recorded request of the
-wallet at its own time, in place of the policies that judged then. Requests are kept for 30 days.
+The draft is the body of createPolicy; version and name are optional. It is evaluated for every recorded request of the
+wallet, as of the time of the request, in place of the wallet's policies. Requests are stored for 30 days.
 
 Examples:
   $ custos policy replay --draft policy.json --wallet eh3eoohq3vfnaue6h6krsv31 --ready-file ready.json
   $ custos policy replay --draft policy.json --wallet eh3eoohq3vfnaue6h6krsv31 --url http://127.0.0.1:9464
   $ custos policy replay --draft policy.json --wallet eh3eoohq3vfnaue6h6krsv31 --since 2026-01-01 --json
 
-Exit codes: 0 judged, whatever changes; 1 failed; 2 called wrongly.`;
+Exit codes: 0 success, 1 failure, 2 invalid usage.`;
 
-/** `custos policy …`: what a policy would change. */
+/** `custos policy …`: shows what a policy would change. */
 export function policyCommand(): Command {
-  const policy = new Command('policy').description('try policies out before they are in force');
+  const policy = new Command('policy').description('test policies before they take effect');
   policy.addCommand(
     new Command('replay')
-      .description('judge the recorded requests of a wallet by a draft, and tell which decisions change')
+      .description(
+        "evaluate a wallet's recorded requests under a draft policy and list the decisions that change",
+      )
       .requiredOption('--draft <file>', 'the policy as JSON')
       .requiredOption('--wallet <id>', 'the wallet')
-      .option('--since <time>', 'judge requests from this instant on, ISO 8601')
-      .option('--app <id>', 'the app of the wallet, where --wallet is an external id and there are several')
-      .option('--ready-file <path>', 'ask the sandbox that wrote this file')
-      .option('--url <url>', 'ask the server with its admin port here')
-      .option('--data <folder>', "work on a sandbox's folder in place of DATABASE_URL")
+      .option('--since <time>', 'evaluate requests from this time on, ISO 8601')
+      .option('--app <id>', 'the app of the wallet; needed when --wallet is an external id of several apps')
+      .option('--ready-file <path>', 'use the sandbox that wrote this file')
+      .option('--url <url>', 'use the server with this admin address')
+      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
       .option('--json', 'print JSON')
       .addHelpText('after', examples)
       .action(async (flags: ReplayFlags) => {
@@ -53,7 +55,7 @@ export function policyCommand(): Command {
   return policy;
 }
 
-/** The server, or the database itself. */
+/** A server, or the database directly. */
 type Target = ReplayTarget | { readonly kind: 'database'; readonly config: DatabaseConfig };
 
 async function replayAt(target: Target, input: ReturnType<typeof readInput>): Promise<Replay> {
@@ -65,14 +67,14 @@ async function replayAt(target: Target, input: ReturnType<typeof readInput>): Pr
   return replayPolicies(target, input);
 }
 
-function unusable(fault: string): ConfigError {
-  return new ConfigError('this option cannot be used:', [fault]);
+function invalidOption(fault: string): ConfigError {
+  return new ConfigError('invalid option:', [fault]);
 }
 
 function readInput({ draft, wallet, since, app }: ReplayFlags) {
   const sinceMs = since === undefined ? undefined : Date.parse(since);
   if (Number.isNaN(sinceMs) || (sinceMs !== undefined && sinceMs < 0)) {
-    throw unusable(`--since must be a time such as \`2026-01-01T00:00:00Z\`, not \`${since}\``);
+    throw invalidOption(`--since: expected a time such as \`2026-01-01T00:00:00Z\`, got \`${since}\``);
   }
   return { wallet_id: wallet, draft: readDraft(draft), since_ms: sinceMs, app_id: app };
 }
@@ -82,37 +84,36 @@ function readDraft(file: string): { chain_type: never; rules: never[] } {
   try {
     parsed = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    throw unusable(`--draft \`${file}\` is not a JSON file: ${(error as Error).message}`);
+    throw invalidOption(`--draft: expected a JSON file, got \`${file}\`: ${(error as Error).message}`);
   }
   const isPolicy =
     typeof parsed === 'object' &&
     parsed !== null &&
     typeof (parsed as { chain_type?: unknown }).chain_type === 'string' &&
     Array.isArray((parsed as { rules?: unknown }).rules);
-  if (!isPolicy)
-    throw unusable(`--draft \`${file}\` must hold a policy: an object with chain_type and rules`);
+  if (!isPolicy) throw invalidOption(`--draft: expected an object with chain_type and rules in \`${file}\``);
   return parsed as { chain_type: never; rules: never[] };
 }
 
 function readTarget({ readyFile, url, data }: ReplayFlags): Target {
   const given = [readyFile, url, data].filter((flag) => flag !== undefined);
-  if (given.length > 1) throw unusable('--ready-file, --url and --data exclude each other');
+  if (given.length > 1) throw invalidOption('expected only one of --ready-file, --url and --data');
   if (readyFile !== undefined) return { kind: 'ready_file', file: readyFile };
   if (url === undefined) {
     return { kind: 'database', config: readDatabaseConfig(data === undefined ? {} : { data }) };
   }
   if (!URL.canParse(url) || !/^https?:/.test(url))
-    throw unusable(`--url must be an http(s) URL, not \`${url}\``);
+    throw invalidOption(`--url: expected an http(s) URL, got \`${url}\``);
   return { kind: 'url', url };
 }
 
 function textOf({ judged, changed, newly_allowed, newly_denied, skipped, changes }: Replay): string {
-  const summary = `${counted(judged, 'request')} judged again, ${counted(changed, 'decision')} would change: ${newly_allowed} newly allowed, ${newly_denied} newly denied`;
+  const summary = `${counted(judged, 'request')} evaluated, ${counted(changed, 'decision')} would change: ${newly_allowed} newly allowed, ${newly_denied} newly denied`;
   const missing =
     skipped === 0
       ? []
       : [
-          `${counted(skipped, 'request')} could not be judged again: too large to be kept, or of a form that is not judged any more`,
+          `${counted(skipped, 'request')} skipped: too large to be stored, or in a format that is no longer supported`,
         ];
   if (changes.length === 0) return [summary, ...missing].join('\n');
   const rows = changes.map((change) => [
@@ -127,7 +128,7 @@ function textOf({ judged, changed, newly_allowed, newly_denied, skipped, changes
     summary,
     ...missing,
     '',
-    ...aligned([['time', 'method', 'decision', 'because of', 'request'], ...rows]),
+    ...aligned([['time', 'method', 'decision', 'rule', 'request'], ...rows]),
     ...(unlisted === 0 ? [] : [`and ${unlisted} more`]),
   ].join('\n');
 }

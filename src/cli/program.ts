@@ -15,13 +15,13 @@ import { serveCommand } from './serve.ts';
 import { sigCommand } from './sig-explain.ts';
 import { triggerCommand } from './trigger.ts';
 
-/** 0: done. 1: it was tried and failed. 2: it was called wrongly and nothing was tried. */
+/** 0: success. 1: the command failed. 2: invalid usage, the command did not run. */
 export type ExitCode = 0 | 1 | 2;
 
 /**
- * Runs the command that `args` name and returns the exit code; a command that serves returns when it has stopped.
+ * Runs the command in `args` and returns the exit code. A server command returns once the server has stopped.
  *
- * NOTE: the commands load what they run only when they run it, so that help is quick.
+ * NOTE: commands import their code only when they run, so that `--help` stays fast.
  */
 export async function runCommandLine(args: readonly string[]): Promise<ExitCode> {
   const program = makeProgram();
@@ -42,7 +42,7 @@ function makeProgram(): Command {
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
-    .showHelpAfterError('(--help lists what is possible)')
+    .showHelpAfterError('(see --help)')
     .addHelpText('after', helpTail);
   const commands = [
     sandboxCommand(),
@@ -58,37 +58,37 @@ function makeProgram(): Command {
     sigCommand(),
   ];
   for (const command of commands) program.addCommand(command);
-  settle(program);
+  configureCommands(program);
   return program;
 }
 
 const helpTail = `
 Examples:
-  $ custos sandbox                     a whole server on https://127.0.0.1:4010, in memory
-  $ custos sandbox --data ./custos     the same, kept in a folder
+  $ custos sandbox                     a complete server on https://127.0.0.1:4010, in memory
+  $ custos sandbox --data ./custos     the same, with its data in a folder
   $ custos listen --forward-to http://127.0.0.1:3000/hook
-                                       its events, signed, as they happen
-  $ custos mock                        answers from the document's examples, without state
+                                       forwards its signed events as they occur
+  $ custos mock                        responds with the examples of the OpenAPI document
   $ custos serve                       the production server, configured by the environment
 
-Exit codes: 0 done, 1 failed, 2 called wrongly.`;
+Exit codes: 0 success, 1 failure, 2 invalid usage.`;
 
-/** Gives every command below the manners of the program: throwing instead of exiting, and the same help option. */
-function settle(command: Command): void {
+/** Applies the program's settings to all subcommands: throw instead of exiting, same help option. */
+function configureCommands(command: Command): void {
   command.exitOverride();
   for (const child of command.commands) {
     child.copyInheritedSettings(command).helpOption('-h, --help', 'print this help');
-    settle(child);
+    configureCommands(child);
   }
 }
 
-// What the system's refusals mean to the person at the terminal.
+// Advice for system errors, by code.
 const advice: Readonly<
   Record<string, (error: NodeJS.ErrnoException & { address?: string; port?: number }) => string>
 > = {
   EADDRINUSE: (error) =>
-    `port ${error.port} on ${error.address} is taken; stop what listens there, or choose another with --port (0 takes any free one)`,
-  EADDRNOTAVAIL: (error) => `this machine has no address ${error.address}; choose another with --host`,
+    `port ${error.port} on ${error.address} is in use; stop the other process, or choose another port with --port (0 selects a free one)`,
+  EADDRNOTAVAIL: (error) => `${error.address} is not an address of this machine; choose another with --host`,
   EACCES: (error) =>
     error.port === undefined
       ? `no permission for \`${error.path}\``
@@ -98,14 +98,14 @@ const advice: Readonly<
     'the database refuses connections; is PostgreSQL running, and does DATABASE_URL point to it?',
 };
 
-// Recognised by name: importing their classes would load the rooms they live in.
+// Matched by name, because importing the classes would load the modules that define them.
 const expectedErrors = new Set(['StartError', 'StorageVersionError', 'ApiError']);
 
 function isExpected(error: unknown): error is Error {
   return error instanceof Error && expectedErrors.has(error.name);
 }
 
-/** Prints what went wrong, with advice where there is some, and chooses the exit code. */
+/** Prints the error, with advice if available, and returns the exit code. */
 function explain(error: unknown): ExitCode {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof ConfigError) {
@@ -116,6 +116,6 @@ function explain(error: unknown): ExitCode {
   const known = code === undefined ? undefined : advice[code];
   if (known !== undefined) console.error(`custos: ${known(error as NodeJS.ErrnoException)}`);
   else if (isExpected(error)) console.error(`custos: ${error.message}`);
-  else console.error('custos: failed unexpectedly;', error);
+  else console.error('custos: unexpected error:', error);
   return 1;
 }

@@ -2,21 +2,21 @@ import type { Command } from 'commander';
 import type { SandboxAddress, SandboxClient } from '../client/sandbox-client.ts';
 import { ConfigError } from '../config.ts';
 
-/** The options of every command that speaks to a running sandbox. */
+/** The options of every command that connects to a running sandbox. */
 export interface SandboxClientFlags extends SandboxAddress {
   json?: boolean;
 }
 
 export function addSandboxClientOptions(command: Command): Command {
   return command
-    .option('--url <url>', 'the running sandbox (default: https://127.0.0.1:4010)')
-    .option('--ready-file <path>', 'the file that `custos sandbox --ready-file` wrote, in place of --url')
-    .option('--ca-file <path>', 'certificate authority to trust (default: where sandboxes in memory keep it)')
-    .option('--data <folder>', 'the folder of `custos sandbox --data`, which holds its certificate')
-    .option('--json', 'print one JSON object a line');
+    .option('--url <url>', 'URL of the running sandbox (default: https://127.0.0.1:4010)')
+    .option('--ready-file <path>', 'file written by `custos sandbox --ready-file`, instead of --url')
+    .option('--ca-file <path>', 'certificate authority to trust (default: that of in-memory sandboxes)')
+    .option('--data <folder>', 'folder of `custos sandbox --data`, which contains its certificate')
+    .option('--json', 'print one JSON object per line');
 }
 
-/** Runs `work` with a client for the sandbox that the flags name. Throws ConfigError. */
+/** Runs `work` with a client for the sandbox selected by the flags. Throws ConfigError. */
 export async function withSandbox<T>(
   flags: SandboxClientFlags,
   work: (client: SandboxClient) => Promise<T>,
@@ -35,19 +35,19 @@ export async function withSandbox<T>(
 export function readHttpUrl(option: string, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
-  throw wrongOption(`${option} must be a URL such as \`http://127.0.0.1:3000/hook\``);
+  throw invalidOption(`${option}: expected a URL such as \`http://127.0.0.1:3000/hook\`, got \`${text}\``);
 }
 
-export function wrongOption(fault: string): ConfigError {
-  return new ConfigError('this option cannot be used:', [fault]);
+export function invalidOption(fault: string): ConfigError {
+  return new ConfigError('invalid option:', [fault]);
 }
 
-/** Gathers an option that may be repeated and may hold several values with commas between. */
+/** Collects the values of a repeatable, comma-separated option. */
 export function collectNames(value: string, values: string[] = []): string[] {
   return [...values, ...value.split(',').filter((name) => name !== '')];
 }
 
-/** Gathers an option that may be repeated. */
+/** Collects the values of a repeatable option. */
 export function collect(value: string, values: string[] = []): string[] {
   return [...values, value];
 }

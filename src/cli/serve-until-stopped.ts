@@ -3,7 +3,7 @@ import type { RunningSandbox } from '../compose/local.ts';
 import type { SandboxConfig } from '../config.ts';
 import { banner } from './banner.ts';
 
-/** Tells that the server is ready, to people and to programs, and returns when it has stopped. */
+/** Prints that the server is ready, writes the ready file, and returns once the server has stopped. */
 export async function serveUntilStopped(server: RunningSandbox, config: SandboxConfig): Promise<void> {
   try {
     if (config.readyFile !== undefined) writeReadyFile(config.readyFile, readiness(server));
@@ -18,8 +18,8 @@ export async function serveUntilStopped(server: RunningSandbox, config: SandboxC
 }
 
 /**
- * Waits for SIGINT, SIGTERM or SIGHUP, then stops the server, which finishes what it has begun.
- * A second signal ends the process at once.
+ * Waits for SIGINT, SIGTERM or SIGHUP, then stops the server, which completes running requests.
+ * A second signal exits immediately.
  */
 export async function stopOnSignal(server: { close(): Promise<void> }): Promise<void> {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -41,9 +41,9 @@ function readiness(server: RunningSandbox): object {
   };
 }
 
-/** A reader finds the whole file or none. It holds the app's secret and is its owner's alone. */
+/** Writes the file atomically. It contains the app secret, so only its owner can read it. */
 function writeReadyFile(path: string, content: object): void {
-  const draft = `${path}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 });
-  renameSync(draft, path);
+  const temporaryFile = `${path}.${process.pid}`;
+  writeFileSync(temporaryFile, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 });
+  renameSync(temporaryFile, path);
 }

@@ -4,12 +4,12 @@ import { explainSignature, payloadVariants } from '../authorization/explain-sign
 import { canonicalJson, NotCanonicalizableError } from '../crypto/canonical-json.ts';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../crypto/p256.ts';
 
-/** What `custos sig explain` finds out; printed as text, or as JSON with `--json`. */
+/** The result of `custos sig explain`, printed as text, or as JSON with `--json`. */
 export interface SignatureReport {
-  /** The signature is ECDSA P-256 with SHA-256 by one of the keys over the canonical payload. */
+  /** Whether the signature over the canonical payload verifies under one of the keys. */
   readonly valid: boolean;
   readonly canonical_payload: string;
-  /** The payload was given in canonical form. */
+  /** Whether the given payload was already canonical. */
   readonly was_canonical: boolean;
   readonly public_key?: string;
   readonly encoding: string;
@@ -25,20 +25,20 @@ interface ExplainFlags {
 }
 
 const examples = `
-The payload is the JSON object that was signed: version, method, url, body, headers. Values that begin with @ name a
+The payload is the signed JSON object: version, method, url, body, headers. A value that starts with @ is the name of a
 file. Exit code: 0 when the signature is valid, 1 when it is not.
 
 Example:
   $ custos sig explain --payload @payload.json --signature MEUCIQ… --key @public.pem`;
 
-/** `custos sig …`: authorization signatures, without a server. */
+/** `custos sig …`: inspects authorization signatures without a server. */
 export function sigCommand(): Command {
-  const sig = new Command('sig').description('look into authorization signatures, without a server');
+  const sig = new Command('sig').description('inspect authorization signatures without a server');
   sig.addCommand(
     new Command('explain')
-      .description('say whether a signature covers a payload, and if not, which text it does cover')
+      .description('check whether a signature covers a payload, and if not, which text it covers')
       .requiredOption('--payload <json>', 'the payload, or @file')
-      .requiredOption('--signature <base64>', 'one signature of the header, or @file')
+      .requiredOption('--signature <base64>', 'one signature from the header, or @file')
       .requiredOption('--key <key...>', 'public keys that may have signed: base64 SPKI, PEM, or @file')
       .option('--json', 'print JSON')
       .addHelpText('after', examples)
@@ -88,7 +88,7 @@ export function reportSignature({
   if (payload !== canonical) {
     const asGiven = explainSignature({ signature: signature.trim(), payloads: [payload], keys: spkis });
     if (asGiven.key !== undefined) {
-      const reason = 'the payload was signed as given, which is not its canonical form';
+      const reason = 'the payload was signed as given, not in canonical form';
       return { valid: false, ...common, public_key: asGiven.key, differs_in: 'serialisation', reason };
     }
   }
@@ -98,7 +98,7 @@ export function reportSignature({
 function reasonOf(encoding: string, canonical: string): string {
   if (encoding !== 'der' && encoding !== 'raw') return `the signature is ${encoding}`;
   const tried = payloadVariants(canonical).length;
-  return `none of the keys signed this payload, nor one of ${tried} texts that are commonly signed by mistake`;
+  return `the signature verifies under none of the keys, neither for this payload nor for ${tried} common mistakes`;
 }
 
 function explainOrFail(flags: ExplainFlags, command: Command): SignatureReport {
@@ -109,7 +109,7 @@ function explainOrFail(flags: ExplainFlags, command: Command): SignatureReport {
       keys: flags.key.map(contentOf),
     });
   } catch (error) {
-    if (error instanceof SyntaxError) return command.error(`--payload is not JSON: ${error.message}`);
+    if (error instanceof SyntaxError) return command.error(`--payload: expected JSON: ${error.message}`);
     if (error instanceof NotCanonicalizableError) return command.error(`--payload: ${error.message}`);
     if (error instanceof InvalidPublicKeyError) return command.error(`--key: ${error.message}`);
     if (error instanceof UnreadableFileError) return command.error(error.message);
@@ -125,7 +125,7 @@ function contentOf(value: string): string {
   try {
     return readFileSync(path, 'utf8').trim();
   } catch (cause) {
-    throw new UnreadableFileError(`the file \`${path}\` cannot be read`, { cause });
+    throw new UnreadableFileError(`\`${path}\` cannot be read`, { cause });
   }
 }
 
@@ -136,7 +136,7 @@ function textOf(report: SignatureReport): string {
     `  encoding    ${report.encoding}`,
     ...(report.differs_in === undefined ? [] : [`  differs in  ${report.differs_in}`]),
     ...(report.was_canonical ? [] : ['  the payload was not given in canonical form (RFC 8785)']),
-    'The text to be signed:',
+    'Text to sign:',
     report.canonical_payload,
   ];
   return lines.join('\n');

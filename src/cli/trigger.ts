@@ -4,9 +4,9 @@ import { printEvent } from './event-line.ts';
 import {
   addSandboxClientOptions,
   collect,
+  invalidOption,
   type SandboxClientFlags,
   withSandbox,
-  wrongOption,
 } from './sandbox-options.ts';
 
 interface TriggerFlags extends SandboxClientFlags {
@@ -15,23 +15,23 @@ interface TriggerFlags extends SandboxClientFlags {
 }
 
 const examples = `
-The payload is the contract's own example of the event with the values of --set in place, and must keep the contract.
-A path is names joined by dots (block.number, steps.0.status) or a JSON pointer. A value stays a text where the example
-holds one and is read as JSON elsewhere; path:=value is JSON anywhere.
+The payload is the contract's example of the event with the values of --set, and must be valid under the contract.
+A path consists of names joined by dots (block.number, steps.0.status), or is a JSON pointer. A value that replaces a
+string in the example is a string; any other value is read as JSON. path:=value is always read as JSON.
 
 Examples:
   $ custos trigger wallet.archived --set wallet_id=fmfdj6yqly31huorjqzq38zc
   $ custos trigger wallet.funds_deposited --set amount=1000000 --set block.number=23000000
   $ custos trigger transaction.failed --set reference_id:=null`;
 
-/** `custos trigger`: an event without the change that it tells of. */
+/** `custos trigger`: emits an event without making the change that it reports. */
 export function triggerCommand(): Command {
   return addSandboxClientOptions(
     new Command('trigger')
-      .description('let an event happen in a running sandbox')
+      .description('emit an event in a running sandbox')
       .argument('<event>', 'type of the event, such as wallet.archived')
       .option('--set <path=value>', 'a value of the payload; repeatable', collect)
-      .option('--app <id>', "app that the event belongs to (default: the sandbox's own)"),
+      .option('--app <id>', "app that the event belongs to (default: the sandbox's app)"),
   )
     .addHelpText('after', examples)
     .action(async (type: string, flags: TriggerFlags) => {
@@ -55,8 +55,10 @@ function valuesOf(assignments: readonly string[] = []): {
   const texts = new Map<string, string>();
   for (const assignment of assignments) {
     const [, path, mark, value = ''] = /^([^=]+?)(:?=)(.*)$/s.exec(assignment) ?? [];
-    if (path === undefined) throw wrongOption(`--set \`${assignment}\` must be path=value or path:=json`);
-    // The last one counts, however it was written.
+    if (path === undefined) {
+      throw invalidOption(`--set: expected path=value or path:=json, got \`${assignment}\``);
+    }
+    // The last assignment to a path counts, in either notation.
     set.delete(path);
     texts.delete(path);
     if (mark === '=') texts.set(path, value);
@@ -69,6 +71,6 @@ function readJson(path: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw wrongOption(`--set ${path}: \`${text}\` is not JSON: ${(error as Error).message}`);
+    throw invalidOption(`--set ${path}: expected JSON, got \`${text}\`: ${(error as Error).message}`);
   }
 }

@@ -1,31 +1,33 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { SandboxEvent, SandboxEvents } from '../sandbox/generated/schemas.ts';
-import { SandboxAwayError, type SandboxClient } from './sandbox-client.ts';
+import { type SandboxClient, SandboxUnavailableError } from './sandbox-client.ts';
 
 export type { SandboxEvent };
 
-/** Which events of a sandbox are wanted. */
+/** Selects events of a sandbox. */
 export interface EventQuery {
-  /** Types and patterns of types; none: all. */
+  /** Types and patterns of types; all types by default. */
   readonly types?: readonly string[] | undefined;
   readonly appId?: string | undefined;
-  /** `path=value`, all of which must hold. */
+  /** Conditions `path=value`; an event must satisfy all of them. */
   readonly where?: readonly string[] | undefined;
 }
 
-/** Told of what happens to the sandbox while its events are followed. */
+/** Callbacks while following events. */
 export interface FeedObserver {
-  /** The place is known: from now on nothing is missed. */
+  /** Called once the starting position is fixed: later events are not missed. */
   onStart(): void;
-  onAway(error: SandboxAwayError): void;
-  onBack(): void;
-  onBeganAnew(): void;
+  /** The sandbox cannot be reached any more. */
+  onDisconnect(error: SandboxUnavailableError): void;
+  onReconnect(): void;
+  /** The sandbox was reset or restarted with an empty event log. */
+  onReset(): void;
 }
 
 const WAIT_MS = 25_000;
 const RETRY_MS = 500;
 
-/** One page of events. */
+/** Fetches one page of events. */
 export function fetchEvents(
   client: SandboxClient,
   query: EventQuery & { readonly after: string; readonly waitMs?: number; readonly limit?: number },
@@ -43,8 +45,8 @@ export function fetchEvents(
 }
 
 /**
- * The events after a place of the log, in order, until `signal` ends it. When the sandbox goes away it is waited for;
- * that there is none at the beginning is an error.
+ * Yields events after a position of the log, in order, until `signal` is aborted. Reconnects when the sandbox becomes
+ * unavailable; throws when it is unavailable at the start.
  */
 export async function* followFeed(
   client: SandboxClient,
@@ -54,21 +56,22 @@ export async function* followFeed(
   try {
     let page = await fetchEvents(client, { ...query, after, waitMs: 0 }, signal);
     observer.onStart();
-    let isAway = false;
+    let isDisconnected = false;
     while (!signal.aborted) {
-      if (page.began_anew) observer.onBeganAnew();
+      if (page.began_anew) observer.onReset();
       yield* page.data;
       const { cursor } = page;
       for (;;) {
         try {
-          page = await fetchEvents(client, { ...query, after: cursor, waitMs: isAway ? 0 : WAIT_MS }, signal);
-          if (isAway) observer.onBack();
-          isAway = false;
+          const waitMs = isDisconnected ? 0 : WAIT_MS;
+          page = await fetchEvents(client, { ...query, after: cursor, waitMs }, signal);
+          if (isDisconnected) observer.onReconnect();
+          isDisconnected = false;
           break;
         } catch (error) {
-          if (!(error instanceof SandboxAwayError)) throw error;
-          if (!isAway) observer.onAway(error);
-          isAway = true;
+          if (!(error instanceof SandboxUnavailableError)) throw error;
+          if (!isDisconnected) observer.onDisconnect(error);
+          isDisconnected = true;
           await pause(RETRY_MS, undefined, { signal });
         }
       }
@@ -78,20 +81,20 @@ export async function* followFeed(
   }
 }
 
-/** The events so far. */
+/** Yields the existing events after a position of the log, then ends. */
 export async function* listFeed(
   client: SandboxClient,
   { after, ...query }: EventQuery & { readonly after: string },
 ): AsyncGenerator<SandboxEvent> {
-  for (let place = after; ; ) {
-    const { data, cursor } = await fetchEvents(client, { ...query, after: place });
+  for (let position = after; ; ) {
+    const { data, cursor } = await fetchEvents(client, { ...query, after: position });
     if (data.length === 0) return;
     yield* data;
-    place = cursor;
+    position = cursor;
   }
 }
 
-/** The first event after a place of the log; undefined when none came within `timeoutMs`. */
+/** Waits for the first event after a position of the log; undefined after `timeoutMs`. */
 export async function awaitEvent(
   client: SandboxClient,
   { after, ...query }: EventQuery & { readonly after: string },

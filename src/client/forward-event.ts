@@ -5,35 +5,36 @@ import { systemEntropy } from '../adapters/entropy.ts';
 import { formatWebhookSecret, signWebhook, type WebhookHeaders } from '../crypto/webhook-signature.ts';
 import type { SandboxEvent } from './event-feed.ts';
 
-/** An event with the headers and the body that an endpoint gets. */
+/** The headers and body of a webhook delivery. */
 export interface SignedEvent {
   readonly headers: WebhookHeaders;
   readonly bodyText: string;
 }
 
-/** What became of a delivery: an answer, or why there was none. */
+/** The result of a delivery: a status, or the reason that there is none. */
 export interface Forwarded {
   readonly status?: number;
   readonly error?: string;
-  /** How long it took, whole ms. */
   readonly durationMs: number;
 }
 
 const TIMEOUT_MS = 15_000;
 
-/** A new secret of 32 bytes. */
-export function drawWebhookSecret(): string {
+/** Generates a webhook secret of 32 random bytes. */
+export function generateWebhookSecret(): string {
   return formatWebhookSecret(systemEntropy.bytes(32));
 }
 
-/** Signs an event as of now by the machine's clock: receivers know no other, whatever the sandbox's clock shows. */
+/**
+ * Signs an event with the current system time, which receivers compare with their own, not with the sandbox's clock.
+ */
 export function signEvent(event: SandboxEvent, secret: string): SignedEvent {
   const bodyText = JSON.stringify(event.payload);
   const timestampSeconds = Math.floor(systemClock.now() / 1000);
   return { bodyText, headers: signWebhook({ id: event.id, timestampSeconds, bodyText, secrets: [secret] }) };
 }
 
-/** Posts a signed event. Redirections are not followed; never rejects. */
+/** Posts a signed event without following redirects. Never rejects. */
 export function forwardEvent(
   url: URL,
   { headers, bodyText }: SignedEvent,
@@ -49,7 +50,7 @@ export function forwardEvent(
       url,
       {
         method: 'POST',
-        // A connection of its own: an endpoint that restarts leaves none behind that only looks open.
+        // A new connection per event: a restarted endpoint would leave stale keep-alive connections behind.
         agent: false,
         headers: {
           'content-type': 'application/json',
@@ -61,7 +62,7 @@ export function forwardEvent(
       },
       (response) => {
         finish({ status: response.statusCode ?? 0 });
-        // The status says it all; the rest is read so that the endpoint can finish, until the time is over.
+        // Only the status matters. The body is drained so that the endpoint can finish its response.
         response.on('error', () => undefined).resume();
       },
     );
@@ -72,7 +73,7 @@ export function forwardEvent(
 
 function reasonOf(error: NodeJS.ErrnoException, stopped: AbortSignal, limit: AbortSignal): string {
   if (stopped.aborted) return 'stopped';
-  if (limit.aborted) return `no answer within ${TIMEOUT_MS / 1000} s`;
+  if (limit.aborted) return `no response within ${TIMEOUT_MS / 1000} s`;
   if (error.code === 'ECONNREFUSED') return 'connection refused';
   return error.message === '' ? (error.code ?? 'failed') : error.message;
 }

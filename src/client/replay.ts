@@ -6,7 +6,7 @@ import { StartError } from '../start-error.ts';
 
 export type { Replay };
 
-/** The server that is asked. */
+/** The server to send the request to. */
 export type ReplayTarget =
   /** The ready file of a running sandbox. */
   | { readonly kind: 'ready_file'; readonly file: string }
@@ -14,19 +14,19 @@ export type ReplayTarget =
   | { readonly kind: 'url'; readonly url: string };
 
 /**
- * Judges the recorded requests of a wallet by a draft.
+ * Evaluates a wallet's recorded requests under a draft policy.
  *
- * @throws StartError when the server cannot be asked or refuses.
+ * @throws StartError when the server cannot be reached or refuses the request.
  */
 export async function replayPolicies(target: ReplayTarget, input: ReplayInput): Promise<Replay> {
   switch (target.kind) {
     case 'ready_file': {
       const ready = readReadyFile(target.file);
       const url = `${ready.base_url}/_sandbox/policies/replay`;
-      return ask(url, input, readFileSync(ready.ca_file, 'utf8'));
+      return post(url, input, readFileSync(ready.ca_file, 'utf8'));
     }
     case 'url':
-      return ask(`${target.url.replace(/\/+$/, '')}/policies/replay`, input);
+      return post(`${target.url.replace(/\/+$/, '')}/policies/replay`, input);
   }
 }
 
@@ -34,11 +34,11 @@ function readReadyFile(file: string): { readonly base_url: string; readonly ca_f
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as { base_url: string; ca_file: string };
   } catch (cause) {
-    throw new StartError(`\`${file}\` is not the ready file of a running sandbox`, { cause });
+    throw new StartError(`expected the ready file of a running sandbox, got \`${file}\``, { cause });
   }
 }
 
-function ask(url: string, input: ReplayInput, ca?: string): Promise<Replay> {
+function post(url: string, input: ReplayInput, ca?: string): Promise<Replay> {
   const body = JSON.stringify(input);
   const options = {
     method: 'POST',
@@ -54,11 +54,11 @@ function ask(url: string, input: ReplayInput, ca?: string): Promise<Replay> {
       response.on('end', () => {
         const text = Buffer.concat(chunks).toString('utf8');
         if (response.statusCode === 200) resolve(JSON.parse(text) as Replay);
-        else reject(new StartError(`${url} answered ${response.statusCode}: ${reasonIn(text)}`));
+        else reject(new StartError(`${url} returned ${response.statusCode}: ${reasonIn(text)}`));
       });
     });
     request.on('error', (cause) =>
-      reject(new StartError(`${url} cannot be asked: ${cause.message}`, { cause })),
+      reject(new StartError(`${url} cannot be reached: ${cause.message}`, { cause })),
     );
     request.end(body);
   });

@@ -6,27 +6,25 @@ import { temporaryCertificateFolder } from '../adapters/certificate.ts';
 import { ConfigError } from '../config.ts';
 import { StartError } from '../start-error.ts';
 
-/** How to find a running sandbox. Every part may be left out. */
+/** How to find a running sandbox. Every part is optional. */
 export interface SandboxAddress {
   readonly url?: string;
   /** The file that `custos sandbox --ready-file` writes. */
   readonly readyFile?: string;
   /** PEM of the certificate authority to trust. */
   readonly caFile?: string;
-  /** The folder of `custos sandbox --data`, which holds its certificate. */
+  /** The folder of `custos sandbox --data`, which contains its certificate. */
   readonly data?: string;
 }
 
-/** Nobody answers where the sandbox should be: perhaps not yet, or not any more. */
-export class SandboxAwayError extends StartError {}
+/** No sandbox responds at the address; it may be starting or stopped. */
+export class SandboxUnavailableError extends StartError {}
 
 /** Calls the control plane of a running sandbox. */
 export interface SandboxClient {
-  /** Where it is, as far as known. */
+  /** The sandbox's URL, or the default before the first call. */
   readonly url: () => string;
-  /**
-   * @throws SandboxAwayError; ConfigError for a call that the sandbox refuses (400), StartError for any other failure.
-   */
+  /** @throws SandboxUnavailableError; ConfigError when the sandbox returns 400; StartError for any other failure. */
   call<Body>(method: 'GET' | 'POST', path: string, options?: CallOptions): Promise<Body>;
   close(): void;
 }
@@ -34,20 +32,20 @@ export interface SandboxClient {
 export interface CallOptions {
   readonly body?: unknown;
   readonly signal?: AbortSignal;
-  /** How long the answer may take, ms. */
+  /** Time limit for the response. */
   readonly timeoutMs?: number;
 }
 
 const DEFAULT_URL = 'https://127.0.0.1:4010';
 const DEFAULT_TIMEOUT_MS = 30_000;
-const howToFind = 'start one with `custos sandbox`, or name yours with --url or --ready-file';
+const howToFind = 'start one with `custos sandbox`, or pass --url or --ready-file';
 
-/** Makes a client. Files are read again at each call: a sandbox that was restarted may have moved. */
+/** Creates a client. Each call reads the ready file again, because a restarted sandbox may have another address. */
 export function openSandboxClient(address: SandboxAddress): SandboxClient {
   let connected: { url: string; ca: string | undefined; agent: HttpAgent } | undefined;
   const locate = () => {
-    const { url, caFile } = whereabouts(address);
-    const ca = url.startsWith('https:') ? authorities(address, caFile) : undefined;
+    const { url, caFile } = resolveAddress(address);
+    const ca = url.startsWith('https:') ? trustedAuthorities(address, caFile) : undefined;
     if (connected?.url === url && connected.ca === ca) return connected;
     connected?.agent.destroy();
     const agent =
@@ -70,7 +68,7 @@ export function openSandboxClient(address: SandboxAddress): SandboxClient {
   };
 }
 
-function whereabouts({ url, readyFile, caFile }: SandboxAddress): { url: string; caFile?: string } {
+function resolveAddress({ url, readyFile, caFile }: SandboxAddress): { url: string; caFile?: string } {
   const given = caFile === undefined ? {} : { caFile };
   if (readyFile === undefined) return { url: url ?? DEFAULT_URL, ...given };
   let ready: { base_url: string; ca_file: string };
@@ -78,20 +76,20 @@ function whereabouts({ url, readyFile, caFile }: SandboxAddress): { url: string;
     ready = JSON.parse(readFileSync(readyFile, 'utf8'));
   } catch (cause) {
     const isAbsent = (cause as NodeJS.ErrnoException).code === 'ENOENT';
-    if (!isAbsent) throw new StartError(`\`${readyFile}\` is not a ready file`, { cause });
-    throw new SandboxAwayError(`no sandbox is ready: \`${readyFile}\` is not there`, { cause });
+    if (!isAbsent) throw new StartError(`expected a ready file, got \`${readyFile}\``, { cause });
+    throw new SandboxUnavailableError(`no sandbox is ready: \`${readyFile}\` does not exist`, { cause });
   }
-  if (!URL.canParse(ready?.base_url)) throw new StartError(`\`${readyFile}\` is not a ready file`);
+  if (!URL.canParse(ready?.base_url)) throw new StartError(`expected a ready file, got \`${readyFile}\``);
   return { url: url ?? ready.base_url, caFile: ready.ca_file, ...given };
 }
 
-/** PEM of the authorities to trust: those of the file, else those kept where a sandbox keeps them. */
-function authorities({ data }: SandboxAddress, caFile: string | undefined): string {
+/** PEM of the authorities to trust: from the file, otherwise from the folder where a sandbox stores them. */
+function trustedAuthorities({ data }: SandboxAddress, caFile: string | undefined): string {
   if (caFile !== undefined) {
     try {
       return readFileSync(caFile, 'utf8');
     } catch {
-      throw new ConfigError('this option cannot be used:', [`--ca-file \`${caFile}\` cannot be read`]);
+      throw new ConfigError('invalid option:', [`--ca-file: \`${caFile}\` cannot be read`]);
     }
   }
   const folder = data ?? temporaryCertificateFolder();
@@ -143,14 +141,14 @@ function failure(cause: Error, origin: string, signal: AbortSignal | undefined):
   const { code = '' } = cause as NodeJS.ErrnoException;
   if (/CERT|SIGNATURE|ALTNAME/.test(code)) {
     return new StartError(
-      `the certificate of ${origin} is not trusted (${cause.message}); name the sandbox's authority with --ca-file, or its folder with --data`,
+      `the certificate of ${origin} is not trusted (${cause.message}); pass the sandbox's authority with --ca-file, or its folder with --data`,
       { cause },
     );
   }
   if (code.startsWith('ERR_SSL') || code === 'EPROTO') {
-    return new StartError(`${origin} does not speak TLS; is it a sandbox?`, { cause });
+    return new StartError(`${origin} does not support TLS; is it a sandbox?`, { cause });
   }
-  return new SandboxAwayError(`no sandbox answers at ${origin}; ${howToFind}`, { cause });
+  return new SandboxUnavailableError(`no sandbox responds at ${origin}; ${howToFind}`, { cause });
 }
 
 function readAnswer(origin: string, status: number, text: string): unknown {
@@ -158,14 +156,16 @@ function readAnswer(origin: string, status: number, text: string): unknown {
   try {
     body = JSON.parse(text);
   } catch (cause) {
-    throw new StartError(`${origin} answers, but is no sandbox of Custos; ${howToFind}`, { cause });
+    throw new StartError(`${origin} responds, but is not a Custos sandbox; ${howToFind}`, { cause });
   }
   if (status === 200) return body;
   const error = String(body.error);
-  if (status === 400) throw new ConfigError('the sandbox refuses this:', [error]);
-  // A server without the control plane asks for credentials, or knows no such path.
+  if (status === 400) throw new ConfigError('the sandbox refused the request:', [error]);
+  // A server without a control plane requires credentials or does not have the path.
   if (status === 401 || (status === 404 && error === 'Not found')) {
-    throw new StartError(`${origin} answers, but has no control plane for this; is it a \`custos sandbox\`?`);
+    throw new StartError(
+      `${origin} responds, but has no control plane for this; is it a \`custos sandbox\`?`,
+    );
   }
-  throw new StartError(status === 404 ? error : `the sandbox answered ${status}: ${error}`);
+  throw new StartError(status === 404 ? error : `the sandbox returned ${status}: ${error}`);
 }

@@ -10,7 +10,7 @@ import { createResponseCheck } from '../http/response-check.ts';
 import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import type { Services } from '../operation-context.ts';
-import type { ControlContext, MovableChains, MovableClock } from '../sandbox/control-plane.ts';
+import type { ControlContext, ControllableChains, ControllableClock } from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
 import { operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
@@ -24,8 +24,8 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   /** The app that the sandbox began with. */
   readonly appId: string;
   readonly services: Services;
-  readonly clock: MovableClock;
-  readonly chains: MovableChains;
+  readonly clock: ControllableClock;
+  readonly chains: ControllableChains;
   readonly database: Database;
   readonly openUnit: OpenUnit;
   readonly apps: AppDirectory;
@@ -52,7 +52,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     jwks: services.jwks,
     chains,
     reset,
-    settle: () => jobs.settle(),
+    runDueJobs: () => jobs.settle(),
     read: (work) => work(database.orm.em.fork()),
     change,
     async changeApps(work) {

@@ -1,4 +1,4 @@
-import { drawEventLogName, rememberSandbox, type SandboxMemory } from '../adapters/sandbox-folder.ts';
+import { generateEventLogId, type SandboxState, writeSandboxState } from '../adapters/sandbox-folder.ts';
 import type { Entropy } from '../ports/entropy.ts';
 
 /** The name of a sandbox's log of events, by which readers notice that the log began anew. */
@@ -9,13 +9,13 @@ export interface EventLog {
 }
 
 /** The log of a sandbox that remembers in `folder`; undefined: it forgets with the process. */
-export function openEventLog(memory: SandboxMemory, folder: string | undefined, entropy: Entropy): EventLog {
+export function openEventLog(memory: SandboxState, folder: string | undefined, entropy: Entropy): EventLog {
   let current = memory;
   return {
     name: () => current.eventLog,
     beginAnew() {
-      current = { ...current, eventLog: drawEventLogName(entropy) };
-      if (folder !== undefined) rememberSandbox(folder, current);
+      current = { ...current, eventLog: generateEventLogId(entropy) };
+      if (folder !== undefined) writeSandboxState(folder, current);
     },
   };
 }

@@ -1,6 +1,6 @@
 import {
-  type KeptCertificate,
-  keptCertificate,
+  loadOrCreateCertificate,
+  type StoredCertificate,
   temporaryCertificateFolder,
 } from '../adapters/certificate.ts';
 import { systemClock } from '../adapters/clock.ts';
@@ -21,13 +21,13 @@ export interface RunningSandbox extends Listening {
 }
 
 /** The certificate of a server on this machine: from its folder, else from one that all such servers share. */
-export function certificateFor(config: SandboxConfig): Promise<KeptCertificate> {
+export function certificateFor(config: SandboxConfig): Promise<StoredCertificate> {
   const hosts = [
     config.host,
     ...config.publicUrls.map((url) => new URL(url).hostname.replace(/^\[|\]$/g, '')),
   ];
   const everywhere = new Set(['0.0.0.0', '::']);
-  return keptCertificate(config.dataFolder ?? temporaryCertificateFolder(), {
+  return loadOrCreateCertificate(config.dataFolder ?? temporaryCertificateFolder(), {
     clock: systemClock,
     entropy: systemEntropy,
     hosts: hosts.filter((host) => !everywhere.has(host)),

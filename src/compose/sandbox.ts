@@ -5,11 +5,11 @@ import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import {
   databaseOf,
-  drawEventLogName,
-  drawMasterKeyHex,
-  recallSandbox,
-  rememberSandbox,
-  type SandboxMemory,
+  generateEventLogId,
+  generateMasterKeyHex,
+  readSandboxState,
+  type SandboxState,
+  writeSandboxState,
 } from '../adapters/sandbox-folder.ts';
 import { sandboxVault } from '../adapters/sandbox-vault.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
@@ -153,7 +153,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
 }
 
 /** The ports of a sandbox, and what only a sandbox does with them. */
-function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
+function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
   const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
   const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
   const [ids, prices] = [makeIds(entropy), fixedPrices];
@@ -189,17 +189,17 @@ function makeServices(config: SandboxConfig, memory: SandboxMemory, log: Log) {
 }
 
 /** What the folder remembers, or a beginning; flags win over both. */
-function recall(config: SandboxConfig): SandboxMemory {
+function recall(config: SandboxConfig): SandboxState {
   const folder = config.dataFolder;
-  const kept = folder === undefined ? undefined : recallSandbox(folder);
+  const kept = folder === undefined ? undefined : readSandboxState(folder);
   const memory = {
     appId: config.appId ?? kept?.appId ?? acmeApp.id,
     appSecret: config.appSecret ?? kept?.appSecret ?? acmeApp.secret,
-    masterKeyHex: kept?.masterKeyHex ?? drawMasterKeyHex(systemEntropy),
+    masterKeyHex: kept?.masterKeyHex ?? generateMasterKeyHex(systemEntropy),
     starts: (kept?.starts ?? 0) + 1,
-    eventLog: kept?.eventLog ?? drawEventLogName(systemEntropy),
+    eventLog: kept?.eventLog ?? generateEventLogId(systemEntropy),
   };
-  if (folder !== undefined) rememberSandbox(folder, memory);
+  if (folder !== undefined) writeSandboxState(folder, memory);
   return memory;
 }
 

@@ -2,17 +2,17 @@ import { isDeepStrictEqual } from 'node:util';
 import { ApiError } from '../errors.ts';
 import { type Preference, parsePrefer } from './prefer.ts';
 
-/** The examples of one answer by name; no entry means that the answer has no body. */
+/** The examples of one response by name; empty when the response has no body. */
 type Examples = ReadonlyMap<string, unknown>;
 
-/** What the document shows of one operation. */
+/** The documented examples of one operation. */
 export interface OperationExamples {
   readonly requests: Examples;
   /** By status. */
   readonly responses: ReadonlyMap<string, Examples>;
 }
 
-/** The examples of every operation by its id. */
+/** The examples of every operation by operationId. */
 export type ExampleBook = ReadonlyMap<string, OperationExamples>;
 
 export interface ExampleAnswer {
@@ -31,7 +31,7 @@ interface DocumentOperation {
   responses: Record<string, MediaTypes>;
 }
 
-/** Collects the examples of an OpenAPI document. */
+/** Collects the examples in an OpenAPI document. */
 export function readExamples(document: { paths: Record<string, Record<string, unknown>> }): ExampleBook {
   const operations = Object.values(document.paths).flatMap(
     (item) => Object.values(item) as DocumentOperation[],
@@ -55,10 +55,10 @@ function examplesOf({ content }: MediaTypes): Examples {
 }
 
 /**
- * The documented answer to a request: the one that `prefer` names, else the success whose example belongs to the
- * body, else the first success.
+ * The documented response to a request: the one that the `Prefer` header selects, otherwise the success example that
+ * matches the body, otherwise the first success example.
  *
- * Throws invalid_data for a status or an example that the document does not have; the text lists those it has.
+ * Throws invalid_data for an undocumented status or example; the message lists the documented ones.
  */
 export function answerFromExamples(
   { requests, responses }: OperationExamples,
@@ -77,7 +77,7 @@ export function answerFromExamples(
   return { status: Number(status), body: value, headers: appliedHeader(preference) };
 }
 
-/** The status that has an example of this name, the success first. */
+/** The status with an example of this name; prefers the success status. */
 function statusWith(
   responses: OperationExamples['responses'],
   example: string | undefined,
@@ -89,8 +89,8 @@ function statusWith(
 }
 
 /**
- * The example that belongs to a request: named like the request example that the body equals, or like one of the
- * body's own words, such as its `method` or `chain_type`; else the first.
+ * Selects the example for a request: the one with the name of an equal request example, or with the name of a string
+ * in the body, such as its `method` or `chain_type`; otherwise the first.
  */
 function nameFor(examples: Examples, requests: Examples, body: unknown): string | undefined {
   const [first] = examples.keys();
@@ -109,7 +109,7 @@ function notDocumented(kind: 'code' | 'example', wanted: string, known: Iterable
   const listed = choices.length === 0 ? 'none' : choices.join(', ');
   return new ApiError(
     'invalid_data',
-    `Prefer: the document has no ${kind} \`${wanted}\` here, only: ${listed}`,
+    `Prefer: expected a documented ${kind} (${listed}), got \`${wanted}\``,
     {
       data: { [`${kind}s`]: choices },
     },

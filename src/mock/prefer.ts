@@ -1,15 +1,15 @@
-/** What a client asks for with the header `Prefer` (RFC 7240). */
+/** The preferences in a `Prefer` header (RFC 7240). */
 export interface Preference {
-  /** Status of the answer, as text. */
+  /** Status of the response, as text. */
   readonly code?: string;
   /** Name of the example. */
   readonly example?: string;
 }
 
 /**
- * Reads `code` and `example` from the header's value; other preferences are ignored, as RFC 7240 §2 has it.
+ * Parses `code` and `example` from the header; ignores other preferences (RFC 7240 §2).
  *
- * NOTE: `;` separates preferences too, since clients of other mock servers write `code=404; example=name`.
+ * NOTE: also accepts `;` between preferences, because clients of other mock servers send `code=404; example=name`.
  */
 export function parsePrefer(header: string | undefined): Preference {
   const preference: { code?: string; example?: string } = {};
@@ -17,7 +17,7 @@ export function parsePrefer(header: string | undefined): Preference {
     const [, name, quoted, plain] = /^\s*(code|example)\s*=\s*(?:"([^"]*)"|([^\s"]*))\s*$/i.exec(item) ?? [];
     if (name === undefined) continue;
     const key = name.toLowerCase() as 'code' | 'example';
-    // RFC 7240 §2: of a preference that is given twice the first one counts.
+    // RFC 7240 §2: the first of several equal preferences counts.
     preference[key] ??= quoted ?? plain ?? '';
   }
   return preference;

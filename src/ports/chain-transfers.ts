@@ -1,4 +1,4 @@
-/** A movement of one asset that a chain saw, of whoever sent it. */
+/** A transfer of one asset on a chain, from any sender. */
 export interface ChainTransfer {
   readonly hash: string;
   readonly sender: string;
@@ -8,17 +8,17 @@ export interface ChainTransfer {
   readonly rawAmount: bigint;
   readonly blockNumber: bigint;
   readonly blockTimestampSeconds: number;
-  /** Grows with every transfer on the chain; a page begins below a position. */
+  /** Increases with every transfer on the chain; used as a page cursor. */
   readonly position: string;
 }
 
-/** Which of the transfers from or to an address are asked for. */
+/** Selects transfers from or to an address. */
 export interface TransferQuery {
   readonly address: string;
   readonly tokenAddresses: readonly (string | null)[];
-  /** Only those of one transaction. */
+  /** Only transfers of this transaction. */
   readonly hash?: string | undefined;
-  /** Only transfers before this one. */
+  /** Only transfers before this position. */
   readonly beforePosition: string | undefined;
   readonly limit: number;
 }

@@ -1,4 +1,4 @@
-/** The one source of time. Sandbox clocks can be frozen and moved; nothing else reads the machine's clock. */
+/** The only source of time; other code does not read the system clock. Sandbox clocks can be frozen and set. */
 export interface Clock {
   /** Unix milliseconds. */
   now(): number;

@@ -1,8 +1,8 @@
-/** Keeps the keys of custodial wallets, each under the id that the wallet has here. */
+/** Holds the keys of custodial wallets, identified by our wallet ids. */
 export interface Custodian {
   /**
-   * Opens a wallet for one of its customers; the same wallet id opens the same wallet. Undefined when it has no such
-   * customer.
+   * Opens a wallet for one of the custodian's customers. Idempotent by wallet id. Undefined when the custodian has no
+   * such customer.
    */
   openWallet(order: {
     readonly walletId: string;
@@ -12,8 +12,8 @@ export interface Custodian {
   }): Promise<{ readonly address: string } | undefined>;
 }
 
-/** Every custodian that this server works with. */
+/** The custodians that this server is connected to. */
 export interface Custodians {
-  /** Undefined where no custodian of this name is configured. */
+  /** Undefined when no custodian with this name is configured. */
   find(provider: string): Custodian | undefined;
 }

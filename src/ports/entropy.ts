@@ -1,4 +1,4 @@
-/** The one source of randomness. Seedable only in the sandbox. */
+/** The only source of randomness. Seedable only in the sandbox. */
 export interface Entropy {
   bytes(length: number): Uint8Array;
 }

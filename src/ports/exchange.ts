@@ -1,38 +1,38 @@
-/** An asset where it is held. */
+/** An asset on a chain. */
 export interface ExchangeAsset {
   readonly caip2: string;
-  /** The contract's name of the asset, `usdc` for instance. */
+  /** The API contract's name of the asset, e.g. `usdc`. */
   readonly asset: string;
   /** Contract (EVM, TRON) or mint (Solana); null is the native asset. */
   readonly tokenAddress: string | null;
   readonly decimals: number;
 }
 
-/** What is to arrive as another asset or on another chain. */
+/** A swap into another asset or onto another chain. */
 export interface ExchangeOrder {
-  /** `address` deposits, and has its deposit back when it cannot be exchanged. */
+  /** `address` deposits the input and receives the refund when the exchange fails. */
   readonly source: ExchangeAsset & { readonly address: string };
   readonly destination: ExchangeAsset & { readonly address: string };
-  /** In base units of the side that `amountType` fixes. */
+  /** In base units of the input or output, depending on `amountType`. */
   readonly rawAmount: bigint;
   readonly amountType: 'exact_input' | 'exact_output';
-  /** The app's share of the input, in hundredths of a percent; the exchange keeps it for the app. */
+  /** The app's fee in basis points of the input; the exchange holds it for the app. */
   readonly appFeeBps: number;
 }
 
-/** A part of what the exchange keeps of the input, by whom it is for. */
+/** A fee that the exchange deducts from the input, by recipient. */
 export interface ExchangeFee {
   readonly type: 'relayer' | 'developer';
   /** In base units of the source asset. */
   readonly rawAmount: bigint;
 }
 
-/** What the exchange does for a deposit that is in a block by `expiresAtSeconds`: exactly this, or it gives it back. */
+/** The terms for a deposit included by `expiresAtSeconds`: the exchange pays exactly this or refunds the deposit. */
 export interface ExchangeQuote {
   readonly id: string;
-  /** What must be deposited, to the unit. */
+  /** The exact amount to deposit. */
   readonly rawInput: bigint;
-  /** What arrives. */
+  /** The amount that the recipient receives. */
   readonly rawOutput: bigint;
   readonly fees: readonly ExchangeFee[];
   /** On the source chain. */
@@ -40,27 +40,27 @@ export interface ExchangeQuote {
   readonly expiresAtSeconds: number;
 }
 
-/** Why there is no quote: the pair, the amount or the app's fee is at fault. */
+/** Why the exchange gives no quote. */
 export interface ExchangeRefusal {
   readonly fault: 'pair' | 'amount' | 'fee';
   readonly message: string;
 }
 
-/** How far an exchange has come. */
+/** The progress of an exchange. */
 export type ExchangeStatus =
-  /** For the deposit, or for its own payment. */
+  /** For the deposit to be included, or for the payment to be sent. */
   | { readonly kind: 'waiting' }
   /** `hash`: of the payment on the destination chain. */
   | { readonly kind: 'paid'; readonly hash: string }
-  /** `hash`: of the repayment on the source chain. */
+  /** `hash`: of the refund on the source chain. */
   | { readonly kind: 'refunded'; readonly hash: string; readonly reason: string };
 
-/** Exchanges assets and bridges chains. A node or service that cannot be reached rejects. */
+/** Swaps assets and bridges chains. Methods reject when the service cannot be reached. */
 export interface Exchange {
-  /** Reserves nothing; asked twice, it makes two quotes. */
+  /** Reserves nothing; each call returns a new quote. */
   quote(order: ExchangeOrder): Promise<ExchangeQuote | ExchangeRefusal>;
   /**
-   * Follows the exchange of one deposit. Safe to ask again at any time: a quote is honoured once.
+   * Reports the progress of one deposit. Safe to call repeatedly: a quote is executed once.
    *
    * @param depositHash of the transaction on the source chain.
    */

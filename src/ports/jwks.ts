@@ -1,8 +1,8 @@
-/** Where the public keys of customers' token issuers come from. Answers are kept for a while. */
+/** Provides the public keys of customers' token issuers. Caches them. */
 export interface JwksSource {
   /**
-   * The members of the `keys` array at `url`. With `isKidUnknown` the document is fetched anew, unless that was done
-   * a moment ago. Rejects when the document cannot be fetched or holds no keys.
+   * The entries of the `keys` array at `url`. `isKidUnknown` fetches the document again, unless it was fetched moments
+   * ago. Rejects when the document cannot be fetched or contains no keys.
    */
   keys(url: string, isKidUnknown?: boolean): Promise<readonly Record<string, unknown>[]>;
 }

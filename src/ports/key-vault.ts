@@ -1,21 +1,21 @@
-/** What a sealed secret is bound to; opening it under any other binding fails. */
+/** The binding of a sealed secret; opening it under any other binding fails. */
 export interface SealBinding {
   walletId: string;
   appId: string;
   chainType: string;
 }
 
-/** A wallet's secret under envelope encryption, as stored. */
+/** A wallet's secret under envelope encryption, as stored in the database. */
 export interface SealedKey {
   /** 12-byte nonce || ciphertext || 16-byte tag of the secret under the wallet's data key. */
   sealedSecret: Uint8Array;
   /** 12-byte nonce || ciphertext || 16-byte tag of the data key under the master key. */
   wrappedDataKey: Uint8Array;
-  /** Names the master key that wrapped the data key. */
+  /** Id of the master key that wrapped the data key. */
   masterKeyId: string;
 }
 
-/** Holds wallets' secrets. A secret leaves it only into the `use` callback and is wiped afterwards. */
+/** Seals and opens wallets' secrets. An open secret exists only during the `use` callback and is wiped afterwards. */
 export interface KeyVault {
   seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;
   withSecret<T>(

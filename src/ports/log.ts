@@ -1,4 +1,4 @@
-/** Structured log; the fields never hold secrets, keys, signatures or request bodies. */
+/** Structured log. Fields must not contain secrets, keys, signatures or request bodies. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

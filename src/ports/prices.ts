@@ -1,5 +1,5 @@
-/** What assets are worth. */
+/** Prices of assets. */
 export interface Prices {
-  /** Decimal strings of US dollars for one unit, by lower-case symbol; what has no price is left out. */
+  /** US dollars for one unit as decimal strings, by lower-case symbol; omits symbols without a price. */
   inUsd(symbols: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }

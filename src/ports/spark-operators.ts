@@ -1,30 +1,30 @@
-/** What a Spark network's operators answer. Changes go out as the network's `broadcast` (`signSparkOperation`). */
+/** Queries to the operators of a Spark network. Signed operations (`signSparkOperation`) go through `broadcast`. */
 export interface SparkOperators {
   holdings(address: string): Promise<SparkHoldings>;
-  /** What a deposit on layer 1 is worth; undefined where none of that transaction has reached the address. */
+  /** The value of a layer 1 deposit; undefined when the transaction has no output to the address. */
   quoteDeposit(deposit: SparkDeposit): Promise<SparkDepositQuote | undefined>;
-  /** What a withdrawal costs. With `quoteId` that quote again; undefined where it was not given for this, or is over. */
+  /** The fees of a withdrawal. `quoteId` returns an earlier quote; undefined when it differs or has expired. */
   quoteWithdrawal(withdrawal: SparkWithdrawal): Promise<SparkWithdrawalQuote | undefined>;
-  /** A BOLT 11 invoice of the operators' node that pays an identity key. The payment hash is hex. */
+  /** Creates a BOLT 11 invoice of the operators' node that pays to an identity key. The payment hash is hex. */
   makeInvoice(request: SparkInvoiceRequest): Promise<{ readonly text: string; readonly paymentHash: string }>;
-  /** An invoice of theirs as it stands; undefined for any other text. */
+  /** The current state of an invoice of the operators' node; undefined for any other text. */
   readInvoice(text: string): Promise<SparkInvoice | undefined>;
-  /** Sats that a payment over Lightning costs beside its amount. */
+  /** The fee of a Lightning payment in sats. */
   quotePayment(sats: bigint): Promise<bigint>;
 }
 
 export interface SparkInvoiceRequest {
-  /** Drawn for this invoice: no two have the same payment hash. */
+  /** Random; makes the payment hash unique. */
   readonly id: string;
   /** Compressed, hex. */
   readonly receiverKey: string;
-  /** Undefined lets the payer choose. */
+  /** Undefined: the payer chooses the amount. */
   readonly sats: bigint | undefined;
-  /** The hash is the SHA-256 of a longer text, hex. */
+  /** `hash`: the SHA-256 of a longer text, hex. */
   readonly description: { readonly text: string } | { readonly hash: string };
   readonly createdAtSeconds: number;
   readonly expirySeconds: number;
-  /** Whether it can be paid over Spark as well. */
+  /** Whether it can also be paid over Spark. */
   readonly hasSparkAddress: boolean;
 }
 
@@ -49,7 +49,6 @@ export interface SparkHoldings {
 }
 
 export interface SparkDeposit {
-  /** Where it went. */
   readonly depositAddress: string;
   readonly transactionId: string;
   readonly outputIndex: number | undefined;
@@ -59,7 +58,7 @@ export interface SparkDepositQuote {
   readonly creditSats: bigint;
   readonly feeSats: bigint;
   readonly outputIndex: number;
-  /** Hex DER; the same for the same quote. */
+  /** DER in hex; deterministic for a quote. */
   readonly signature: string;
 }
 

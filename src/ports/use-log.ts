@@ -1,24 +1,26 @@
-/** That a wallet was used, as it is recorded. */
+/** A recorded use of a wallet. */
 export interface UseRecord {
   readonly appId: string;
   readonly walletId: string;
-  /** The operation by its id. */
+  /** operationId. */
   readonly operation: string;
-  /** The method as policies name it. */
+  /** The method in policies' terms. */
   readonly method: string;
   readonly requestId: string;
   /** Unix ms. */
   readonly judgedAtMs: number;
-  /** JSON array of the policies that judged. */
+  /** JSON array of the evaluated policies' ids. */
   readonly policyIds: string;
-  /** The request's body as JSON; null when it is too large to be kept. */
+  /** The request body as JSON; null when it is too large to store. */
   readonly request: string | null;
 }
 
-/** Takes the records of allowed uses of wallets and stores them soon. */
+/** Buffers records of allowed wallet uses and stores them in batches. */
 export interface UseLog {
-  /** Takes the record of a use whose transaction is committed. Waits, and may reject, only while too many wait. */
+  /**
+   * Adds the record of a use after its transaction has committed. Waits, and may reject, only while the buffer is full.
+   */
   add(record: UseRecord): Promise<void> | undefined;
-  /** Resolves when everything is stored that was taken before. */
+  /** Resolves once all records added so far are stored. */
   flush(): Promise<void>;
 }

@@ -2,35 +2,35 @@
 export interface WebhookRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON, sent as it is. */
+  /** JSON, sent unchanged. */
   readonly bodyText: string;
-  /** How long the endpoint has to answer. */
+  /** Time limit for the response. */
   readonly timeoutMs: number;
 }
 
-/** What came of an attempt. */
+/** The outcome of an attempt. */
 export interface WebhookOutcome {
-  /** The HTTP status, a redirection's too; undefined when none came in time. */
+  /** The HTTP status, including redirects; undefined without a response. */
   readonly status: number | undefined;
-  /** Why no status came. */
+  /** Set when there is no response. */
   readonly failure: 'timeout' | 'connection_failed' | 'address_not_allowed' | undefined;
   readonly durationMs: number;
 }
 
-/** Carries events to the endpoints of customers. */
+/** Sends events to the endpoints of customers. */
 export interface WebhookSender {
   /**
-   * The time that receivers compare with their own when they verify an event, Unix ms: the machine's, even where the
-   * server's clock is moved or stands still.
+   * The system time for webhook timestamps, Unix ms. Receivers compare timestamps with their own clock, so a frozen or
+   * moved sandbox clock does not apply.
    */
-  realNow(): number;
+  systemNow(): number;
   /**
-   * Why nothing may ever be sent to `url`, in words for the caller; undefined when it may be tried. Only the text is
-   * judged: what the host resolves to is judged at each connection.
+   * Why `url` is not accepted as an endpoint, as text for the caller; undefined when it is. Checks the URL only; `send`
+   * checks the resolved address of each connection.
    */
-  objectionTo(url: string): string | undefined;
-  /** One POST, no redirection followed. Never rejects. */
+  urlFault(url: string): string | undefined;
+  /** Sends one POST without following redirects. Never rejects. */
   send(request: WebhookRequest): Promise<WebhookOutcome>;
-  /** Ends the connections that were kept. */
+  /** Closes the open connections. */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import type { App } from '../domain/access/apps/find-app.ts';
 import type { SandboxApp } from './generated/schemas.ts';
 
-/** An app as the control plane shows it, without its secrets. */
+/** The control plane's representation of an app, without its secrets. */
 export function appView(app: App): SandboxApp {
   return { id: app.id, name: app.name, created_at_ms: app.createdAtMs, settings: app.settings };
 }

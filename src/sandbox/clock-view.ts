@@ -1,8 +1,8 @@
-import type { MovableClock } from './control-plane.ts';
+import type { ControllableClock } from './control-plane.ts';
 import type { SandboxClock } from './generated/schemas.ts';
 
-/** The clock as the control plane shows it. */
-export function clockView(clock: MovableClock): SandboxClock {
+/** The control plane's representation of the clock. */
+export function clockView(clock: ControllableClock): SandboxClock {
   const nowMs = clock.now();
   return { now_ms: nowMs, now: new Date(nowMs).toISOString(), frozen: clock.isFrozen };
 }

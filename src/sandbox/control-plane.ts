@@ -7,8 +7,8 @@ import type { JwksSource } from '../ports/jwks.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
 
-/** A clock that can be stopped and moved. Unix milliseconds. */
-export interface MovableClock extends Clock {
+/** A clock that can be frozen and set. Unix milliseconds. */
+export interface ControllableClock extends Clock {
   readonly isFrozen: boolean;
   set(nowMs: number): void;
   advance(durationMs: number): void;
@@ -16,45 +16,45 @@ export interface MovableClock extends Clock {
   resume(): void;
 }
 
-/** The contract's events. Payloads are in the contract's words unless said otherwise. */
+/** The contract's events. Branded names replace `service` in names and ids by the configured prefix. */
 export interface EventContract {
   types(): Promise<readonly string[]>;
-  /** A type, or a pattern of types, out of the words of the brand. */
+  /** Converts a branded event type, or pattern of types, to the contract's name. */
   readType(type: string): string;
-  /** What to say about a type, or a pattern of types, that is none. */
+  /** The error message for an unknown event type or pattern. */
   unknownType(type: string): Promise<string>;
-  /** The contract's own example, in the words of the brand. */
+  /** The contract's example payload, branded. */
   example(type: string): Promise<unknown>;
-  /** A payload out of the words of the brand. */
+  /** Converts a branded payload to the contract's names. */
   read(payload: unknown): unknown;
-  /** A stored payload in the words of the brand, as it is delivered. */
+  /** Converts a stored payload to its branded form, as delivered. */
   write(payload: string): unknown;
-  /** Where a payload breaks the contract, if it does. */
+  /** The first violation of the contract in a payload; undefined when the payload is valid. */
   fault(type: string, payload: unknown): Promise<{ pointer: string; message: string } | undefined>;
 }
 
-/** Answers questions about policies. */
+/** Explains and replays policies. */
 export interface PolicyDesk {
-  /** Everything that was recorded before is there to be read. */
+  /** Runs `work` after storing all wallet uses recorded so far. */
   readonly atDesk: <T>(work: (context: DeskContext) => Promise<T>) => Promise<T>;
 }
 
-/** What is given out of nothing. */
+/** A deposit by the faucet. */
 export interface ChainDeposit {
   readonly address: string;
   readonly tokenAddress: string | null;
   readonly rawAmount: bigint;
-  /** Of a token never heard of. */
+  /** `decimals` and `symbol` apply to a token that does not exist yet. */
   readonly decimals?: number | undefined;
   readonly symbol?: string | undefined;
 }
 
-/** The simulated chains, from outside. Only those that `has` knows may be named. */
-export interface MovableChains {
+/** Controls the simulated chains. Only chains for which `has` returns true may be passed. */
+export interface ControllableChains {
   has(caip2: string): boolean;
-  /** Undefined: a token never heard of. Null is the native asset. */
+  /** `tokenAddress`: null is the native asset. Undefined for a token that does not exist. */
   decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
-  /** The fault names the member of the deposit that the chain cannot take. */
+  /** `fault` names the invalid member of the deposit. */
   fund(
     caip2: string,
     deposit: ChainDeposit,
@@ -62,36 +62,36 @@ export interface MovableChains {
     | { readonly hash: string; readonly rawBalance: bigint; readonly blockNumber: bigint }
     | { readonly fault: 'address' | 'tokenAddress' | 'rawAmount'; readonly message: string }
   >;
-  /** The newest block of each chain; undefined names every chain that was used. */
+  /** Mines blocks on one chain, or on every chain in use; returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
 }
 
-/** What a caller of the control plane can reach. */
+/** Everything that a handler of the control plane may use. */
 export interface ControlContext extends PolicyDesk {
-  /** The app that the sandbox began with. */
+  /** The app that the sandbox started with. */
   readonly appId: string;
   readonly events: EventContract;
-  /** Names the log of events; a new name means that all that was in it is gone. */
+  /** Id of the event log; changes when a reset deletes all events. */
   eventLog(): string;
-  /** Aborted when the caller has gone or the server stops: an answer must not be held back any longer. */
+  /** Aborted when the caller disconnects or the server stops; handlers must then return. */
   readonly signal: AbortSignal;
-  readonly clock: MovableClock;
+  readonly clock: ControllableClock;
   readonly entropy: Entropy;
   readonly ids: Ids;
   readonly jwks: JwksSource;
-  readonly chains: MovableChains;
-  /** Empties the state and makes the seeds again, the clock and a seeded entropy included. */
+  readonly chains: ControllableChains;
+  /** Deletes the state and seeds it again; also resets the clock and seeded entropy. */
   reset(): Promise<void>;
-  /** Does everything that is due at the present of the clock. */
-  settle(): Promise<void>;
+  /** Runs all jobs that are due at the clock's current time. */
+  runDueJobs(): Promise<void>;
   read<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
   /** In one transaction. */
   change<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
-  /** In one transaction, after which nothing cached about apps is believed. */
+  /** In one transaction; clears the cache of apps afterwards. */
   changeApps<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }
 
-/** Path, query and body of one operation of the control plane, validated against its contract. */
+/** Path, query and body of a control plane operation, validated against its contract. */
 export interface ControlInput<Id extends OperationId> {
   readonly path: Operations[Id]['path'];
   readonly query: Operations[Id]['query'];
@@ -103,7 +103,7 @@ export type Handler<Id extends OperationId> = (
   context: ControlContext,
 ) => Promise<Operations[Id]['response']>;
 
-/** A handler that needs no more of the context than the desk, which production has too. */
+/** A handler that needs only the policy desk, which production has as well. */
 export type DeskHandler<Id extends OperationId> = (
   input: ControlInput<Id>,
   desk: PolicyDesk,
@@ -116,12 +116,12 @@ interface AnyHandlerFile {
   run(input: { path: unknown; query: unknown; body: unknown }, context: ControlContext): Promise<unknown>;
 }
 
-/** Runs the operation with the id `operationId`, which the control plane's own contract knows. */
+/** Runs a control plane operation. `operationId` must exist in the control plane's contract. */
 export function runControlOperation(
   operationId: string,
   input: { path: unknown; query: unknown; body: unknown },
   context: ControlContext,
 ): Promise<unknown> {
-  // Each handler fits the validators of its own operation, as the compiler has checked in the registry.
+  // The compiler checks in the registry that each handler accepts its operation's validated input.
   return (registry as unknown as Record<string, AnyHandlerFile>)[operationId]!.run(input, context);
 }

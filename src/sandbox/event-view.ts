@@ -2,7 +2,7 @@ import type { RecordedEvent } from '../domain/base/events/list-events.ts';
 import type { ControlContext } from './control-plane.ts';
 import type { SandboxEvent } from './generated/schemas.ts';
 
-/** An event with its payload as endpoints receive it. */
+/** The control plane's representation of an event, with the payload that endpoints receive. */
 export function eventView(event: RecordedEvent, { events }: Pick<ControlContext, 'events'>): SandboxEvent {
   const payload = events.write(event.payload) as SandboxEvent['payload'];
   return {

@@ -8,13 +8,13 @@ import { type Condition, InvalidPathError, parseCondition } from './payload-path
 
 type Query = ControlInput<'listEvents'>['query'];
 
-/** A place in the log: the name of the log and the sequence of the last event before the place. */
-interface Place {
+/** A position in the event log: the log's id and the sequence of the last event before the position. */
+interface Position {
   readonly log: string;
   readonly sequence: number;
 }
 
-interface Wanted {
+interface EventFilter {
   readonly types: readonly string[] | undefined;
   readonly appId: string | undefined;
   readonly conditions: readonly Condition[];
@@ -22,52 +22,51 @@ interface Wanted {
 }
 
 const DEFAULT_LIMIT = 100;
-/** Events read at once while looking for those that hold the conditions. */
+/** Events read per query while searching for matches. */
 const BATCH = 500;
-/** How often the log is read anew while nothing has come, ms. */
-const LOOK_EVERY_MS = 50;
+const POLL_INTERVAL_MS = 50;
 
 /**
- * Events after a place of the log; when there are none, the first that come within `wait_ms`.
+ * Returns events after a position in the log. When there are none, waits up to `wait_ms` for the next ones.
  *
- * NOTE: waiting is looking again and again, each time with two short reads of their own: no transaction is held, and
- * an event counts from its commit, whichever way it was recorded.
+ * NOTE: waiting polls with two short reads each time, so it holds no transaction and sees events once they are
+ * committed, regardless of which process recorded them.
  */
 export async function followEvents(query: Query, context: ControlContext): Promise<SandboxEvents> {
-  const wanted: Wanted = {
+  const filter: EventFilter = {
     types: await typesOf(query.type, context),
     appId: query.app_id,
     conditions: conditionsOf(query.where),
     limit: query.limit ?? DEFAULT_LIMIT,
   };
   const untilMs = performance.now() + (query.wait_ms ?? 0);
-  let place = await placeOf(query.after ?? 'start', context);
-  let beganAnew = false;
+  let position = await positionOf(query.after ?? 'start', context);
+  let wasReset = false;
   for (;;) {
     const log = context.eventLog();
-    if (place.log !== log) {
-      place = { log, sequence: 0 };
-      beganAnew = true;
+    if (position.log !== log) {
+      position = { log, sequence: 0 };
+      wasReset = true;
     }
-    const found = await scan(place, wanted, context);
-    // A reset in between: what was read may be of either log.
+    const found = await scan(position, filter, context);
+    // After a reset in between, the events may come from either log.
     if (context.eventLog() !== log) continue;
-    place = { log, sequence: found.sequence };
+    position = { log, sequence: found.sequence };
     const isOver = performance.now() >= untilMs || context.signal.aborted;
-    if (found.data.length > 0 || (found.isAtEnd && (beganAnew || isOver))) {
-      return { data: found.data, cursor: `${place.log}.${place.sequence}`, began_anew: beganAnew };
+    if (found.data.length > 0 || (found.isAtEnd && (wasReset || isOver))) {
+      return { data: found.data, cursor: `${position.log}.${position.sequence}`, began_anew: wasReset };
     }
-    if (found.isAtEnd) await rest(Math.min(LOOK_EVERY_MS, untilMs - performance.now()), context.signal);
+    if (found.isAtEnd) await sleep(Math.min(POLL_INTERVAL_MS, untilMs - performance.now()), context.signal);
     else await nextTurn();
   }
 }
 
-/** One batch: what of it is wanted, and where it ends. */
-async function scan(place: Place, wanted: Wanted, context: ControlContext) {
-  const { types, appId, conditions, limit } = wanted;
+/** Reads one batch; returns the matching events and the position after it. */
+async function scan(position: Position, filter: EventFilter, context: ControlContext) {
+  const { types, appId, conditions, limit } = filter;
   const { rows, newest } = await context.read(async (em) => {
     const untilSequence = await newestSequence(em);
-    const range = { afterSequence: place.sequence, untilSequence, limit: BATCH, types, appId };
+    const range = { afterSequence: position.sequence, untilSequence, limit: BATCH, types, appId };
     return { rows: await listEvents(em, range), newest: untilSequence };
   });
   const data: SandboxEvent[] = [];
@@ -77,11 +76,11 @@ async function scan(place: Place, wanted: Wanted, context: ControlContext) {
     if (data.length === limit) return { data, sequence: row.sequence, isAtEnd: false };
   }
   const isAtEnd = rows.length < BATCH;
-  const sequence = isAtEnd ? Math.max(newest, place.sequence) : rows.at(-1)!.sequence;
+  const sequence = isAtEnd ? Math.max(newest, position.sequence) : rows.at(-1)!.sequence;
   return { data, sequence, isAtEnd };
 }
 
-async function placeOf(after: string, context: ControlContext): Promise<Place> {
+async function positionOf(after: string, context: ControlContext): Promise<Position> {
   const log = context.eventLog();
   if (after === 'start') return { log, sequence: 0 };
   if (after === 'now') return { log, sequence: await context.read(newestSequence) };
@@ -92,7 +91,7 @@ async function placeOf(after: string, context: ControlContext): Promise<Place> {
   return { log: name, sequence: Number(sequence) };
 }
 
-/** The types that the names and patterns stand for; undefined for all. */
+/** Expands type names and patterns to event types; undefined for all types. */
 async function typesOf(
   patterns: readonly string[] | undefined,
   { events }: ControlContext,
@@ -101,11 +100,11 @@ async function typesOf(
   const known = await events.types();
   const lists = patterns.map(async (text) => {
     const pattern = events.readType(text);
-    const isMeant = (type: string): boolean =>
+    const matches = (type: string): boolean =>
       pattern.endsWith('.*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern;
-    const meant = known.filter(isMeant);
-    if (meant.length === 0) throw invalidQuery('type', await events.unknownType(text));
-    return meant;
+    const types = known.filter(matches);
+    if (types.length === 0) throw invalidQuery('type', await events.unknownType(text));
+    return types;
   });
   return (await Promise.all(lists)).flat();
 }
@@ -121,11 +120,11 @@ function conditionsOf(texts: readonly string[] = []): Condition[] {
   });
 }
 
-async function rest(durationMs: number, signal: AbortSignal): Promise<void> {
+async function sleep(durationMs: number, signal: AbortSignal): Promise<void> {
   try {
     await pause(Math.max(durationMs, 0), undefined, { signal });
   } catch (error) {
-    // The server stops, or the caller has gone: what follows ends.
+    // Aborted: the caller of `sleep` checks the signal.
     if (!signal.aborted) throw error;
   }
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-/** A path that leads nowhere in a payload. The message says where it stops. */
+/** The path is malformed or does not exist in the payload. */
 export class InvalidPathError extends Error {
   constructor(message: string) {
     super(message);
@@ -8,70 +8,72 @@ export class InvalidPathError extends Error {
   }
 }
 
-/** Names on the way into a JSON value; places of lists as decimal digits. */
+/** Member names and list indexes that lead into a JSON value. */
 export type PayloadPath = readonly string[];
 
-/** No payload of the contract is nearly as deep. */
+/** Far deeper than any payload of the contract. */
 const MAX_DEPTH = 32;
 
 /**
- * Reads a path: names joined by dots, `steps.0.status`, or a JSON pointer (RFC 6901), `/steps/0/status`, for names
- * that hold a dot.
+ * Parses a path: names joined by dots (`steps.0.status`), or a JSON pointer (RFC 6901, `/steps/0/status`) for names
+ * that contain a dot.
  *
  * @throws InvalidPathError
  */
 export function parsePath(text: string): PayloadPath {
   const isPointer = text.startsWith('/');
   const names = isPointer ? text.slice(1).split('/').map(unescapeName) : text.split('.');
-  if (names.length > MAX_DEPTH) throw new InvalidPathError(`a path has at most ${MAX_DEPTH} names`);
-  if (!isPointer && names.includes('')) throw new InvalidPathError('a path must not have empty names');
+  if (names.length > MAX_DEPTH) {
+    throw new InvalidPathError(`expected a path of at most ${MAX_DEPTH} names, got ${names.length}`);
+  }
+  if (!isPointer && names.includes('')) throw new InvalidPathError('expected a path without empty names');
   return names;
 }
 
-/** The value at `path`, or undefined. */
+/** The value at `path`; undefined when it does not exist. */
 export function valueAt(value: unknown, path: PayloadPath): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return value;
-  // `Object.keys` would be exact but slow: the one member of a list that is no item is its length.
+  // `length` is the only own property of an array that is not an element; checking it is faster than `Object.keys`.
   const isMember = typeof value === 'object' && value !== null && Object.hasOwn(value, name);
   if (!isMember || (Array.isArray(value) && name === 'length')) return undefined;
   return valueAt((value as Record<string, unknown>)[name], rest);
 }
 
 /**
- * `value` with `inner` at `path`. Objects on the way are made where there is nothing; a list can grow by its next
- * place.
+ * Returns a copy of `value` with `inner` at `path`. Creates missing objects along the path; a list may grow by one
+ * element.
  *
- * @throws InvalidPathError where something that is neither object nor list stands in the way.
+ * @throws InvalidPathError when the path leads through a scalar or past the end of a list.
  */
 export function withValueAt(value: unknown, path: PayloadPath, inner: unknown): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return inner;
   if (Array.isArray(value)) {
-    const place = /^(0|[1-9]\d{0,8})$/.test(name) ? Number(name) : Number.NaN;
-    if (!(place <= value.length)) {
-      throw new InvalidPathError(`the list has ${value.length} items, so there is no place \`${name}\``);
+    const index = /^(0|[1-9]\d{0,8})$/.test(name) ? Number(name) : Number.NaN;
+    if (!(index <= value.length)) {
+      throw new InvalidPathError(`expected a list index of at most ${value.length}, got \`${name}\``);
     }
-    return value.toSpliced(place, 1, withValueAt(value[place], rest, inner));
+    return value.toSpliced(index, 1, withValueAt(value[index], rest, inner));
   }
   if (value === undefined || value === null) return { [name]: withValueAt(undefined, rest, inner) };
   if (typeof value !== 'object')
-    throw new InvalidPathError(`there is nothing below a plain value: \`${name}\``);
+    throw new InvalidPathError(`expected an object or list that contains \`${name}\`, got a plain value`);
   const own = Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
   return { ...value, [name]: withValueAt(own, rest, inner) };
 }
 
-/** Whether a payload holds what a condition asks for. */
+/** Whether a payload satisfies a condition. */
 export type Condition = (payload: unknown) => boolean;
 
 /**
- * Reads `path=value`. It holds where the value at the path is this text, or equals this JSON.
+ * Parses `path=value`. The condition is satisfied when the value at the path equals `value` as text or as JSON.
  *
  * @throws InvalidPathError
  */
 export function parseCondition(text: string): Condition {
   const mark = text.indexOf('=');
-  if (mark < 1) throw new InvalidPathError('must be `path=value`');
+  if (mark < 1) throw new InvalidPathError('expected `path=value`');
   const path = parsePath(text.slice(0, mark));
   const wanted = text.slice(mark + 1);
   const parsed = readJson(wanted);
@@ -81,14 +83,14 @@ export function parseCondition(text: string): Condition {
   };
 }
 
-/** What a text on a command line means where `present` stands: a text in place of a text, else JSON if it is JSON. */
-export function readText(text: string, present: unknown): unknown {
-  if (typeof present === 'string') return text;
+/** The value of a command-line text that replaces `current`: text if `current` is a string, otherwise JSON if valid. */
+export function readText(text: string, current: unknown): unknown {
+  if (typeof current === 'string') return text;
   const parsed = readJson(text);
   return parsed === undefined ? text : parsed;
 }
 
-/** Undefined when the text is no JSON. */
+/** Undefined when the text is not JSON. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -97,7 +99,7 @@ function readJson(text: string): unknown {
   }
 }
 
-// RFC 6901 §4: `~1` before `~0`.
+// RFC 6901 §4: replace `~1` before `~0`.
 function unescapeName(name: string): string {
   return name.replaceAll('~1', '/').replaceAll('~0', '~');
 }

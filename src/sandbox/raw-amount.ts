@@ -1,6 +1,6 @@
 import { invalidField } from '../errors.ts';
 
-/** The amount in the smallest unit, of which one of the two is given. Throws ApiError invalid_data. */
+/** The amount in base units; the body has exactly one of `amount` and `raw_amount`. Throws ApiError invalid_data. */
 export function rawAmountOf(
   body: { readonly amount?: string | undefined; readonly raw_amount?: string | undefined },
   decimals: number,
@@ -12,7 +12,7 @@ export function rawAmountOf(
   if (raw !== undefined) return BigInt(raw);
   const [whole = '', fraction = ''] = amount!.split('.');
   if (fraction.length > decimals) {
-    throw invalidField('/amount', `expected at most ${decimals} digits after the point`);
+    throw invalidField('/amount', `expected at most ${decimals} decimal places, got ${fraction.length}`);
   }
   return BigInt(whole + fraction.padEnd(decimals, '0'));
 }

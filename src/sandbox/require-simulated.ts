@@ -1,10 +1,10 @@
 import { chainNamed } from '../domain/access/chains/known-chains.ts';
 import { invalidField } from '../errors.ts';
-import type { MovableChains } from './control-plane.ts';
+import type { ControllableChains } from './control-plane.ts';
 
-/** The CAIP-2 id of a chain that is simulated here. Throws ApiError invalid_data. */
-export function requireSimulated(chains: MovableChains, chain: string): string {
+/** The CAIP-2 id of a simulated chain, given by id or name. Throws ApiError invalid_data. */
+export function requireSimulated(chains: ControllableChains, chain: string): string {
   const caip2 = chainNamed(chain)?.caip2 ?? chain;
   if (chains.has(caip2)) return caip2;
-  throw invalidField('/chain', 'expected the CAIP-2 id or the name of a chain that is simulated here');
+  throw invalidField('/chain', `expected the CAIP-2 id or name of a simulated chain, got \`${chain}\``);
 }

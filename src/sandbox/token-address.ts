@@ -2,7 +2,7 @@ import { assetNamed } from '../domain/access/chains/known-assets.ts';
 import { chainOfCaip2 } from '../domain/access/chains/known-chains.ts';
 import { invalidField } from '../errors.ts';
 
-/** The token that is meant, null for the native asset. Throws ApiError invalid_data. */
+/** The token address, given directly or by asset name; null for the native asset. Throws ApiError invalid_data. */
 export function tokenAddressOf(
   caip2: string,
   body: { readonly asset?: string | undefined; readonly token_address?: string | null | undefined },
@@ -13,7 +13,7 @@ export function tokenAddressOf(
   const chain = chainOfCaip2(caip2);
   const known = chain && assetNamed(chain, asset);
   if (known === undefined) {
-    throw invalidField('/asset', `\`${asset}\` has no known address on this chain; give \`token_address\``);
+    throw invalidField('/asset', `\`${asset}\` has no known address on this chain; use \`token_address\``);
   }
   return known.tokenAddress;
 }

@@ -3,11 +3,10 @@ import type { ControlContext, ControlInput } from './control-plane.ts';
 import { InvalidPathError, parsePath, readText, valueAt, withValueAt } from './payload-path.ts';
 
 /**
- * The payload that a request to make an event asks for: the contract's example with the given values in place, which
- * are in the words of the sandbox's brand.
+ * Builds the payload of a triggered event: the contract's example with the given branded values.
  *
- * @returns the payload in the contract's words.
- * @throws ApiError invalid_data, naming the place by JSON pointer.
+ * @returns the payload with the contract's names.
+ * @throws ApiError invalid_data with a JSON pointer.
  */
 export async function payloadOf(
   { type: named, set = {}, set_text: texts = {} }: ControlInput<'triggerEvent'>['body'],
@@ -20,7 +19,7 @@ export async function payloadOf(
     payload = put(payload, text, { member: 'set', value: () => value });
   }
   for (const [text, value] of Object.entries(texts)) {
-    payload = put(payload, text, { member: 'set_text', value: (present) => readText(value, present) });
+    payload = put(payload, text, { member: 'set_text', value: (current) => readText(value, current) });
   }
   const read = events.read(payload);
   const fault = await events.fault(type, read);
@@ -34,7 +33,7 @@ export async function payloadOf(
 function put(
   payload: unknown,
   text: string,
-  { member, value }: { member: string; value: (present: unknown) => unknown },
+  { member, value }: { member: string; value: (current: unknown) => unknown },
 ): unknown {
   try {
     const path = parsePath(text);

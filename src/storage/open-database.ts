@@ -83,13 +83,17 @@ async function openPostgres(
   options: DatabaseOptions & { kind: 'postgres' },
   shared: Shared,
 ): Promise<Database> {
-  const [{ MikroORM }, { defaultTimeouts, postgresDialect, postgresPool }, { bindValues }, { watchReadiness }] =
-    await Promise.all([
-      import('@mikro-orm/postgresql'),
-      import('./postgres-dialect.ts'),
-      import('./bind-values.ts'),
-      import('./readiness.ts'),
-    ]);
+  const [
+    { MikroORM },
+    { defaultTimeouts, postgresDialect, postgresPool },
+    { bindValues },
+    { watchReadiness },
+  ] = await Promise.all([
+    import('@mikro-orm/postgresql'),
+    import('./postgres-dialect.ts'),
+    import('./bind-values.ts'),
+    import('./readiness.ts'),
+  ]);
   const pool = postgresPool(
     { connectionString: options.url, max: options.poolSize },
     options.onConnectionError ?? (() => {}),

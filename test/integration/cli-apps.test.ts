@@ -56,8 +56,8 @@ test('after `custos apps rotate-signing-key` the key before stays listed', async
 });
 
 test.each([
-  ['not JSON', '{', 2, '--settings is not JSON'],
-  ['no object', '[]', 2, '--settings must be a JSON object'],
+  ['not JSON', '{', 2, '--settings: expected JSON'],
+  ['no object', '[]', 2, '--settings: expected a JSON object'],
   ['a key that is none', '{"jwt_auth":{"verification_key":"no key"}}', 1, 'verification_key'],
   [
     'a key set that nobody serves',

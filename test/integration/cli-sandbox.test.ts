@@ -24,7 +24,7 @@ function makeWallet(custos: ServingCustos, chainType = 'ethereum') {
   return custos.call<Wallet>('POST', '/v1/wallets', { chain_type: chainType });
 }
 
-/** The command below the banner's "Make a wallet:". */
+/** The command below the banner's "Create a wallet:". */
 function commandOf(banner: string): string {
   return /\n(curl [\s\S]*?)\n\n/.exec(banner)?.[1] ?? '';
 }
@@ -196,7 +196,7 @@ test('a port that is taken is told with advice', async () => {
   const { code, stdout, stderr } = await runCustos(['sandbox', '--port', port]);
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toBe(
-    `custos: port ${port} on 127.0.0.1 is taken; stop what listens there, or choose another with --port (0 takes any free one)\n`,
+    `custos: port ${port} on 127.0.0.1 is in use; stop the other process, or choose another port with --port (0 selects a free one)\n`,
   );
 });
 

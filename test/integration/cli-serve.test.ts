@@ -143,7 +143,7 @@ test('another master key is noticed at the start', async () => {
     env: { ...env, CUSTOS_MASTER_KEY: 'ab'.repeat(32) },
   });
   expect(code).toBe(1);
-  expect(stderr).toContain('the wallets of this database are sealed under another master key');
+  expect(stderr).toContain('the wallets in this database are sealed under another master key');
   expect(stderr).toContain('start with the master key that they were made with');
 });
 

@@ -60,14 +60,14 @@ test('every option that cannot be used is named at once', async () => {
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toBe(
     [
-      'custos: these options cannot be used:',
-      '  - --port must be a whole number from 0 to 65535, not `70000`',
-      '  - --prefix must be one lower-case word of at most 32 letters and digits, not `Acme!`',
-      '  - --public-url must be an http(s) URL without query, not `ftp://acme.example`',
-      '  - --rate-limit must be a whole number from 0 to 1000000, not `fast`',
-      '  - --log-level must be one of debug, info, warn, error, silent, not `loud`',
+      'custos: invalid options:',
+      '  - --port: expected a whole number from 0 to 65535, got `70000`',
+      '  - --prefix: expected a lower-case word of at most 32 letters and digits, got `Acme!`',
+      '  - --public-url: expected an http(s) URL without a query, got `ftp://acme.example`',
+      '  - --rate-limit: expected a whole number from 0 to 1000000, got `fast`',
+      '  - --log-level: expected one of debug, info, warn, error, silent, got `loud`',
       '  - --jwt-key: cannot read `/nowhere/key.pem` (ENOENT)',
-      '  - --app-secret must be 8 to 256 printable ASCII characters without spaces',
+      '  - --app-secret: expected 8 to 256 printable ASCII characters without spaces',
       '',
     ].join('\n'),
   );
@@ -86,7 +86,7 @@ test('serve names everything that is missing at once', async () => {
 });
 
 test('serve refuses a seed, as an option and in the environment', async () => {
-  const text = 'a seed makes keys and ids guessable and is refused here';
+  const text = 'a seed makes keys and ids predictable and is only supported by';
   const option = await runCustos(['serve', '--seed', 'demo']);
   expect(option.code).toBe(2);
   expect(option.stderr).toContain(text);
@@ -109,6 +109,6 @@ test('apps of a folder that holds no sandbox', async () => {
   const { code, stderr } = await runCustos(['apps', 'list', '--data', '/nowhere']);
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: 'custos: no sandbox has kept its data in `/nowhere`\n',
+    stderr: 'custos: expected the data folder of a sandbox, got `/nowhere`\n',
   });
 });

@@ -161,17 +161,19 @@ describe('keys rotate', () => {
     await database.query('begin');
     await database.query('select 1 from wallet_keys order by wallet_id desc limit 1 for update');
     const rotation = await startCustos(['keys', 'rotate'], { env });
-    await waitFor(() => rotation.output().stderr.includes('200 moved') || rotation.process.exitCode !== null);
+    await waitFor(
+      () => rotation.output().stderr.includes('200 re-wrapped') || rotation.process.exitCode !== null,
+    );
     expect(await rotation.stop('SIGKILL')).toMatchObject({
       code: null,
       stdout: '',
-      stderr: '100 moved\n200 moved\n',
+      stderr: '100 re-wrapped\n200 re-wrapped\n',
     });
     expect(Object.values(await sealedUnder())).toEqual([200, sealedCount - 200]);
     await database.query('rollback');
 
     const resumed = await runCustos(['keys', 'rotate'], { env });
-    expect(resumed).toMatchObject({ code: 0, stdout: `${sealedCount - 200} keys moved\n` });
+    expect(resumed).toMatchObject({ code: 0, stdout: `${sealedCount - 200} keys re-wrapped\n` });
     expect(Object.values(await sealedUnder())).toEqual([sealedCount]);
     // A wallet of the meantime is under the new key as well.
     await custos.call('POST', '/v1/wallets', { chain_type: 'solana' });
@@ -199,13 +201,13 @@ describe('keys rotate', () => {
     const { code, stderr } = await runCustos(['serve'], { env: { ...common, CUSTOS_MASTER_KEY: oldKey } });
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /^custos: the wallets of this database are sealed under another master key \(master key `[0-9a-f]{16}` is not configured\); start with the master key that they were made with\n$/,
+      /^custos: the wallets in this database are sealed under another master key \(master key `[0-9a-f]{16}` is not configured\); start with the master key that they were made with\n$/,
     );
     const rotation = await runCustos(['keys', 'rotate'], {
       env: { DATABASE_URL: common.DATABASE_URL!, CUSTOS_MASTER_KEY: randomBytes(32).toString('hex') },
     });
     expect(rotation).toMatchObject({ code: 1, stdout: '' });
-    expect(rotation.stderr).toContain('name the key they were sealed under in CUSTOS_PREVIOUS_MASTER_KEYS');
+    expect(rotation.stderr).toContain('add the key they were sealed under to CUSTOS_PREVIOUS_MASTER_KEYS');
     for (const secret of [oldKey, newKey]) expect(stderr + rotation.stderr).not.toContain(secret);
   });
 
@@ -221,7 +223,7 @@ describe('keys rotate', () => {
         env: { DATABASE_URL: common.DATABASE_URL!, ...both },
       });
       // The import is finished; its wallet and the one of the meantime have come.
-      expect(rotation).toMatchObject({ code: 0, stdout: `${sealedCount + 1} keys moved\n` });
+      expect(rotation).toMatchObject({ code: 0, stdout: `${sealedCount + 1} keys re-wrapped\n` });
       expect(await sealedUnder()).toEqual({ 'transit:custos': sealedCount + 1 });
       expect(await signatureOf(custos, id)).toBe(signature);
     }

@@ -206,13 +206,13 @@ describe('Prefer', () => {
     const codes = Object.keys(getWallet.responses);
     expect(code.status).toBe(400);
     expect(code.body).toEqual({
-      error: `Prefer: the document has no code \`418\` here, only: ${codes.join(', ')}`,
+      error: `Prefer: expected a documented code (${codes.join(', ')}), got \`418\``,
       code: 'invalid_data',
       data: { codes },
     });
     const example = await call(getWallet, { headers: { prefer: 'code=404, example=gone' } });
     expect(example.body).toEqual({
-      error: 'Prefer: the document has no example `gone` here, only: not_found',
+      error: 'Prefer: expected a documented example (not_found), got `gone`',
       code: 'invalid_data',
       data: { examples: ['not_found'] },
     });

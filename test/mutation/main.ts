@@ -37,7 +37,7 @@ function readCall(args: readonly string[]): { files: readonly string[]; flags: F
     .option('--afresh', 'judge every mutant, whatever former runs found')
     .option('--jobs <count>', 'how many mutants are judged at a time', '2')
     .addHelpText('after', help)
-    .showHelpAfterError('(--help lists what is possible)')
+    .showHelpAfterError('(see --help)')
     .exitOverride();
   program.parse(args, { from: 'user' });
   const files = program.args;

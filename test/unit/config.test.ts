@@ -80,7 +80,7 @@ test('a trusted proxy stands in for the certificate', () => {
   const config = readServeConfig({}, { ...env, CUSTOS_TRUST_PROXY: '10.0.0.0/8, ::1' });
   expect([config.tls, config.trustedProxies]).toEqual([undefined, ['10.0.0.0/8', '::1']]);
   expect(faultsOf({ ...env, CUSTOS_TRUST_PROXY: '10.0.0.0/33' })).toEqual([
-    'CUSTOS_TRUST_PROXY must list addresses or subnets such as `10.0.0.0/8`, not `10.0.0.0/33`',
+    'CUSTOS_TRUST_PROXY: expected addresses or subnets such as `10.0.0.0/8`, got `10.0.0.0/33`',
   ]);
 });
 
@@ -94,20 +94,20 @@ test.each([
 });
 
 test.each([
-  [{ CUSTOS_MASTER_KEY: 'c2hvcnQ=' }, 'CUSTOS_MASTER_KEY must be 32 bytes in hex or base64; it holds 5'],
+  [{ CUSTOS_MASTER_KEY: 'c2hvcnQ=' }, 'CUSTOS_MASTER_KEY: expected 32 bytes in hex or base64, got 5'],
   [
     { CUSTOS_KMS_URL: 'https://kms.example', CUSTOS_KMS_KEY: 'custos', CUSTOS_KMS_TOKEN: 'token' },
-    'of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL several are set; keep one',
+    'expected only one of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL',
   ],
-  [{ CUSTOS_TLS_KEY: undefined }, 'CUSTOS_TLS_KEY is missing beside CUSTOS_TLS_CERT'],
+  [{ CUSTOS_TLS_KEY: undefined }, 'CUSTOS_TLS_KEY is missing: CUSTOS_TLS_CERT requires it'],
   [
     { DATABASE_URL: 'mysql://custos:hidden@db/custos' },
-    'DATABASE_URL must look like `postgresql://user:password@host:5432/custos`',
+    'DATABASE_URL: expected a URL such as `postgresql://user:password@host:5432/custos`',
   ],
-  [{ CUSTOS_RATE_LIMIT: '10/x' }, 'CUSTOS_RATE_LIMIT must be a whole number from 1 to 1000000, not `x`'],
+  [{ CUSTOS_RATE_LIMIT: '10/x' }, 'CUSTOS_RATE_LIMIT: expected a whole number from 1 to 1000000, got `x`'],
   [
     { CUSTOS_RESPONSE_CHECK: 'often' },
-    'CUSTOS_RESPONSE_CHECK must be one of off, sampled, always, not `often`',
+    'CUSTOS_RESPONSE_CHECK: expected one of off, sampled, always, got `often`',
   ],
   [{ CUSTOS_TLS_CRET: 'x' }, 'CUSTOS_TLS_CRET is not a setting; see `custos serve --help`'],
 ])('%j is the one fault', (change, fault) => {
@@ -149,18 +149,18 @@ describe('master keys', () => {
       { CUSTOS_MASTER_KEY: undefined },
       [expect.stringMatching(/^CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE or CUSTOS_KMS_URL is missing: /)],
     ],
-    [kms, ['of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL several are set; keep one']],
+    [kms, ['expected only one of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL']],
     [
       { CUSTOS_MASTER_KEY: undefined, CUSTOS_KMS_URL: 'kms.acme.example' },
       [
-        'CUSTOS_KMS_KEY is missing: the name of the key at CUSTOS_KMS_URL that wraps',
-        'CUSTOS_KMS_TOKEN is missing: what CUSTOS_KMS_URL knows this server by',
-        'CUSTOS_KMS_URL must be an http(s) URL without query, not `kms.acme.example`',
+        'CUSTOS_KMS_KEY is missing: the name of the wrapping key at CUSTOS_KMS_URL',
+        'CUSTOS_KMS_TOKEN is missing: the token for CUSTOS_KMS_URL',
+        'CUSTOS_KMS_URL: expected an http(s) URL without a query, got `kms.acme.example`',
       ],
     ],
     [
       { CUSTOS_PREVIOUS_MASTER_KEYS: `${otherHex},c2hvcnQ=` },
-      ['CUSTOS_PREVIOUS_MASTER_KEYS must be 32 bytes in hex or base64; it holds 5'],
+      ['CUSTOS_PREVIOUS_MASTER_KEYS: expected 32 bytes in hex or base64, got 5'],
     ],
   ])('%j is told', (change, faults) => {
     expect(faultsOf({ ...whole, ...change })).toEqual(faults);
@@ -183,7 +183,7 @@ test('a key that is not the certificate’s is noticed at the start', () => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const other = fileOf('other.pem', privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
   expect(faultsOf({ ...whole, CUSTOS_TLS_KEY: other })).toEqual([
-    'CUSTOS_TLS_KEY is not the key of CUSTOS_TLS_CERT',
+    'CUSTOS_TLS_KEY: expected the private key of CUSTOS_TLS_CERT',
   ]);
 });
 
@@ -201,7 +201,7 @@ test('the token key of a sandbox may be a public key, a certificate or a private
   expect(readSandboxConfig({ jwtKey: whole.CUSTOS_TLS_CERT! }).jwtPublicKeyPem).toContain('BEGIN PUBLIC KEY');
   const { publicKey: ed25519 } = generateKeyPairSync('ed25519');
   const wrong = fileOf('ed25519.pem', ed25519.export({ type: 'spki', format: 'pem' }).toString());
-  expect(() => readSandboxConfig({ jwtKey: wrong })).toThrow('must hold an RSA or a P-256 key');
+  expect(() => readSandboxConfig({ jwtKey: wrong })).toThrow('expected an RSA or P-256 key');
 });
 
 test('the database of a command is the folder when one is given', () => {

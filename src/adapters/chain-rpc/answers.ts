@@ -1,22 +1,22 @@
 import { ChainUnavailableError } from '../chain-unavailable-error.ts';
 
 /*
- * What nodes answer is checked where it is read: a node of another make, or one behind a proxy that answers for it,
- * must not put `undefined` into a balance.
+ * Validates responses of nodes: node implementations and proxies differ, and an unchecked value could end up as
+ * `undefined` in a balance.
  */
 
-/** An answer of another form than the method has. Throws always. */
+/** Throws ChainUnavailableError for a response that the method does not define. */
 export function unexpected(method: string): never {
-  throw new ChainUnavailableError(`the node answered ${method} in a form that was not expected`);
+  throw new ChainUnavailableError(`expected a valid response to ${method} from the node`);
 }
 
-/** A 0x quantity. */
+/** Parses a 0x quantity. */
 export function quantity(method: string, value: unknown): bigint {
   if (typeof value !== 'string' || !/^0x[0-9a-fA-F]+$/.test(value)) unexpected(method);
   return BigInt(value);
 }
 
-/** 0x data of whole bytes. */
+/** Parses 0x data. */
 export function dataBytes(method: string, value: unknown): Uint8Array {
   if (typeof value !== 'string' || !/^0x([0-9a-fA-F]{2})*$/.test(value)) unexpected(method);
   return new Uint8Array(Buffer.from(value.slice(2), 'hex'));
@@ -27,7 +27,7 @@ export function record(method: string, value: unknown): Record<string, unknown> 
   return value as Record<string, unknown>;
 }
 
-/** A whole number from 0 up, exact. */
+/** An exact non-negative integer. */
 export function integer(method: string, value: unknown): bigint {
   if (typeof value === 'bigint' && value >= 0n) return value;
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) unexpected(method);

@@ -1,14 +1,14 @@
 import type { AnyChain, Chains, EvmChain, SolanaChain } from '../../ports/chains.ts';
 import type { Log } from '../../ports/log.ts';
 import { loadOnce } from '../../signing/load-once.ts';
-import { forwarded } from '../forwarded.ts';
+import { lazyMethods } from '../lazy-methods.ts';
 
 interface Endpoints {
   readonly caip2: string;
   readonly urls: readonly string[];
 }
 
-/** The chains that nodes are configured for. What speaks with a kind of node is loaded when one is first asked. */
+/** The chains with configured nodes. The client for a kind of node is imported on the first call. */
 export function connectChains(endpoints: readonly Endpoints[], log: Log): Chains {
   const chains = new Map(endpoints.map(({ caip2, urls }) => [caip2, connect(caip2, urls, log)]));
   return { find: (caip2) => chains.get(caip2) };
@@ -22,7 +22,7 @@ function connect(caip2: string, urls: readonly string[], log: Log): AnyChain {
       kind: 'evm',
       caip2,
       chainId,
-      ...forwarded<EvmChain>(load)(
+      ...lazyMethods<EvmChain>(load)(
         'balances',
         'broadcast',
         'statusOf',
@@ -38,7 +38,7 @@ function connect(caip2: string, urls: readonly string[], log: Log): AnyChain {
   return {
     kind: 'solana',
     caip2,
-    ...forwarded<SolanaChain>(load)(
+    ...lazyMethods<SolanaChain>(load)(
       ...(['balances', 'broadcast', 'statusOf', 'latestBlockhash', 'simulate'] as const),
       ...(['tokenAccounts', 'mint', 'rentExemption'] as const),
     ),

@@ -2,7 +2,7 @@ import { ChainUnavailableError } from '../chain-unavailable-error.ts';
 
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
-/** A node understood the request and refused it. `data` is as the node sent it. */
+/** A JSON-RPC error returned by a node. `data` is the node's, unvalidated. */
 export class NodeError extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -15,10 +15,10 @@ export class NodeError extends Error {
   }
 }
 
-// -32603 is left out: nodes answer it for transactions that they refuse, too.
+// Without -32603: nodes also return it for transactions that they refuse.
 const OVERLOADED = new Set([-32005, -32016, 429]);
 
-/** One call to one node. Throws NodeError, or ChainUnavailableError when there is no such answer. */
+/** Calls one node. Throws NodeError for a JSON-RPC error, ChainUnavailableError without a JSON-RPC response. */
 export async function callNode(
   url: string,
   call: { readonly method: string; readonly params: readonly unknown[]; readonly timeoutMs: number },
@@ -27,16 +27,17 @@ export async function callNode(
   const answer = await post(url, JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }), timeoutMs);
   const { error, result } = answer as { error?: unknown; result?: unknown };
   if (error === undefined || error === null) {
-    if (result === undefined) throw unavailable(url, 'the answer holds neither a result nor an error');
+    if (result === undefined) throw unavailable(url, 'expected a result or an error in the response');
     return result;
   }
   const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
   const refusal = new NodeError(Number(code), String(message), data);
-  if (OVERLOADED.has(refusal.code)) throw unavailable(url, 'the node asks for fewer requests', refusal);
+  if (OVERLOADED.has(refusal.code))
+    throw unavailable(url, 'the node is overloaded or limits requests', refusal);
   throw refusal;
 }
 
-/** The node's name in messages: keys of providers stand in the path. */
+/** The node's name for messages: the host only, because the path may contain an API key. */
 export function nameOfNode(url: string): string {
   return new URL(url).host;
 }
@@ -45,7 +46,7 @@ function unavailable(url: string, what: string, cause?: unknown): ChainUnavailab
   return new ChainUnavailableError(`${nameOfNode(url)}: ${what}`, { cause });
 }
 
-// NOTE: neither bodies nor URLs are ever part of a message: they hold signed bytes and keys.
+// NOTE: messages must not contain bodies or URLs, which may include signed bytes and API keys.
 async function post(url: string, body: string, timeoutMs: number): Promise<object> {
   let status: number;
   let text: string;
@@ -54,7 +55,7 @@ async function post(url: string, body: string, timeoutMs: number): Promise<objec
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json' },
       body,
-      // The address was configured by an operator; where it points to elsewhere was not.
+      // The operator configured this address, not the target of a redirect.
       redirect: 'error',
       signal: AbortSignal.timeout(timeoutMs),
     });
@@ -62,11 +63,11 @@ async function post(url: string, body: string, timeoutMs: number): Promise<objec
     text = await readText(response);
   } catch (error) {
     const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
-    throw unavailable(url, isTimeout ? `no answer within ${timeoutMs} ms` : 'no connection', error);
+    throw unavailable(url, isTimeout ? `no response within ${timeoutMs} ms` : 'no connection', error);
   }
   const answer = parse(text);
-  // Some nodes send refusals with a status of 4xx or 5xx; what counts is the body.
-  if (answer === undefined) throw unavailable(url, `status ${status} without a JSON-RPC answer`);
+  // Only the body counts: some nodes return JSON-RPC errors with a 4xx or 5xx status.
+  if (answer === undefined) throw unavailable(url, `status ${status} without a JSON-RPC response`);
   return answer;
 }
 
@@ -80,7 +81,7 @@ function parse(text: string): object | undefined {
   }
 }
 
-// Whole numbers beyond 2^53 stay exact, as bigints: lamports are 64 bits. (The compiler does not know `source` yet.)
+// Returns integers beyond 2^53 as exact bigints: lamports have 64 bits. (TypeScript's types lack `context.source`.)
 function exactNumber(_key: string, value: unknown, context?: { source?: string }): unknown {
   if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
   const digits = context?.source ?? '';
@@ -92,7 +93,7 @@ async function readText(response: Response): Promise<string> {
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
-    if (size > MAX_ANSWER_BYTES) throw new Error('the answer is too large');
+    if (size > MAX_ANSWER_BYTES) throw new Error(`expected a response of at most ${MAX_ANSWER_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -2,8 +2,8 @@ import * as AbiParameters from 'ox/AbiParameters';
 import type { BroadcastRefusal } from '../../ports/chains.ts';
 import type { NodeError } from './endpoint.ts';
 
-// Nodes have no codes for these: they are told by the words that geth coined and the others took over.
-const words: readonly { readonly reason: BroadcastRefusal; readonly text: RegExp }[] = [
+// Nodes return no error codes for these; they are recognized by geth's message texts, which other nodes adopted.
+const messageTexts: readonly { readonly reason: BroadcastRefusal; readonly text: RegExp }[] = [
   { reason: 'stale', text: /nonce (is )?too low|old ?nonce/i },
   {
     reason: 'insufficient_funds',
@@ -16,22 +16,22 @@ const words: readonly { readonly reason: BroadcastRefusal; readonly text: RegExp
   { reason: 'reverts', text: /execution reverted|revert|out of gas|invalid opcode|gas required exceeds/i },
 ];
 
-/** Whether the node has the transaction already: nothing is lost. */
-export function isKnownAlready({ message }: NodeError): boolean {
+/** Whether the node already has the transaction, which counts as a successful broadcast. */
+export function isAlreadyKnown({ message }: NodeError): boolean {
   return /already known|already imported|known transaction|already in (the )?mempool|alreadyknown/i.test(
     message,
   );
 }
 
-/** A node's refusal in the words of the port; what has no word there is `invalid`. */
-export function whyRefused(error: NodeError): { reason: BroadcastRefusal; message: string } {
+/** Maps a node's error to the port's refusal reasons; `invalid` for any other error. */
+export function classifyRefusal(error: NodeError): { reason: BroadcastRefusal; message: string } {
   const revert = revertReason(error);
   if (revert !== undefined) return { reason: 'reverts', message: revert };
-  const known = words.find(({ text }) => text.test(error.message));
+  const known = messageTexts.find(({ text }) => text.test(error.message));
   return { reason: known?.reason ?? 'invalid', message: error.message };
 }
 
-/** Why a call reverted, with the contract's own words where it gave some; undefined when it did not revert. */
+/** Why a call reverted, including the contract's revert reason if any; undefined when it did not revert. */
 export function revertReason({ code, message, data }: NodeError): string | undefined {
   if (code !== 3 && !/execution reverted|vm execution error.*revert/i.test(message)) return undefined;
   const hex = typeof data === 'string' ? data : undefined;

@@ -7,13 +7,13 @@ import { recoverEthereumSender } from '../../signing/ethereum/recover-sender.ts'
 import { encodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 import { dataBytes, quantity, record } from './answers.ts';
 import { NodeError } from './endpoint.ts';
-import { isKnownAlready, revertReason, whyRefused } from './evm-refusals.ts';
+import { classifyRefusal, isAlreadyKnown, revertReason } from './evm-refusals.ts';
 import { makeNodes, type Nodes, WrongChainError } from './nodes.ts';
 
-/** What is added to the base fee where a node does not say what is usual. */
-const USUAL_PRIORITY_FEE = 1_000_000_000n;
-/** So many blocks deep a block counts as final on a chain without the `finalized` tag. */
-const DEEP_BLOCKS = 64n;
+/** Wei per gas; for nodes without `eth_maxPriorityFeePerGas`. */
+const DEFAULT_PRIORITY_FEE = 1_000_000_000n;
+/** Confirmations after which a block counts as final on a chain without the `finalized` tag. */
+const FINAL_CONFIRMATIONS = 64n;
 const METHOD_NOT_FOUND = -32601;
 
 /** An EVM chain behind JSON-RPC. */
@@ -45,7 +45,7 @@ export function connectEvm(caip2: string, urls: readonly string[], log: Log): Ev
         await nodes.send('eth_sendRawTransaction', bytesTo0xHex(signedBytes));
       } catch (error) {
         if (!(error instanceof NodeError)) throw error;
-        if (!isKnownAlready(error)) return { isAccepted: false, ...whyRefused(error) };
+        if (!isAlreadyKnown(error)) return { isAccepted: false, ...classifyRefusal(error) };
       }
       return { isAccepted: true, hash };
     },
@@ -57,11 +57,11 @@ async function balanceOf(nodes: Nodes, address: string, token: string | null): P
   if (token === null)
     return quantity('eth_getBalance', await nodes.read('eth_getBalance', address, 'latest'));
   const answer = await readContract(nodes, token, encodeTokenCall({ name: 'balanceOf', owner: address }));
-  // An address without a token answers nothing: it holds 0.
+  // An address without a token contract returns no data: the balance is 0.
   return answer.length < 32 ? 0n : BigInt(bytesTo0xHex(answer.subarray(0, 32)));
 }
 
-/** CHOICE: a contract that reverts a question gives no answer, as an address without one. */
+/** CHOICE: a read-only call that reverts returns no data, as an address without a contract does. */
 async function readContract(nodes: Nodes, to: string, data: Uint8Array): Promise<Uint8Array> {
   try {
     return dataBytes('eth_call', await nodes.read('eth_call', { to, data: bytesTo0xHex(data) }, 'latest'));
@@ -79,7 +79,7 @@ async function feesOf(nodes: Nodes): ReturnType<EvmChain['fees']> {
   }
   const baseFee = quantity('baseFeePerGas', block.baseFeePerGas);
   const maxPriorityFeePerGas = await priorityFee(nodes);
-  // Twice the base fee lasts through six full blocks.
+  // Twice the base fee stays sufficient for six consecutive full blocks.
   return { maxFeePerGas: 2n * baseFee + maxPriorityFeePerGas, maxPriorityFeePerGas };
 }
 
@@ -87,7 +87,7 @@ async function priorityFee(nodes: Nodes): Promise<bigint> {
   try {
     return quantity('eth_maxPriorityFeePerGas', await nodes.read('eth_maxPriorityFeePerGas'));
   } catch (error) {
-    if (error instanceof NodeError && error.code === METHOD_NOT_FOUND) return USUAL_PRIORITY_FEE;
+    if (error instanceof NodeError && error.code === METHOD_NOT_FOUND) return DEFAULT_PRIORITY_FEE;
     throw error;
   }
 }
@@ -108,14 +108,14 @@ async function simulate(nodes: Nodes, call: EvmCall): Promise<Simulation> {
       nodes.read('eth_estimateGas', transaction, 'latest', ...overrides),
       value === 0n ? 0n : balanceOf(nodes, from, null),
     ]);
-    // Some nodes do not look at the balance when they estimate a plain transfer.
+    // Some nodes do not check the balance when they estimate a plain transfer.
     if (held < value) {
       return { succeeds: false, reason: 'insufficient_funds', message: 'insufficient funds for transfer' };
     }
     return { succeeds: true, units: quantity('eth_estimateGas', units) };
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    return { succeeds: false, ...whyRefused(error) };
+    return { succeeds: false, ...classifyRefusal(error) };
   }
 }
 
@@ -124,14 +124,14 @@ function toRpc({ contract, chainId, nonce, signature }: EvmAuthorization) {
     address: contract,
     chainId: `0x${chainId.toString(16)}`,
     nonce: `0x${nonce.toString(16)}`,
-    r: short(signature.slice(2, 66)),
-    s: short(signature.slice(66, 130)),
-    yParity: short(signature.slice(130)),
+    r: toQuantity(signature.slice(2, 66)),
+    s: toQuantity(signature.slice(66, 130)),
+    yParity: toQuantity(signature.slice(130)),
   };
 }
 
 // Quantities have no leading zeros.
-function short(hex: string): string {
+function toQuantity(hex: string): string {
   return `0x${BigInt(`0x${hex}`).toString(16)}`;
 }
 
@@ -144,7 +144,7 @@ async function statusOf(nodes: Nodes, hash: string, signedBytes: Uint8Array): Pr
   const sender = await recoverEthereumSender(serialized, view);
   const next = quantity('nonce', await nodes.read('eth_getTransactionCount', sender, 'latest'));
   if (next <= view.nonce) return { kind: 'unknown', isExpired: false };
-  // It may have come into a block between the questions.
+  // It may have been included between the calls.
   return (await inclusionOf(nodes, hash)) ?? { kind: 'replaced', byHash: undefined };
 }
 
@@ -154,10 +154,10 @@ async function inclusionOf(nodes: Nodes, hash: string): Promise<ChainStatus | un
   const receipt = record('receipt', answer);
   const blockNumber = quantity('blockNumber', receipt.blockNumber);
   const block = await nodes.read('eth_getBlockByHash', receipt.blockHash, false);
-  // A reorganization took the block away since.
+  // A reorganization removed the block in the meantime.
   if (block === null) return undefined;
   const gasPrice = quantity('effectiveGasPrice', receipt.effectiveGasPrice);
-  // Rollups add what they pay to the chain below.
+  // Rollups add the cost of publishing the data on layer 1.
   const l1Fee = receipt.l1Fee === undefined || receipt.l1Fee === null ? 0n : quantity('l1Fee', receipt.l1Fee);
   const inclusion = {
     isFinal: await isFinal(nodes, blockNumber),
@@ -177,5 +177,5 @@ async function isFinal(nodes: Nodes, blockNumber: bigint): Promise<boolean> {
     if (!(error instanceof NodeError)) throw error;
   }
   const newest = quantity('eth_blockNumber', await nodes.read('eth_blockNumber'));
-  return newest - blockNumber >= DEEP_BLOCKS;
+  return newest - blockNumber >= FINAL_CONFIRMATIONS;
 }

@@ -13,15 +13,15 @@ import { callNode, nameOfNode } from './endpoint.ts';
 
 const READ_TIMEOUT_MS = 5_000;
 const SEND_TIMEOUT_MS = 10_000;
-/** A node that failed so often in a row is left alone for a while. */
+/** After this many consecutive failures, a node is not called for BREAK_MS. */
 const FAILURES_UNTIL_BREAK = 5;
 const BREAK_MS = 10_000;
 
 /** The nodes of one chain, the preferred one first. */
 export interface Nodes {
-  /** A question: asked again after a pause, and of the next node. Throws NodeError, ChainUnavailableError. */
+  /** Calls a read-only method; fails over to the next node and retries. Throws NodeError, ChainUnavailableError. */
   read(method: string, ...params: readonly unknown[]): Promise<unknown>;
-  /** What changes the chain: sent to each node once at most, until one answers. Throws the same. */
+  /** Calls a state-changing method; tries each node at most once. Throws NodeError, ChainUnavailableError. */
   send(method: string, ...params: readonly unknown[]): Promise<unknown>;
 }
 
@@ -29,11 +29,11 @@ export interface NodesOptions {
   readonly caip2: string;
   readonly urls: readonly string[];
   readonly log: Log;
-  /** Throws WrongChainError when the node belongs to another chain. Asked once of each node. */
+  /** Throws WrongChainError when the node belongs to another chain. Called once per node. */
   readonly checkChain: (ask: (method: string) => Promise<unknown>) => Promise<void>;
 }
 
-/** A node of another chain than it was configured for. */
+/** The node belongs to another chain than configured. */
 export class WrongChainError extends Error {
   constructor(caip2: string, found: string) {
     super(
@@ -48,10 +48,10 @@ interface Node {
   call(method: string, params: readonly unknown[], timeoutMs: number): Promise<unknown>;
 }
 
-/** Several nodes as one that is up as long as any of them is. */
+/** Combines several nodes; available as long as one of them is. */
 export function makeNodes(options: NodesOptions): Nodes {
   const nodes = options.urls.map((url) => makeNode(options, url));
-  const again = retry(handleType(ChainUnavailableError), {
+  const retries = retry(handleType(ChainUnavailableError), {
     maxAttempts: 2,
     backoff: new ExponentialBackoff({ initialDelay: 100, maxDelay: 1_000 }),
   });
@@ -71,8 +71,8 @@ export function makeNodes(options: NodesOptions): Nodes {
 
   return {
     read: (method, ...params) =>
-      again.execute(() => firstAnswer((node) => node.call(method, params, READ_TIMEOUT_MS))),
-    // The bytes of a transaction are the same wherever they go: a second node can only say that it knows them.
+      retries.execute(() => firstAnswer((node) => node.call(method, params, READ_TIMEOUT_MS))),
+    // Safe to send to several nodes: the transaction is the same, and another node at most reports it as already known.
     send: (method, ...params) => firstAnswer((node) => node.call(method, params, SEND_TIMEOUT_MS)),
   };
 }
@@ -84,9 +84,9 @@ function makeNode({ caip2, log, checkChain }: NodesOptions, url: string): Node {
     breaker: new ConsecutiveBreaker(FAILURES_UNTIL_BREAK),
   });
   breaker.onBreak(() =>
-    log.warn({ caip2, node: name }, 'a node does not answer and is left alone for a while'),
+    log.warn({ caip2, node: name }, 'a node does not respond and is skipped for a while'),
   );
-  breaker.onReset(() => log.info({ caip2, node: name }, 'a node answers again'));
+  breaker.onReset(() => log.info({ caip2, node: name }, 'a node responds again'));
   const ask = (method: string, params: readonly unknown[], timeoutMs: number) =>
     guarded(breaker, name, () => callNode(url, { method, params, timeoutMs }));
   let checked: Promise<void> | undefined;
@@ -94,7 +94,7 @@ function makeNode({ caip2, log, checkChain }: NodesOptions, url: string): Node {
     name,
     async call(method, params, timeoutMs) {
       checked ??= checkChain((question) => ask(question, [], READ_TIMEOUT_MS)).catch((error: unknown) => {
-        // An outage says nothing about the chain: the next call asks again. A wrong chain stays wrong.
+        // After an outage the next call checks again; a wrong chain is final.
         if (!(error instanceof WrongChainError)) checked = undefined;
         else log.error({ caip2, node: name }, error.message);
         throw error;
@@ -110,6 +110,6 @@ async function guarded<T>(breaker: IPolicy, name: string, work: () => Promise<T>
     return await breaker.execute(work);
   } catch (error) {
     if (!(error instanceof BrokenCircuitError)) throw error;
-    throw new ChainUnavailableError(`${name}: left alone after it failed`, { cause: error });
+    throw new ChainUnavailableError(`${name}: skipped after repeated failures`, { cause: error });
   }
 }

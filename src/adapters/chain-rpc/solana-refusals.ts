@@ -8,7 +8,7 @@ const PREFLIGHT_FAILED = -32002;
 /** SystemError::ResultWithNegativeLamports. */
 const NEGATIVE_LAMPORTS = 1;
 
-// Names of TransactionError; the rest of them is `invalid`. Source: solana-transaction-error.
+// By the name of TransactionError; all others are `invalid`. Source: solana-transaction-error.
 const reasons: Readonly<Record<string, BroadcastRefusal>> = {
   AccountNotFound: 'insufficient_funds',
   BlockhashNotFound: 'stale',
@@ -19,40 +19,40 @@ const reasons: Readonly<Record<string, BroadcastRefusal>> = {
   ProgramAccountNotFound: 'reverts',
 };
 
-/** Whether the transaction came into a block before: nothing is lost. */
-export function isKnownAlready({ data, message }: NodeError): boolean {
+/** Whether the transaction was already processed, which counts as a successful broadcast. */
+export function isAlreadyKnown({ data, message }: NodeError): boolean {
   return (
     nameOf((data as { err?: unknown } | undefined)?.err) === 'AlreadyProcessed' ||
     /already been processed/i.test(message)
   );
 }
 
-/** A node's refusal in the words of the port. */
-export function whyRefused(
+/** Maps a node's error to the port's refusal reasons. */
+export function classifyRefusal(
   error: NodeError,
   wire: Uint8Array,
 ): { reason: BroadcastRefusal; message: string } {
   const { err, logs } = (error.data ?? {}) as { err?: unknown; logs?: unknown };
-  if (error.code === PREFLIGHT_FAILED && err !== undefined) return whyFailed(err, logs, wire);
+  if (error.code === PREFLIGHT_FAILED && err !== undefined) return classifyFailure(err, logs, wire);
   return { reason: 'invalid', message: error.message };
 }
 
-/** A TransactionError in the words of the port, with the programs' own last words where there are logs. */
-export function whyFailed(
+/** Maps a TransactionError to the port's refusal reasons; the message includes the last error line of the logs. */
+export function classifyFailure(
   err: unknown,
   logs: unknown,
   wire: Uint8Array,
 ): { reason: BroadcastRefusal; message: string } {
   const name = nameOf(err) ?? 'unknown error';
   const reason = isShortfall(err, wire) ? 'insufficient_funds' : (reasons[name] ?? 'invalid');
-  const said = Array.isArray(logs)
+  const logLine = Array.isArray(logs)
     ? logs.findLast((line) => /failed|error|insufficient/i.test(String(line)))
     : undefined;
   const detail =
     name === 'InstructionError'
       ? JSON.stringify((err as { InstructionError: unknown }).InstructionError)
       : undefined;
-  return { reason, message: [name, detail, said].filter((part) => part !== undefined).join(': ') };
+  return { reason, message: [name, detail, logLine].filter((part) => part !== undefined).join(': ') };
 }
 
 /** `"Name"` or `{"Name": …}`. */
@@ -61,7 +61,7 @@ function nameOf(err: unknown): string | undefined {
   return typeof err === 'object' && err !== null ? Object.keys(err)[0] : undefined;
 }
 
-/** Whether a transfer of the system program asked for more lamports than there were. */
+/** Whether a transfer of the system program exceeded the sender's lamports. */
 function isShortfall(err: unknown, wire: Uint8Array): boolean {
   const failure = (err as { InstructionError?: unknown } | null)?.InstructionError;
   if (!Array.isArray(failure)) return false;

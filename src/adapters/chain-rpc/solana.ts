@@ -5,9 +5,9 @@ import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
 import { integer, list, record, text, unexpected } from './answers.ts';
 import { NodeError } from './endpoint.ts';
 import { makeNodes, type Nodes, WrongChainError } from './nodes.ts';
-import { isKnownAlready, whyFailed, whyRefused } from './solana-refusals.ts';
+import { classifyFailure, classifyRefusal, isAlreadyKnown } from './solana-refusals.ts';
 
-// What most of the stake has voted for: it is seen soon and hardly ever taken back.
+// A supermajority of the stake has voted for the block: fast, and practically never rolled back.
 const COMMITMENT = { commitment: 'confirmed' } as const;
 const BASE64 = { encoding: 'base64', ...COMMITMENT } as const;
 
@@ -41,7 +41,7 @@ export function connectSolana(caip2: string, urls: readonly string[], log: Log):
         await nodes.send('sendTransaction', bytesToBase64(signedBytes), options);
       } catch (error) {
         if (!(error instanceof NodeError)) throw error;
-        if (!isKnownAlready(error)) return { isAccepted: false, ...whyRefused(error, signedBytes) };
+        if (!isAlreadyKnown(error)) return { isAccepted: false, ...classifyRefusal(error, signedBytes) };
       }
       return { isAccepted: true, hash };
     },
@@ -49,7 +49,7 @@ export function connectSolana(caip2: string, urls: readonly string[], log: Log):
   };
 }
 
-/** The `value` of an answer that comes with its slot. */
+/** Calls a method whose result has a context and returns its `value`. */
 async function contextValue(nodes: Nodes, method: string, ...params: readonly unknown[]): Promise<unknown> {
   return record(method, await nodes.read(method, ...params)).value;
 }
@@ -80,7 +80,7 @@ async function tokenAccounts(
   try {
     answer = await contextValue(nodes, method, owner, { mint }, BASE64);
   } catch (error) {
-    // What is no mint is held by nobody.
+    // The address is not a mint, so the owner has no accounts for it.
     if (error instanceof NodeError && /could not find mint|not a Token mint/i.test(error.message)) return [];
     throw error;
   }
@@ -115,12 +115,12 @@ async function simulate(nodes: Nodes, transactionBytes: Uint8Array): Promise<Sim
     const options = { ...BASE64, sigVerify: false, replaceRecentBlockhash: false };
     const value = record(method, await contextValue(nodes, method, bytesToBase64(transactionBytes), options));
     if (value.err !== null && value.err !== undefined) {
-      return { succeeds: false, ...whyFailed(value.err, value.logs, transactionBytes) };
+      return { succeeds: false, ...classifyFailure(value.err, value.logs, transactionBytes) };
     }
     return { succeeds: true, units: integer(method, value.unitsConsumed ?? 0) };
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    return { succeeds: false, ...whyRefused(error, transactionBytes) };
+    return { succeeds: false, ...classifyRefusal(error, transactionBytes) };
   }
 }
 
@@ -137,7 +137,11 @@ async function statusOf(nodes: Nodes, hash: string, signedBytes: Uint8Array): Pr
   if (status.confirmationStatus === 'processed') return { kind: 'pending' };
   const inclusion = await inclusionOf(nodes, hash, status);
   if (status.err === null || status.err === undefined) return { kind: 'included', ...inclusion };
-  return { kind: 'reverted', reason: whyFailed(status.err, undefined, signedBytes).message, ...inclusion };
+  return {
+    kind: 'reverted',
+    reason: classifyFailure(status.err, undefined, signedBytes).message,
+    ...inclusion,
+  };
 }
 
 async function inclusionOf(nodes: Nodes, hash: string, status: Record<string, unknown>) {
@@ -146,7 +150,7 @@ async function inclusionOf(nodes: Nodes, hash: string, status: Record<string, un
   const answer = record(method, await nodes.read(method, hash, options));
   const { fee } = record(method, answer.meta);
   return {
-    // The history of a node says nothing more about old transactions: null confirmations are rooted ones.
+    // For old transactions only `confirmations` is available; null means rooted.
     isFinal: status.confirmationStatus === 'finalized' || status.confirmations === null,
     blockNumber: integer(method, answer.slot),
     blockTimestampSeconds: Number(answer.blockTime ?? 0),

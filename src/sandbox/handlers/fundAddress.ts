@@ -6,17 +6,17 @@ import { tokenAddressOf } from '../token-address.ts';
 
 const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
 
-export const run: Handler<'fundAddress'> = async ({ body }, { chains, settle }) => {
+export const run: Handler<'fundAddress'> = async ({ body }, { chains, runDueJobs }) => {
   const caip2 = requireSimulated(chains, body.chain);
   const { address, symbol } = body;
   const tokenAddress = tokenAddressOf(caip2, body);
-  // CHOICE: an unknown token has the decimals that most of its kind have.
-  const usual = caip2.startsWith('eip155:') ? 18 : 6;
-  const decimals = (await chains.decimalsOf(caip2, tokenAddress)) ?? body.decimals ?? usual;
+  // CHOICE: a new token defaults to the usual decimals on its chain.
+  const defaultDecimals = caip2.startsWith('eip155:') ? 18 : 6;
+  const decimals = (await chains.decimalsOf(caip2, tokenAddress)) ?? body.decimals ?? defaultDecimals;
   const rawAmount = rawAmountOf(body, decimals);
   const funded = await chains.fund(caip2, { address, tokenAddress, rawAmount, decimals, symbol });
   if ('fault' in funded) throw invalidField(pointers[funded.fault], funded.message);
-  await settle();
+  await runDueJobs();
   return {
     caip2,
     address,

@@ -2,19 +2,19 @@ import { invalidField } from '../../errors.ts';
 import { clockView } from '../clock-view.ts';
 import type { Handler } from '../control-plane.ts';
 
-// 9999-12-31T23:59:59.999Z, the last instant that the contract's formats can write.
+// 9999-12-31T23:59:59.999Z, the last instant that the contract's date formats can represent.
 const lastMs = 253_402_300_799_999;
 
-export const run: Handler<'setClock'> = async ({ body }, { clock, settle }) => {
+export const run: Handler<'setClock'> = async ({ body }, { clock, runDueJobs }) => {
   const { now_ms: nowMs = clock.now(), advance_ms: advanceMs = 0, frozen } = body;
-  const wantedMs = nowMs + advanceMs;
-  if (wantedMs < 0 || wantedMs > lastMs) {
-    throw invalidField('/advance_ms', 'the clock must stay between the years 1970 and 9999');
+  const targetMs = nowMs + advanceMs;
+  if (targetMs < 0 || targetMs > lastMs) {
+    throw invalidField('/advance_ms', `expected a time from 1970 to 9999, got \`${targetMs}\` ms`);
   }
   if (body.now_ms !== undefined) clock.set(nowMs);
   if (advanceMs !== 0) clock.advance(advanceMs);
   if (frozen === true) clock.freeze();
   if (frozen === false) clock.resume();
-  await settle();
+  await runDueJobs();
   return clockView(clock);
 };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { forwarded } from '../../adapters/forwarded.ts';
+import { lazyMethods } from '../../adapters/lazy-methods.ts';
 import type {
   AnyChain,
   Bundler,
@@ -72,7 +72,7 @@ const reference = /^[-_a-zA-Z0-9]{1,32}$/;
 const plain: Kind = {
   reference,
   load: async () => (await import('./plain/chain.ts')).simulatePlainly,
-  face: (caip2, make) => ({ kind: 'plain', caip2, ...forwarded(chainOf<PlainChain>(make))(...everyChain) }),
+  face: (caip2, make) => ({ kind: 'plain', caip2, ...lazyMethods(chainOf<PlainChain>(make))(...everyChain) }),
 };
 
 // CHOICE: chain types without a registered CAIP-2 namespace are their own.
@@ -95,7 +95,7 @@ const kinds: Readonly<Record<string, Kind>> = {
       kind: 'evm',
       caip2,
       chainId: BigInt(caip2.slice('eip155:'.length)),
-      ...forwarded(chainOf<EvmChain>(make))(...everyChain, 'nonce', 'fees', 'simulate', 'read', 'code'),
+      ...lazyMethods(chainOf<EvmChain>(make))(...everyChain, 'nonce', 'fees', 'simulate', 'read', 'code'),
       ...(tempoChains.has(caip2) ? {} : { bundler: bundlerFace(make) }),
     }),
   },
@@ -105,7 +105,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     face: (caip2, make) => ({
       kind: 'tron',
       caip2,
-      ...forwarded(chainOf<TronChain>(make))(...everyChain, 'referenceBlock', 'simulate'),
+      ...lazyMethods(chainOf<TronChain>(make))(...everyChain, 'referenceBlock', 'simulate'),
     }),
   },
   spark: {
@@ -114,11 +114,11 @@ const kinds: Readonly<Record<string, Kind>> = {
     face: (caip2, make) => ({
       kind: 'plain',
       caip2,
-      spark: forwarded(async () => (await chainOf<PlainChain>(make)()).spark!)(
+      spark: lazyMethods(async () => (await chainOf<PlainChain>(make)()).spark!)(
         ...(['holdings', 'quoteDeposit', 'quoteWithdrawal'] as const),
         ...(['makeInvoice', 'readInvoice', 'quotePayment'] as const),
       ),
-      ...forwarded(chainOf<PlainChain>(make))(...everyChain),
+      ...lazyMethods(chainOf<PlainChain>(make))(...everyChain),
     }),
   },
   solana: {
@@ -127,13 +127,13 @@ const kinds: Readonly<Record<string, Kind>> = {
     face: (caip2, make) => ({
       kind: 'solana',
       caip2,
-      ...forwarded(chainOf<SolanaChain>(make))(
+      ...lazyMethods(chainOf<SolanaChain>(make))(
         ...everyChain,
         ...(['latestBlockhash', 'simulate', 'tokenAccounts', 'mint', 'rentExemption'] as const),
       ),
       feePayer: {
         address: FEE_PAYER_ADDRESS,
-        ...forwarded(async () => (await chainOf<SolanaChain>(make)()).feePayer!)('sign'),
+        ...lazyMethods(async () => (await chainOf<SolanaChain>(make)()).feePayer!)('sign'),
       },
     }),
   },
@@ -141,7 +141,7 @@ const kinds: Readonly<Record<string, Kind>> = {
 
 function bundlerFace(make: () => Promise<Simulated>): Bundler {
   const bundler = async () => (await chainOf<EvmChain>(make)()).bundler!;
-  return { paymaster: PAYMASTER_ADDRESS, ...forwarded(bundler)('broadcast', 'statusOf') };
+  return { paymaster: PAYMASTER_ADDRESS, ...lazyMethods(bundler)('broadcast', 'statusOf') };
 }
 
 /**
@@ -224,7 +224,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
         );
         return simulated;
       };
-      return forwarded(make)('quote', 'statusOf');
+      return lazyMethods(make)('quote', 'statusOf');
     },
     // A file that was not opened yet may hold chains of an earlier start.
     reset: async () => (await open()).reset(),

@@ -206,7 +206,7 @@ describe('custos listen', () => {
     await waitFor(() => hook.received.length === 2);
     expect(hook.received[1]?.headers['webhook-id']).toBe(after.id);
     expect((await listening.stop()).stderr).toBe(
-      'custos: the sandbox began anew; what follows happened since\n',
+      'custos: the sandbox was reset; the following events occurred since then\n',
     );
   });
 
@@ -226,7 +226,7 @@ describe('custos listen', () => {
     await waitFor(() => hook.received.length === 1);
     // Its ready file stays: it had no time to clean up.
     await first.stop('SIGKILL');
-    await waitFor(() => listening.output().stderr.includes('waiting for it to come back'));
+    await waitFor(() => listening.output().stderr.includes('waiting to reconnect'));
     const second = await start('--data', folder);
     await triggerHere('wallet.restored');
     await waitFor(() => hook.received.length === 2);
@@ -241,20 +241,23 @@ describe('custos listen', () => {
     ]);
     const { code, stderr } = await listening.stop();
     expect(code).toBe(0);
-    expect(stderr.match(/the sandbox is back/g)).toHaveLength(2);
-    expect(stderr.match(/began anew/g)).toHaveLength(1);
+    expect(stderr.match(/reconnected to the sandbox/g)).toHaveLength(2);
+    expect(stderr.match(/the sandbox was reset/g)).toHaveLength(1);
     await third.stop();
   });
 
   test.each([
     [['--secret', 'whsec_AAAA'], '--secret: expected a secret of 24 to 64 bytes, got 3 bytes'],
-    [['--secret', '@/nowhere'], '--secret: the file `/nowhere` cannot be read'],
-    [['--forward-to', 'localhost:3000'], '--forward-to must be a URL such as `http://127.0.0.1:3000/hook`'],
+    [['--secret', '@/nowhere'], '--secret: `/nowhere` cannot be read'],
+    [
+      ['--forward-to', 'localhost:3000'],
+      '--forward-to: expected a URL such as `http://127.0.0.1:3000/hook`, got `localhost:3000`',
+    ],
   ])('%j cannot be used', async (flags, fault) => {
     expect(await custos('listen', ...flags)).toEqual({
       code: 2,
       stdout: '',
-      stderr: `custos: this option cannot be used:\n  - ${fault}\n`,
+      stderr: `custos: invalid option:\n  - ${fault}\n`,
     });
   });
 
@@ -263,7 +266,7 @@ describe('custos listen', () => {
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr:
-        'custos: the sandbox refuses this:\n  - type: the contract has no event `mfa.enabeld`, only `mfa.disabled`, `mfa.enabled`\n',
+        'custos: the sandbox refused the request:\n  - type: the contract has no event `mfa.enabeld`, only `mfa.disabled`, `mfa.enabled`\n',
     });
   });
 });
@@ -317,13 +320,13 @@ describe('custos trigger', () => {
     expect(await custos('trigger', ...args)).toEqual({
       code: 2,
       stdout: '',
-      stderr: `custos: the sandbox refuses this:\n  - ${fault}\n`,
+      stderr: `custos: the sandbox refused the request:\n  - ${fault}\n`,
     });
   });
 
   test.each([
-    ['wallet_id', '--set `wallet_id` must be path=value or path:=json'],
-    ['wallet_id:={', '--set wallet_id: `{` is not JSON: '],
+    ['wallet_id', '--set: expected path=value or path:=json, got `wallet_id`'],
+    ['wallet_id:={', '--set wallet_id: expected JSON, got `{`: '],
   ])('--set %s cannot be used', async (assignment, fault) => {
     const { code, stderr } = await custos('trigger', 'wallet.archived', '--set', assignment);
     expect(code).toBe(2);
@@ -384,7 +387,7 @@ describe('custos events', () => {
       '--json',
       ...at(sandbox),
     ]);
-    await waitFor(() => waiting.output().stderr.includes('waiting from now on'));
+    await waitFor(() => waiting.output().stderr.includes('waiting for new events'));
     await trigger('mfa.enabled');
     const made = await trigger('wallet.restored');
     const { code, stdout } = await waiting.ended();
@@ -404,7 +407,7 @@ describe('custos events', () => {
       expect(await waitFor300Ms(...args)).toEqual({
         code: 1,
         stdout: '',
-        stderr: 'custos: waiting\ncustos: no wallet.archived came within 300ms\n',
+        stderr: 'custos: waiting\ncustos: expected an event `wallet.archived` within 300ms, got none\n',
       });
     }
     expect((await waitFor300Ms('--where', 'archived_at=1763719500')).code).toBe(0);
@@ -415,7 +418,7 @@ describe('custos events', () => {
       code: 2,
       stdout: '',
       stderr:
-        'custos: this option cannot be used:\n  - --timeout must be a duration such as 500ms, 5s or 2m\n',
+        'custos: invalid option:\n  - --timeout: expected a duration such as 500ms, 5s or 2m, got `soon`\n',
     });
     const unknown = await custos('events', 'wait', 'mfa.enabled', '--after', 'msg_nothing');
     expect({ code: unknown.code, stderr: unknown.stderr }).toEqual({
@@ -477,17 +480,19 @@ describe('finding the sandbox', () => {
       return stderr;
     };
     expect(await list('--url', 'https://127.0.0.1:9')).toBe(
-      'custos: no sandbox answers at https://127.0.0.1:9; start one with `custos sandbox`, or name yours with --url or --ready-file\n',
+      'custos: no sandbox responds at https://127.0.0.1:9; start one with `custos sandbox`, or pass --url or --ready-file\n',
     );
     expect(await list('--ready-file', '/nowhere/ready.json')).toBe(
-      'custos: no sandbox is ready: `/nowhere/ready.json` is not there\n',
+      'custos: no sandbox is ready: `/nowhere/ready.json` does not exist\n',
     );
     const folder = temporaryFolder();
     expect(await list('--url', sandbox.ready.base_url, '--data', folder)).toMatch(
-      /^custos: the certificate of https:\/\/127\.0\.0\.1:\d+ is not trusted \(.+\); name the sandbox's authority with --ca-file, or its folder with --data\n$/,
+      /^custos: the certificate of https:\/\/127\.0\.0\.1:\d+ is not trusted \(.+\); pass the sandbox's authority with --ca-file, or its folder with --data\n$/,
     );
     writeFileSync(join(folder, 'ready.json'), '{"base_url":5}');
-    expect(await list('--ready-file', join(folder, 'ready.json'))).toMatch(/is not a ready file\n$/);
+    expect(await list('--ready-file', join(folder, 'ready.json'))).toMatch(
+      /^custos: expected a ready file, got `.+`\n$/,
+    );
 
     const stranger = createServer((_request, response) => void response.end('hello'));
     await once(stranger.listen(0, '127.0.0.1'), 'listening');

@@ -49,11 +49,11 @@ test('a draft is judged through a running sandbox, its admin port and its folder
   expect(table).toEqual({ code: 0, stdout: expect.any(String), stderr: '' });
   const [summary, empty, head, row, ...rest] = table.stdout.split('\n');
   expect([summary, empty, rest]).toEqual([
-    '2 requests judged again, 1 decision would change: 0 newly allowed, 1 newly denied',
+    '2 requests evaluated, 1 decision would change: 0 newly allowed, 1 newly denied',
     '',
     [''],
   ]);
-  expect(head!.split(/ {2,}/)).toEqual(['time', 'method', 'decision', 'because of', 'request']);
+  expect(head!.split(/ {2,}/)).toEqual(['time', 'method', 'decision', 'rule', 'request']);
   expect(row!.split(/ {2,}/)).toEqual([
     '2026-01-01T00:00:00.000Z',
     'personal_sign',
@@ -80,7 +80,7 @@ test('a draft is judged through a running sandbox, its admin port and its folder
   ]);
   expect(missing).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('answered 404: Wallet not found'),
+    stderr: expect.stringContaining('returned 404: Wallet not found'),
   });
 
   // A server that is stopped leaves every record behind.
@@ -88,7 +88,7 @@ test('a draft is judged through a running sandbox, its admin port and its folder
   await custos.stop();
   expect(await asJson('--data', data)).toMatchObject({ judged: 3, changed: 2 });
   const gone = await runCustos([...replay, '--url', custos.ready.admin_url!]);
-  expect(gone).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be asked') });
+  expect(gone).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be reached') });
 });
 
 test('the production server answers on its admin port, to programs of its machine only', async () => {
@@ -200,9 +200,14 @@ test('the production server answers on its admin port, to programs of its machin
 test.each([
   ['no JSON', '{', [], '--draft'],
   ['no policy', { chain_type: 'ethereum' }, [], 'an object with chain_type and rules'],
-  ['no time', noHelp, ['--since', 'yesterday'], '--since must be a time'],
-  ['no URL', noHelp, ['--url', '127.0.0.1:9464'], '--url must be an http(s) URL'],
-  ['two places', noHelp, ['--url', 'http://127.0.0.1:1', '--data', 'x'], 'exclude each other'],
+  ['no time', noHelp, ['--since', 'yesterday'], '--since: expected a time'],
+  ['no URL', noHelp, ['--url', '127.0.0.1:9464'], '--url: expected an http(s) URL'],
+  [
+    'two places',
+    noHelp,
+    ['--url', 'http://127.0.0.1:1', '--data', 'x'],
+    'expected only one of --ready-file, --url and --data',
+  ],
   ['no place', noHelp, [], 'DATABASE_URL is missing'],
 ] as const)('called wrongly: %s', async (_, draft, flags, told) => {
   const file = draftIn(temporaryFolder(), draft);

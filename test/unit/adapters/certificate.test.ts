@@ -4,20 +4,23 @@ import { createServer, get } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type KeptCertificate, keptCertificate } from '../../../src/adapters/certificate.ts';
+import { loadOrCreateCertificate, type StoredCertificate } from '../../../src/adapters/certificate.ts';
 import { systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { temporaryFolder } from '../../support/run-custos.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-function keep(folder: string, options: { hosts?: string[]; nowMs?: number } = {}): Promise<KeptCertificate> {
+function keep(
+  folder: string,
+  options: { hosts?: string[]; nowMs?: number } = {},
+): Promise<StoredCertificate> {
   const clock = options.nowMs === undefined ? systemClock : { now: () => options.nowMs! };
-  return keptCertificate(folder, { clock, entropy: systemEntropy, hosts: options.hosts ?? [] });
+  return loadOrCreateCertificate(folder, { clock, entropy: systemEntropy, hosts: options.hosts ?? [] });
 }
 
 /** What a client that trusts only the authority hears under the host name. */
-async function greet(certificate: KeptCertificate, host: string): Promise<string> {
+async function greet(certificate: StoredCertificate, host: string): Promise<string> {
   const server = createServer(certificate, (_request, response) => response.end('hello'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

@@ -139,7 +139,7 @@ describe('master keys', () => {
     const sealed = await vaultOf(current).seal(secret, binding);
     const impostor = vaultOf({ id: 'k2', key: randomBytes(32) });
     await expect(open(impostor, sealed)).rejects.toThrow(
-      new VaultError('a secret sealed under master key `k2` does not open for this wallet'),
+      new VaultError('a secret sealed under master key `k2` cannot be opened for this wallet'),
     );
   });
 
@@ -156,9 +156,9 @@ describe('master keys', () => {
   test.each([
     {
       masterKeys: [{ id: 'short', key: randomBytes(31) }],
-      error: 'master key `short` must be 32 bytes, got 31',
+      error: 'expected 32 bytes in master key `short`, got 31',
     },
-    { masterKeys: [current, { ...former, id: 'k2' }], error: 'two master keys have the same name' },
+    { masterKeys: [current, { ...former, id: 'k2' }], error: 'expected distinct master key ids' },
   ])('refuses keys that are none: $error', ({ masterKeys, error }) => {
     expect(() => vaultOf(...(masterKeys as [NamedKey]))).toThrow(error);
   });

@@ -113,19 +113,19 @@ describe('when the service does not help, the error says so and holds no secret'
   });
 
   test.each([
-    ['no JSON', (dataKey: string) => `{"data":{"plaintext":"${dataKey}"`, 'answered no JSON'],
-    ['JSON with a stray word', (dataKey: string) => `{"data":{"plaintext":${dataKey}}}`, 'answered no JSON'],
-    ['a page', () => '<html>', 'answered no JSON'],
-    ['nothing of use', () => '{"data":{}}', 'answered no plaintext'],
-    ['null', () => 'null', 'answered no JSON'],
-    ['a null in its place', () => '{"data":null}', 'answered no plaintext'],
-  ])('its answer is %s', async (_, answerOf, message) => {
+    ['no JSON', (dataKey: string) => `{"data":{"plaintext":"${dataKey}"`, 'JSON'],
+    ['JSON with a stray word', (dataKey: string) => `{"data":{"plaintext":${dataKey}}}`, 'JSON'],
+    ['a page', () => '<html>', 'JSON'],
+    ['nothing of use', () => '{"data":{}}', '`plaintext`'],
+    ['null', () => 'null', 'JSON'],
+    ['a null in its place', () => '{"data":null}', '`plaintext`'],
+  ])('its answer is %s', async (_, answerOf, expected) => {
     const vault = vaultOf();
     const sealed = await vault.seal(secret, binding);
     const dataKey = service.requests[0]!.body.plaintext!;
     service.interrupt((response) => response.end(answerOf(dataKey)));
     const error = await failureOf(open(vault, sealed));
-    expect(error.message).toBe(`${place} ${message}`);
+    expect(error.message).toBe(`expected ${expected} from ${place}`);
     expectNoSecret(error, dataKey, dataKey.slice(0, 8));
   });
 
@@ -134,7 +134,7 @@ describe('when the service does not help, the error says so and holds no secret'
     const sealed = await vault.seal(secret, binding);
     service.interrupt((response) => response.end(JSON.stringify({ data: { plaintext: 'c2hvcnQ=' } })));
     const error = await failureOf(open(vault, sealed));
-    expect(error.message).toBe('master key `transit:wallet keys` gave a data key of another length');
+    expect(error.message).toBe('expected a data key of 32 bytes from master key `transit:wallet keys`');
   });
 
   test('it breaks off, or sends elsewhere', async () => {

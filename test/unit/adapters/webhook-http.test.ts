@@ -169,7 +169,7 @@ describe('production', () => {
     await withSender({ guard: publicHttpsOnly }, async (sender) => {
       for (const host of closedHosts()) {
         const url = `https://${host}:${loopback.port}/`;
-        expect(sender.objectionTo(url), url).toEqual(expect.any(String));
+        expect(sender.urlFault(url), url).toEqual(expect.any(String));
         expect(await post(sender, url), url).toEqual(refused);
       }
     });
@@ -190,7 +190,7 @@ describe('production', () => {
     '',
   ])('%j is no address for events', async (url) => {
     await withSender({ guard: publicHttpsOnly }, async (sender) => {
-      expect(sender.objectionTo(url)).toEqual(expect.any(String));
+      expect(sender.urlFault(url)).toEqual(expect.any(String));
       expect(await post(sender, url)).toEqual(refused);
     });
   });
@@ -199,7 +199,7 @@ describe('production', () => {
     '%s may be tried',
     async (url) => {
       await withSender({ guard: publicHttpsOnly }, async (sender) =>
-        expect(sender.objectionTo(url)).toBeUndefined(),
+        expect(sender.urlFault(url)).toBeUndefined(),
       );
     },
   );
@@ -216,7 +216,7 @@ describe('production', () => {
     const lookup = fakeLookup((name) => answers[name] ?? []);
     await withSender({ guard: publicHttpsOnly, lookup }, async (sender) => {
       for (const name of Object.keys(answers)) {
-        expect(sender.objectionTo(`https://${name}:${loopback.port}/`)).toBeUndefined();
+        expect(sender.urlFault(`https://${name}:${loopback.port}/`)).toBeUndefined();
         expect(await post(sender, `https://${name}:${loopback.port}/`), name).toEqual(refused);
       }
     });

@@ -96,7 +96,7 @@ describe('custos sig explain', () => {
     expect(reportSignature({ payload: loose, signature: signed(loose), keys: [key] })).toMatchObject({
       valid: false,
       differs_in: 'serialisation',
-      reason: 'the payload was signed as given, which is not its canonical form',
+      reason: 'the payload was signed as given, not in canonical form',
     });
   });
 

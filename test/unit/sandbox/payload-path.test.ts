@@ -73,7 +73,7 @@ test('a text stays one in place of a text, and is JSON elsewhere if it is JSON',
 });
 
 test.each(['a', '=1', ''])('`%s` is no condition', (text) => {
-  expect(() => parseCondition(text)).toThrow('must be `path=value`');
+  expect(() => parseCondition(text)).toThrow('expected `path=value`');
 });
 
 test('a value may hold the sign', () => {

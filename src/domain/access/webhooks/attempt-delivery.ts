@@ -36,7 +36,7 @@ export async function attemptDelivery(
   const valid = secrets.filter(({ expiresAtMs }) => expiresAtMs === null || expiresAtMs > startedMs);
   const headers = signWebhook({
     id: delivery.eventId,
-    timestampSeconds: Math.floor(webhooks.realNow() / 1000),
+    timestampSeconds: Math.floor(webhooks.systemNow() / 1000),
     bodyText,
     secrets: valid.map(({ text }) => text),
   });

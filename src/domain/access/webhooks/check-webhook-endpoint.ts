@@ -13,7 +13,7 @@ export const TEST_TYPE = 'service.test';
  * @throws ApiError invalid_data
  */
 export function checkUrl({ webhooks }: Pick<OperationContext, 'webhooks'>, url: string): void {
-  const objection = webhooks.objectionTo(url);
+  const objection = webhooks.urlFault(url);
   if (objection !== undefined) throw invalidField('/url', objection);
 }
 

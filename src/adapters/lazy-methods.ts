@@ -1,5 +1,5 @@
-/** Methods of something that is made at their first call. */
-export function forwarded<T extends object>(make: () => Promise<T>) {
+/** Methods of an object that is created on the first call of one of them. */
+export function lazyMethods<T extends object>(make: () => Promise<T>) {
   return <Name extends keyof T & string>(...names: readonly Name[]): Pick<T, Name> => {
     const methods = names.map((name) => [
       name,
