@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/postgres-on-demand.ts', 'test/ledger/global-setup.ts'],
+    globalSetup: ['test/support/postgres/postgres-on-demand.ts', 'test/ledger/global-setup.ts'],
     setupFiles: ['test/ledger/setup-file.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -11,7 +11,8 @@ import { walletView } from '../../src/domain/wallets/wallets/wallet-view.ts';
 import type { CreateWalletRequest, WalletRpcRequest } from '../../src/generated/schemas.ts';
 import type { SealBinding } from '../../src/ports/key-vault.ts';
 import { type PersonalSignParams, signPersonalMessage } from '../../src/signing/ethereum/personal-sign.ts';
-import { sandboxSchema, sandboxSchemaVersion } from '../../src/storage/generated/sandbox-schema.ts';
+import { migrations } from '../../src/storage/migrations/migrations.ts';
+import { upgradeSqlite } from '../../src/storage/upgrade-sqlite.ts';
 import { credentials } from './credentials.ts';
 import { temporaryFolder } from './launch.ts';
 import { statelessWork, type Work } from './work.ts';
@@ -22,10 +23,10 @@ export function openSandboxFile(file: string): Database {
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = FULL');
   database.pragma('foreign_keys = ON');
-  if (database.pragma('user_version', { simple: true }) !== sandboxSchemaVersion) {
-    database.exec(sandboxSchema);
-    database.pragma(`user_version = ${sandboxSchemaVersion}`);
-  }
+  upgradeSqlite(
+    database,
+    migrations.map(({ sqlite }) => sqlite),
+  );
   return database;
 }
 

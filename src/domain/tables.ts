@@ -38,7 +38,7 @@ import { WalletImportEntity } from './wallets/wallets/wallet-import.entity.ts';
 import { WalletKeyEntity } from './wallets/wallets/wallet-key.entity.ts';
 import { WalletSignerEntity } from './wallets/wallets/wallet-signer.entity.ts';
 
-/** Every table. A new entity is listed here, then `node codegen/storage/write-schema.ts` is run. */
+/** Every table. A new entity is listed here, then `npm run migration -- <what-it-does>` is run. */
 export const entities = [
   AccountEntity,
   AccountWalletEntity,

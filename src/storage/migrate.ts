@@ -1,4 +1,6 @@
+import { migrations as released } from './migrations/migrations.ts';
 import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
+import type { SchemaMigration } from './migrations/schema-migration.ts';
 import type { Orm } from './open-database.ts';
 
 /** Any number, so long as every version of this program locks on the same one. */
@@ -8,10 +10,11 @@ const MIGRATION_LOCK = 4_010_158;
  * Brings a PostgreSQL database to this version's schema. Of several processes that try at once one does it and the
  * others wait. It needs one connection, and it leaves the schema as it was when a migration fails.
  *
+ * @param migrations those of this version, if left out.
  * @returns the names of the migrations that were run, in order.
  */
-export async function migrate(orm: Orm): Promise<string[]> {
-  const migrator = await prepareMigrator(orm);
+export async function migrate(orm: Orm, migrations = released): Promise<string[]> {
+  const migrator = await prepareMigrator(orm, migrations);
   return orm.em.fork().transactional(async (em) => {
     await em.execute('select pg_advisory_xact_lock(?)', [MIGRATION_LOCK]);
     const run = await migrator.up({ transaction: em.getTransactionContext() });
@@ -21,20 +24,25 @@ export async function migrate(orm: Orm): Promise<string[]> {
 
 /** The names of the migrations that this database still lacks. */
 export async function pendingMigrations(orm: Orm): Promise<string[]> {
-  const migrator = await prepareMigrator(orm);
+  const migrator = await prepareMigrator(orm, released);
   const pending = await migrator.getPending();
   return pending.map((migration) => migration.name);
 }
 
-/** Migrations load their library only where they are asked for. */
-async function prepareMigrator(orm: Orm): Promise<Orm['migrator']> {
-  const [{ Migrator }, { migrations }] = await Promise.all([
-    import('@mikro-orm/migrations'),
-    import('./migrations/migrations.ts'),
-  ]);
+/** The library of migrations is loaded only where one is run or looked for. */
+async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[]): Promise<Orm['migrator']> {
+  const { Migration, Migrator } = await import('@mikro-orm/migrations');
+  const migrationsList = migrations.map(({ name, postgres }) => ({
+    name,
+    class: class SqlMigration extends Migration {
+      override up(): void {
+        this.addSql(postgres);
+      }
+    },
+  }));
   // NOTE: this replaces the ORM's defaults, it is not merged with them.
   orm.config.set('migrations', {
-    migrationsList: migrations,
+    migrationsList,
     tableName: MIGRATIONS_TABLE,
     snapshot: false,
     silent: true,
@@ -42,9 +50,8 @@ async function prepareMigrator(orm: Orm): Promise<Orm['migrator']> {
     allOrNothing: true,
     disableForeignKeys: false,
   });
-  Migrator.register(orm);
-  // NOTE: asked for once: every time the ORM is asked it makes another migrator, which begins from nothing.
-  const { migrator } = orm;
+  // NOTE: `orm.migrator` would keep the list of the first call.
+  const migrator = new Migrator(orm.em);
   await makeMigrationsTable(migrator);
   return migrator;
 }

@@ -1,11 +1,18 @@
 import type { MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
 import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
+import type { SchemaMigration } from './migrations/schema-migration.ts';
 import type { PostgresTimeouts } from './postgres-dialect.ts';
 import type { Readiness } from './readiness.ts';
 
 export type DatabaseOptions =
-  | { kind: 'sqlite' /** Path of the file, or `:memory:`. */; file: string }
+  | {
+      kind: 'sqlite';
+      /** Path of the file, or `:memory:`. */
+      file: string;
+      /** Those of this version, if left out. */
+      migrations?: readonly SchemaMigration[];
+    }
   | {
       kind: 'postgres';
       url: string;
@@ -29,7 +36,7 @@ export interface Database {
 }
 
 /**
- * Opens a database. SQLite is brought to this version's schema on the way; PostgreSQL waits for `migrate`.
+ * Opens a database. A SQLite file is brought to this version's schema first; PostgreSQL waits for `migrate`.
  *
  * NOTE: the constructor, not `MikroORM.init()`, which would look for optional packages by itself and load
  * a second copy of the ORM beside a bundled one.
@@ -38,7 +45,7 @@ export interface Database {
  */
 export function openDatabase(entities: Entities, options: DatabaseOptions): Promise<Database> {
   const shared = { ...settings, entities: [...entities] };
-  return options.kind === 'sqlite' ? openSqlite(options.file, shared) : openPostgres(options, shared);
+  return options.kind === 'sqlite' ? openSqlite(options, shared) : openPostgres(options, shared);
 }
 
 /** The tables of a database: the entities that the domain hands in. */
@@ -52,15 +59,23 @@ const settings = {
   debug: false,
 } satisfies Partial<Options>;
 
-async function openSqlite(file: string, shared: Shared): Promise<Database> {
-  const [{ default: Sqlite }, { MikroORM }, { sqliteDialect }, { bindValues }, { prepareSandboxSchema }] =
+/** `user_version` of files with the first schema, before it counted migrations. */
+const UNCOUNTED_VERSION = 583_281_383;
+
+async function openSqlite(
+  { file, migrations }: DatabaseOptions & { kind: 'sqlite' },
+  shared: Shared,
+): Promise<Database> {
+  const [{ default: Sqlite }, { MikroORM }, { sqliteDialect }, { bindValues }, { upgradeSqlite }, released] =
     await Promise.all([
       import('better-sqlite3'),
       import('@mikro-orm/sqlite'),
       import('./sqlite-dialect.ts'),
       import('./bind-values.ts'),
-      import('./prepare-sandbox-schema.ts'),
+      import('./upgrade-sqlite.ts'),
+      import('./migrations/migrations.ts'),
     ]);
+  const steps = (migrations ?? released.migrations).map(({ sqlite }) => sqlite);
   const handle = new Sqlite(file);
   try {
     // An acknowledged change survives a loss of power: the log is synced at every commit.
@@ -68,10 +83,10 @@ async function openSqlite(file: string, shared: Shared): Promise<Database> {
     handle.pragma('synchronous = FULL');
     handle.pragma('foreign_keys = ON');
     handle.pragma('busy_timeout = 5000');
+    upgradeSqlite(handle, steps, (userVersion) => (userVersion === UNCOUNTED_VERSION ? 1 : userVersion));
     const options = { ...shared, dbName: file, driverOptions: sqliteDialect(handle) };
     const orm = new MikroORM(options) as unknown as Orm;
     bindValues(orm, () => '?');
-    await prepareSandboxSchema(handle, orm);
     return { kind: 'sqlite', orm, close: () => closeAll(orm, () => handle.close()) };
   } catch (error) {
     handle.close();

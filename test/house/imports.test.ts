@@ -65,7 +65,7 @@ const doors: Record<string, string[]> = {
   'relocate-issues': ['errors'],
   errors: ['generated'],
   storage: [],
-  simulated: ['adapters', 'type ports', 'pure'],
+  simulated: ['adapters', 'type ports', 'pure', 'storage'],
   adapters: ['type config', 'type ports', 'pure', 'start-error'],
   ports: [],
   pure: [],

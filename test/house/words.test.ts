@@ -30,9 +30,8 @@ test('the environment is read in the config only', () => {
 
 test('whether this is a sandbox or production is known to the compositions only', () => {
   const rooms = /^src\/(compose|admin|client|cli|adapters|sandbox)\/|^src\/config|^mocks\//;
-  // The embedded database's schema is called after its user, and express after its own word.
-  const known =
-    /^src\/storage\/(prepare-sandbox-schema|open-database)\.ts: |^src\/http\/app\.ts: production$/;
+  // A setting of express.
+  const known = /^src\/http\/app\.ts: production$/;
   const places = placesOf(/\w*(sandbox|production)\w*/gi, rooms);
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });

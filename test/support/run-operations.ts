@@ -22,6 +22,7 @@ import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext, ProposedRequest, Services } from '../../src/operation-context.ts';
 import type { Chains } from '../../src/ports/chains.ts';
 import type { JwksSource } from '../../src/ports/jwks.ts';
+import type { KeyVault } from '../../src/ports/key-vault.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { recordAnswer } from '../ledger/record-answers.ts';
 import { afterCommitOf } from './after-commit.ts';
@@ -91,6 +92,21 @@ export async function openOperations(
       createApp({ ...services, em: em as OperationContext['em'], nowMs: clock.nowMs }, { name: 'Acme' }),
     );
   return serve({ database, services, clock, app, options });
+}
+
+/** The operations of an app that is in a database already. */
+export function operationsOn(
+  database: TestDatabase,
+  { app, nowMs, vault }: { app: TestOperations['app']; nowMs: number; vault: KeyVault },
+): TestOperations {
+  const clock = { nowMs };
+  const services = {
+    ...makeServices({ database, clock }, 'operations on a database', {}),
+    vault,
+    // Signatures here are over no request that could be explained.
+    diagnostics: false,
+  };
+  return serve({ database, services, clock, app, options: {} });
 }
 
 function makeServices(

@@ -1,13 +1,18 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Tables } from '../../src/domain/tables.ts';
-import { entities } from '../../src/domain/tables.ts';
-import { isUniqueViolation } from '../../src/storage/database-errors.ts';
-import { migrate, pendingMigrations } from '../../src/storage/migrate.ts';
-import { migrations } from '../../src/storage/migrations/migrations.ts';
-import { openDatabase } from '../../src/storage/open-database.ts';
-import { resetDatabase } from '../../src/storage/reset-database.ts';
-import { databaseKinds, freshPostgres, openTestDatabase, type TestDatabase } from '../support/databases.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
+import { entities } from '../../../src/domain/tables.ts';
+import { isUniqueViolation } from '../../../src/storage/database-errors.ts';
+import { migrate, pendingMigrations } from '../../../src/storage/migrate.ts';
+import { migrations } from '../../../src/storage/migrations/migrations.ts';
+import { openDatabase } from '../../../src/storage/open-database.ts';
+import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import {
+  databaseKinds,
+  freshPostgres,
+  openTestDatabase,
+  type TestDatabase,
+} from '../../support/databases.ts';
 
 const acme = {
   id: 'acme',

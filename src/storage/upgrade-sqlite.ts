@@ -1,0 +1,57 @@
+import type { Database as SqliteHandle } from 'better-sqlite3';
+
+/** A SQLite file whose schema this version cannot read. */
+export class StorageVersionError extends Error {
+  constructor(file: string, reason: string, options?: ErrorOptions) {
+    super(
+      `the data in \`${file}\` was written by another version and cannot be brought up to date (${reason}); ` +
+        'run the version that wrote it, or begin with an empty folder',
+      options,
+    );
+    this.name = 'StorageVersionError';
+  }
+}
+
+/**
+ * Brings a SQLite file to the newest schema: a new file runs every step, an older one those that it lacks. The file
+ * counts its steps in `user_version`.
+ *
+ * @param steps SQL, oldest first. A step that was released is never changed.
+ * @param stepsOf reads `user_version` of files written before steps were counted.
+ * @throws StorageVersionError for a file of a newer version and for data that a step does not fit; the file is then as
+ *   it was.
+ */
+export function upgradeSqlite(
+  handle: SqliteHandle,
+  steps: readonly string[],
+  stepsOf: (userVersion: number) => number = (userVersion) => userVersion,
+): void {
+  const userVersion = (): number => handle.pragma('user_version', { simple: true }) as number;
+  if (userVersion() === steps.length) return;
+  handle.exec('begin immediate');
+  try {
+    // Another process may have upgraded the file since.
+    const count = stepsOf(userVersion());
+    if (count > steps.length) {
+      const reason = `it is at version ${count} of the schema, expected at most ${steps.length}`;
+      throw new StorageVersionError(handle.name, reason);
+    }
+    for (const [index, step] of steps.entries()) {
+      if (index >= count) runStep(handle, step, index + 1);
+    }
+    handle.pragma(`user_version = ${steps.length}`);
+    handle.exec('commit');
+  } catch (error) {
+    if (handle.inTransaction) handle.exec('rollback');
+    throw error;
+  }
+}
+
+function runStep(handle: SqliteHandle, step: string, version: number): void {
+  try {
+    handle.exec(step);
+  } catch (cause) {
+    const reason = `version ${version} of the schema: ${(cause as Error).message}`;
+    throw new StorageVersionError(handle.name, reason, { cause });
+  }
+}

