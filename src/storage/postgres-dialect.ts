@@ -169,7 +169,10 @@ function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
   }
 
   async function executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
-    if (transaction === 'announced') await (opening ??= open());
+    if (transaction === 'announced') {
+      opening ??= open();
+      await opening;
+    }
     try {
       const isPlainRead = transaction === 'none' && sql.startsWith('select ');
       return resultOf<Row>(await (isPlainRead ? askTwice : ask)(sql, parameters));
