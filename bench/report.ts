@@ -43,7 +43,7 @@ export function atLeast(goal: GoalInput): Goal {
 }
 
 /** Short and comparable: three digits, thousands whole. */
-export function numberText(value: number): string {
+function numberText(value: number): string {
   if (!Number.isFinite(value)) return '-';
   const size = Math.abs(value);
   return size >= 100 ? value.toFixed(0) : value.toFixed(size >= 10 ? 1 : 2);

@@ -84,7 +84,7 @@ function payment(name: string, to: string) {
 }
 
 /** The headers of a request with the credentials of the comparison. */
-export function headersFor({ appId, appSecret }: Address, hasBody: boolean): Record<string, string> {
+function headersFor({ appId, appSecret }: Address, hasBody: boolean): Record<string, string> {
   return {
     authorization: `Basic ${Buffer.from(`${appId}:${appSecret}`).toString('base64')}`,
     'service-app-id': appId,

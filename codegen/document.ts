@@ -43,7 +43,7 @@ export interface Parameter {
   examples?: Record<string, Example>;
 }
 
-export interface RequestBody {
+interface RequestBody {
   required?: boolean;
   description?: string;
   content: Record<string, MediaType>;

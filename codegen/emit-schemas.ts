@@ -4,7 +4,7 @@ import { header } from './header.ts';
 const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 
 /** A component's name as a TypeScript name. */
-export function typeName(name: string): string {
+function typeName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_$]/g, '_');
 }
 

@@ -21,11 +21,7 @@ export function stubText(contract: Contract, operation: Operation): string {
 }
 
 /** Operations whose handler file is absent, as paths relative to the root. */
-export function missingHandlers(
-  contract: Contract,
-  root: string,
-  operations: readonly Operation[],
-): string[] {
+function missingHandlers(contract: Contract, root: string, operations: readonly Operation[]): string[] {
   return operations
     .map((operation) => handlerPath(contract, operation))
     .filter((path) => !existsSync(join(root, path)));

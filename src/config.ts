@@ -12,9 +12,9 @@ export class ConfigError extends Error {
   }
 }
 
-export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
-export type LogLevel = (typeof logLevels)[number];
-export type ResponseCheck = 'off' | 'sampled' | 'always';
+const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+type LogLevel = (typeof logLevels)[number];
+type ResponseCheck = 'off' | 'sampled' | 'always';
 
 /** Settings of every command that serves HTTP. */
 export interface ListenConfig {

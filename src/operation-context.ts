@@ -79,7 +79,7 @@ export interface Agreement {
   readonly userIds: readonly string[];
 }
 
-export interface AfterCommitOptions {
+interface AfterCommitOptions {
   /** The request is done without it, and it refuses nothing: something is noted, nothing goes out. */
   readonly isNote?: boolean;
 }
@@ -113,7 +113,7 @@ export interface OperationContext extends PreparationContext {
 }
 
 /** Path, query and body of one operation, validated against the contract; query values are coerced, bodies never. */
-export interface OperationInput<Id extends OperationId> {
+interface OperationInput<Id extends OperationId> {
   readonly path: Operations[Id]['path'];
   readonly query: Operations[Id]['query'];
   readonly body: Operations[Id]['body'];

@@ -45,7 +45,7 @@ process.on('exit', () => {
 });
 
 /** Starts a process that is stopped with this one at the latest. */
-export function spawnNode(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
+function spawnNode(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
   const child = spawn(process.execPath, args, {
     cwd: root,
     env: { ...process.env, ...env },

@@ -21,14 +21,14 @@ import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 
 /** The command line's representation of an app. */
-export interface AdministeredApp {
+interface AdministeredApp {
   readonly id: string;
   readonly name: string;
   /** ISO 8601. */
   readonly created_at: string;
 }
 
-export interface AppWithSecret extends AdministeredApp {
+interface AppWithSecret extends AdministeredApp {
   readonly secret: string;
 }
 

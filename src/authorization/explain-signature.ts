@@ -3,7 +3,7 @@ import { canonicalJson } from '../crypto/canonical-json.ts';
 import { decodeCanonicalBase64, verifyP256 } from '../crypto/p256.ts';
 
 /** A part of the signed payload that a client may build differently from the server. */
-export type PayloadPart = 'url' | 'method' | 'body' | 'headers' | 'version' | 'serialisation';
+type PayloadPart = 'url' | 'method' | 'body' | 'headers' | 'version' | 'serialisation';
 
 /** A payload with one known client mistake. */
 export interface PayloadVariant {

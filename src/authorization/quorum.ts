@@ -10,13 +10,13 @@ export interface Quorum {
 }
 
 /** A user in a quorum, with the user keys that have not expired. */
-export interface QuorumUser {
+interface QuorumUser {
   readonly userId: string;
   readonly liveKeys: readonly string[];
 }
 
 /** A user in a quorum, including expired user keys, so that a refusal can mention them. */
-export interface LoadedQuorumUser extends QuorumUser {
+interface LoadedQuorumUser extends QuorumUser {
   readonly expiredKeys: readonly string[];
 }
 
@@ -81,7 +81,7 @@ function withUserKeys(quorum: Quorum, keyOf: (userId: string) => string): Quorum
 }
 
 /** The number of distinct members; a nested quorum is one member. */
-export function countMembers(quorum: Pick<Quorum, 'publicKeys' | 'users' | 'quorums'>): number {
+function countMembers(quorum: Pick<Quorum, 'publicKeys' | 'users' | 'quorums'>): number {
   return (
     new Set(quorum.publicKeys).size +
     new Set(quorum.users.map((user) => user.userId)).size +

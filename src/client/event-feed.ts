@@ -28,7 +28,7 @@ const WAIT_MS = 25_000;
 const RETRY_MS = 500;
 
 /** Fetches one page of events. */
-export function fetchEvents(
+function fetchEvents(
   client: SandboxClient,
   query: EventQuery & { readonly after: string; readonly waitMs?: number; readonly limit?: number },
   signal?: AbortSignal,

@@ -29,7 +29,7 @@ export interface SandboxClient {
   close(): void;
 }
 
-export interface CallOptions {
+interface CallOptions {
   readonly body?: unknown;
   readonly signal?: AbortSignal;
   /** Time limit for the response. */

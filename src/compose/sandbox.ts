@@ -45,7 +45,7 @@ import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './loc
 import { ensureSeeds, plantSeeds } from './seeds.ts';
 
 /** CHOICE: a seeded sandbox begins here with its clock stopped, so that times are the same in every run. */
-export const seededStartMs = Date.UTC(2026, 0, 1);
+const seededStartMs = Date.UTC(2026, 0, 1);
 
 /** What a caller in the same process can do with a sandbox beside calling it. */
 export interface Sandbox extends RunningSandbox {

@@ -12,7 +12,7 @@ export class HpkeError extends Error {
 }
 
 /** Supported AEADs; `CHACHA20_POLY1305` is the default. */
-export type HpkeAead = 'CHACHA20_POLY1305' | 'AES_GCM256';
+type HpkeAead = 'CHACHA20_POLY1305' | 'AES_GCM256';
 
 /** Parameters that sender and recipient must both use. */
 export interface HpkeParameters {

@@ -25,7 +25,7 @@ export interface AppDirectory {
 }
 
 /** Verifies user access tokens. Implemented by the users' domain. */
-export interface UserTokens {
+interface UserTokens {
   /** The user that a valid, unexpired token of this app names; undefined for any other text. */
   verify(token: string, app: AuthenticatedApp, nowMs: number): Promise<{ userId: string } | undefined>;
 }

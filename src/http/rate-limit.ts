@@ -8,7 +8,7 @@ import { ApiError } from '../errors.ts';
 import type { HttpExchange } from './http-exchange.ts';
 
 /** How many requests an app may make. */
-export interface RateLimit {
+interface RateLimit {
   /** In each `durationSeconds`. */
   readonly points: number;
   readonly durationSeconds: number;
@@ -17,7 +17,7 @@ export interface RateLimit {
 }
 
 /** A limit of one operation beside the one of the app. */
-export interface OperationLimit extends RateLimit {
+interface OperationLimit extends RateLimit {
   /** The operation whose allowance this one draws on; its own when left out. */
   readonly sharedWith?: string;
   /** How much of the allowance a request with this body takes; 1 when left out. */
@@ -32,7 +32,7 @@ export interface RateLimitOptions extends RateLimit {
 }
 
 /** As much of a `pg.Pool` as is needed. */
-export interface PostgresPool {
+interface PostgresPool {
   query(statement: { text: string; values?: unknown[]; name?: string }): Promise<unknown>;
 }
 

@@ -12,7 +12,7 @@ export interface BodyBudget {
 }
 
 /** CHOICE: 128 bodies of the largest size in all, 32 of one client. */
-export const defaultBodyBudget: BodyBudget = {
+const defaultBodyBudget: BodyBudget = {
   totalBytes: 128 * MAX_BODY_BYTES,
   bytesPerAddress: 32 * MAX_BODY_BYTES,
 };
@@ -25,7 +25,7 @@ export const defaultBodyBudget: BodyBudget = {
  */
 export type ReadBody = (request: IncomingMessage, address: string) => Promise<HeldBody> | HeldBody;
 
-export interface HeldBody {
+interface HeldBody {
   readonly bytes: Buffer;
   release(): void;
 }

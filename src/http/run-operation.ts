@@ -14,7 +14,7 @@ interface Input {
 }
 
 /** A handler file without its types: each fits its own operation, as the compiler has checked in the registry. */
-export interface AnyHandlerFile {
+interface AnyHandlerFile {
   readonly prepare?: (input: Input, context: PreparationContext) => Promise<unknown>;
   readonly run: (
     input: Input,

@@ -31,7 +31,7 @@ export interface ConnectionLimits {
 }
 
 /** CHOICE: what a process with the usual limits of descriptors and memory can hold. */
-export const defaultConnectionLimits: ConnectionLimits = { total: 10_000 };
+const defaultConnectionLimits: ConnectionLimits = { total: 10_000 };
 
 export interface RunningServer {
   readonly host: string;

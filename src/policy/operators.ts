@@ -15,7 +15,7 @@ export type Operator =
   | 'starts_with'
   | 'ends_with';
 
-export const EQUALITY: readonly Operator[] = ['eq', 'neq', 'in', 'in_condition_set'];
+const EQUALITY: readonly Operator[] = ['eq', 'neq', 'in', 'in_condition_set'];
 export const ORDERING: readonly Operator[] = [...EQUALITY, 'gt', 'gte', 'lt', 'lte'];
 export const TEXT_SEARCH: readonly Operator[] = [...EQUALITY, 'contains', 'starts_with', 'ends_with'];
 

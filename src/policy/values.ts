@@ -55,7 +55,7 @@ const MAX_SOLANA_ADDRESS = 44;
 const MAX_XRPL_ADDRESS = 35;
 
 /** Parses an integer in decimal or `0x` hex. */
-export function parseInteger(text: string): bigint | undefined {
+function parseInteger(text: string): bigint | undefined {
   return INTEGER.test(text) ? BigInt(text) : undefined;
 }
 

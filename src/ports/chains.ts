@@ -47,7 +47,7 @@ export type Simulation =
   | { readonly succeeds: false; readonly reason: BroadcastRefusal; readonly message: string };
 
 /** The operations that every kind of chain supports. Addresses are in the format of the chain type. */
-export interface Chain {
+interface Chain {
   readonly caip2: string;
   /** Raw amounts in the order of `tokenAddresses`; null is the native asset; 0 for an unknown token. */
   balances(address: string, tokenAddresses: readonly (string | null)[]): Promise<readonly bigint[]>;

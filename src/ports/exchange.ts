@@ -21,7 +21,7 @@ export interface ExchangeOrder {
 }
 
 /** A fee that the exchange deducts from the input, by recipient. */
-export interface ExchangeFee {
+interface ExchangeFee {
   readonly type: 'relayer' | 'developer';
   /** In base units of the source asset. */
   readonly rawAmount: bigint;

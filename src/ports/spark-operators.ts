@@ -35,7 +35,7 @@ export interface SparkInvoice extends Pick<SparkInvoiceRequest, 'receiverKey' | 
   readonly isPaid: boolean;
 }
 
-export interface SparkHoldings {
+interface SparkHoldings {
   readonly sats: bigint;
   readonly tokens: readonly {
     /** Bech32m, `btkn1…`. */
@@ -68,7 +68,7 @@ export interface SparkWithdrawal {
   readonly quoteId?: string | undefined;
 }
 
-export type SparkSpeed = 'FAST' | 'MEDIUM' | 'SLOW';
+type SparkSpeed = 'FAST' | 'MEDIUM' | 'SLOW';
 
 export interface SparkWithdrawalQuote {
   readonly id: string;

@@ -40,7 +40,7 @@ export interface PolicyDesk {
 }
 
 /** A deposit by the faucet. */
-export interface ChainDeposit {
+interface ChainDeposit {
   readonly address: string;
   readonly tokenAddress: string | null;
   readonly rawAmount: bigint;

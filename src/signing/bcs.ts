@@ -6,7 +6,7 @@ import { bytesToUtf8 } from '../crypto/encoding.ts';
  * Source: github.com/diem/bcs.
  */
 
-export function readBcsLength(reader: ByteReader): number {
+function readBcsLength(reader: ByteReader): number {
   return Number(reader.uleb128(31));
 }
 

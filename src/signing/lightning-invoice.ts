@@ -25,7 +25,7 @@ export interface LightningInvoice {
   readonly metadata: Uint8Array | undefined;
 }
 
-export interface RouteHint {
+interface RouteHint {
   /** Compressed. */
   readonly nodeKey: Uint8Array;
   /** 8 bytes. */

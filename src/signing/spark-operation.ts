@@ -26,7 +26,7 @@ export interface SparkOperation {
 }
 
 /** An operation with its owner's signature: r || s over the SHA-256 of its JSON, hex. */
-export interface SignedSparkOperation {
+interface SignedSparkOperation {
   readonly operation: SparkOperation;
   readonly signature: string;
 }

@@ -21,7 +21,7 @@ export interface Judgement {
   readonly undocumented: readonly string[];
 }
 
-export const ledgerPath = join(root, 'coverage', 'ledger.json');
+const ledgerPath = join(root, 'coverage', 'ledger.json');
 export const gapsPath = join(root, 'test', 'house', 'uncovered.txt');
 
 /** What the processes of one run have written into `folder`. */

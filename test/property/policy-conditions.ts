@@ -41,7 +41,7 @@ export const solanaAddresses = [
 export const xrplAddresses = ['rHb9CJAWyB4rj91VRWn96DkukG4bwdtyTh', 'rvYAfWj5gh67oV6fW32ZzP3Aw4Eubs59B'];
 export const suiAddresses = ['0x2', `0x${'0'.repeat(63)}5`, `0x${'Ab'.repeat(32)}`];
 export const texts = ['', 'a', 'A', 'pay', 'Pay the bill', 'true', '0xAbC', '100', 'USD'];
-export const bytesTexts = ['0x', '0xab', '0xDEADBEEF', `0x${'11'.repeat(32)}`];
+const bytesTexts = ['0x', '0xab', '0xDEADBEEF', `0x${'11'.repeat(32)}`];
 export const setIds = ['setsetsetsetsetsetset001', 'setsetsetsetsetsetset002', 'setsetsetsetsetsetset404'];
 export const totalIds = ['total1', 'total2', 'total404'];
 

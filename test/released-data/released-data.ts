@@ -9,7 +9,7 @@ import type { OperationId } from '../../src/generated/operations.ts';
  */
 
 /** A column's value; bytes as `{ hex }`. */
-export type StoredValue = string | number | null | { readonly hex: string };
+type StoredValue = string | number | null | { readonly hex: string };
 export type StoredRow = Readonly<Record<string, StoredValue>>;
 
 /** A SQLite file: its version, and the rows of each table. */

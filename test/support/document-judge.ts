@@ -3,7 +3,7 @@ import addFormats from 'ajv-formats';
 import type { OpenApiDocument, OpenApiResponse } from './sandbox.ts';
 
 /** An answer as the judge sees it. */
-export interface JudgedAnswer {
+interface JudgedAnswer {
   readonly operationId: string;
   readonly status: number;
   readonly contentType: string | undefined;

@@ -31,7 +31,7 @@ const opcodes: Readonly<Record<string, number>> = {
 };
 
 /** EVM code of a listing: opcodes, `0x…` pushes itself, `@label` pushes where `label:` stands. */
-export function assemble(listing: string): `0x${string}` {
+function assemble(listing: string): `0x${string}` {
   const words = listing.replaceAll(/;.*/g, '').split(/\s+/).filter(Boolean);
   const labels = new Map<string, number>();
   let size = 0;

@@ -28,7 +28,7 @@ export async function runCustos(args: readonly string[], options: RunOptions = {
 }
 
 /** What the ready file says. */
-export interface Ready {
+interface Ready {
   readonly base_url: string;
   readonly app_id: string;
   readonly app_secret: string;
@@ -50,7 +50,7 @@ export interface ServingCustos extends StartedCustos, AsyncDisposable {
   ): Promise<Called<Body>>;
 }
 
-export interface Called<Body> {
+interface Called<Body> {
   readonly status: number;
   readonly headers: Dispatcher.ResponseData['headers'];
   readonly text: string;

@@ -61,7 +61,7 @@ export interface OperationsOptions {
   readonly poolSize?: number;
 }
 
-export type RunAnswer<Id extends OperationId> =
+type RunAnswer<Id extends OperationId> =
   | { readonly status: 200 | 204; readonly body: Operations[Id]['response'] }
   | { readonly status: 400 | 401 | 403 | 404 | 409 | 503; readonly body: ReturnType<ApiError['toBody']> };
 

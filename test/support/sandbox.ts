@@ -20,7 +20,7 @@ export interface OpenApiDocument {
   readonly components: unknown;
 }
 
-export interface OpenApiOperation {
+interface OpenApiOperation {
   readonly operationId: string;
   readonly responses: Readonly<Record<string, OpenApiResponse>>;
 }

@@ -9,7 +9,7 @@ import type {
 } from '../../src/ports/chains.ts';
 
 /** What a transaction on the chain says, read by viem. */
-export interface SeenTransaction {
+interface SeenTransaction {
   readonly hash: Hex;
   readonly sender: string;
   readonly nonce: number;
@@ -34,7 +34,7 @@ export interface ScriptedChain extends EvmChain, Chains {
   include(hash: string, options?: { isFinal?: boolean }): void;
 }
 
-export const chainId = 31337n;
+const chainId = 31337n;
 export const caip2 = 'eip155:31337';
 
 /**

@@ -231,7 +231,7 @@ function walk(value: AbiValue, steps: readonly (number | 'each')[]): readonly st
  * function), or `<function>.<parameter>`, continued with member names for tuples and indexes for arrays.
  * The selector distinguishes overloads; `read` handles every overload that has the field.
  */
-export function resolveCalldataField(
+function resolveCalldataField(
   condition: ConditionInput,
 ): (Omit<ResolvedField, 'read'> & { read(dataBytes: Uint8Array): Observation }) | undefined {
   const functions = functionsOf(condition.abi ?? []);

@@ -33,7 +33,7 @@ export interface StandardTransaction {
 }
 
 /** A recoverable signature for the transaction envelopes. */
-export interface EnvelopeSignature {
+interface EnvelopeSignature {
   readonly r: `0x${string}`;
   readonly s: `0x${string}`;
   readonly yParity: number;

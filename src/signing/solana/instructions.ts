@@ -3,7 +3,7 @@ import { bytesToBase58 } from '../../crypto/encoding.ts';
 import type { CompiledInstruction, SolanaTransaction } from './wire.ts';
 
 /** The value of a field: an address, or an amount in lamports or token base units. */
-export type InstructionField = string | bigint;
+type InstructionField = string | bigint;
 
 /** One instruction, decoded for policies. */
 export interface SolanaInstruction {

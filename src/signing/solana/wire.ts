@@ -14,7 +14,7 @@ export interface CompiledInstruction {
   readonly data: Uint8Array;
 }
 
-export interface AddressTableLookup {
+interface AddressTableLookup {
   readonly table: Uint8Array;
   readonly writableIndexes: Uint8Array;
   readonly readonlyIndexes: Uint8Array;

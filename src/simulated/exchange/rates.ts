@@ -1,5 +1,5 @@
 /** CHOICE: what the solver takes of every input, in hundredths of a percent. */
-export const RELAYER_FEE_BPS = 12n;
+const RELAYER_FEE_BPS = 12n;
 
 const WHOLE_BPS = 10_000n;
 

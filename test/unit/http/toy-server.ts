@@ -131,7 +131,7 @@ export function stoppedClock(): Clock & { nowMs: number } {
   return clock;
 }
 
-export interface ToyAnswer {
+interface ToyAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -198,7 +198,7 @@ export async function startToyServer(options: Partial<PipelineOptions> = {}): Pr
 }
 
 /** Serves `handler` over plain HTTP on a free port. */
-export async function listen(
+async function listen(
   handler: RequestListener,
   log: Log = keptLog(),
 ): Promise<{ url: string; port: number } & AsyncDisposable> {

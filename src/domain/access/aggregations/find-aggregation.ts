@@ -4,7 +4,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 
 /** What an aggregation measures: the request that made it, without name and owner. */
-export type AggregationTerms = Pick<
+type AggregationTerms = Pick<
   CreateAggregationRequest,
   'method' | 'metric' | 'conditions' | 'group_by' | 'window'
 >;
@@ -19,7 +19,7 @@ export interface StoredAggregation {
 }
 
 /** The app's aggregations among these ids. */
-export async function listAggregations(
+async function listAggregations(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
   ids: readonly string[],
 ): Promise<StoredAggregation[]> {

@@ -4,7 +4,7 @@ import { secretsInForce } from './app-secret.ts';
 import { getApp } from './find-app.ts';
 
 /** An app as the credentials check needs it. */
-export interface AppCredentials {
+interface AppCredentials {
   readonly id: string;
   readonly name: string;
   /** SHA-256 of each secret in force, 32 bytes. */

@@ -1,7 +1,5 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { invalidField } from '../../../errors.ts';
-import type { Entropy } from '../../../ports/entropy.ts';
-import type { Ids } from '../../../ports/ids.ts';
 import type { AppSettings } from './find-app.ts';
 import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
 
@@ -79,22 +77,6 @@ function checkSetting(name: string, value: unknown): unknown {
     default:
       return value;
   }
-}
-
-/** A new test account: `test-NNNN@example.com`, `+1 555 555 NNNN` and a random code of six digits. */
-export function newTestAccount(
-  { entropy, ids }: { readonly entropy: Entropy; readonly ids: Ids },
-  nowMs: number,
-): TestAccountSettings {
-  const number = drawDigits(entropy, 4);
-  return {
-    id: ids.cuid(),
-    email: `test-${number}@example.com`,
-    phone_number: `+1 555 555 ${number}`,
-    otp_code: drawDigits(entropy, 6),
-    created_at_ms: nowMs,
-    updated_at_ms: nowMs,
-  };
 }
 
 function checkJwtAuth(value: unknown): JwtAuthSettings {
@@ -207,13 +189,4 @@ function readTime(value: unknown, pointer: string): number {
     throw invalidField(pointer, 'expected a Unix timestamp in milliseconds');
   }
   return value;
-}
-
-function drawDigits(entropy: Entropy, length: number): string {
-  let digits = '';
-  while (digits.length < length) {
-    // Bytes from 250 on would make the first six digits likelier than the others.
-    for (const byte of entropy.bytes(length)) if (byte < 250) digits += byte % 10;
-  }
-  return digits.slice(0, length);
 }

@@ -1,7 +1,7 @@
 import type { WalletChainType } from '../../../generated/schemas.ts';
 
 /** What gas is paid in, and what an account holds without any contract. */
-export interface NativeAsset {
+interface NativeAsset {
   /** The contract's name of the asset, `eth` for instance. */
   readonly asset: string;
   readonly decimals: number;

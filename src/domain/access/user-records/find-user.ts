@@ -73,7 +73,7 @@ export async function holdUser({ app, em }: UserContext, id: string): Promise<vo
 }
 
 /** The user of the app to whom an account is linked, or undefined. */
-export async function getUserByAccount(
+async function getUserByAccount(
   context: UserContext,
   { type, subject }: AccountKey,
 ): Promise<StoredUser | undefined> {

@@ -3,7 +3,7 @@ import { ApiError } from '../../../errors.ts';
 import { tryLockName } from '../../../storage/locks.ts';
 
 /** One use of an idempotency key by an app. */
-export interface KeyUse {
+interface KeyUse {
   readonly appId: string;
   readonly key: string;
   readonly fingerprint: string;
@@ -12,7 +12,7 @@ export interface KeyUse {
 }
 
 /** An answer as it was sent. */
-export interface KeptAnswer {
+interface KeptAnswer {
   readonly status: number;
   readonly text: string | undefined;
 }

@@ -24,7 +24,7 @@ export interface PlannedSend {
 }
 
 /** A request to send whose bytes are fixed. */
-export interface BuiltSend {
+interface BuiltSend {
   readonly transaction: BuiltTransaction;
   readonly options: SendOptions;
   /** The wire data of the method's answer. */

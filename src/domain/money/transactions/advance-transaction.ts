@@ -5,7 +5,7 @@ import type { Tables } from '../../tables.ts';
 import { tellOfFunds } from './tell-of-funds.ts';
 import { tellOfGas } from './tell-of-gas.ts';
 import { nextCheckAt } from './transaction-checks.ts';
-import { type TransactionRow, transactionColumns } from './transaction-row.ts';
+import type { TransactionRow } from './transaction-row.ts';
 import { type TransactionStatus, wayTo } from './transaction-state.ts';
 
 export type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs' | 'prices'>;
@@ -87,18 +87,4 @@ export function eventPayload(row: TransactionRow) {
     transaction_hash: row.transaction_hash ?? '',
     reference_id: row.reference_id,
   };
-}
-
-/** A transaction as it stands now, of whatever app. */
-export async function readTransaction(
-  { em }: Pick<OperationContext, 'em'>,
-  id: string,
-): Promise<TransactionRow | undefined> {
-  return em
-    .getKysely<Tables>()
-    .selectFrom('transactions')
-    .select(transactionColumns)
-    .where('id', '=', id)
-    .$castTo<TransactionRow>()
-    .executeTakeFirst();
 }

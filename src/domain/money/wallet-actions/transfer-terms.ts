@@ -8,9 +8,9 @@ import { type Decimal, decimalText, readDecimal } from '../../wallets/balances/d
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
 /** What is spent: an asset that the contract names, or a token of whatever contract or mint. */
-export type TransferSource = KnownAsset | { readonly chain: KnownChain; readonly tokenAddress: string };
+type TransferSource = KnownAsset | { readonly chain: KnownChain; readonly tokenAddress: string };
 
-export interface TransferArrival {
+interface TransferArrival {
   readonly chain: KnownChain;
   /** Undefined when the source is a token without a name, or its name means nothing on the chain. */
   readonly asset: KnownAsset | undefined;

@@ -11,14 +11,14 @@ import { type TransactionRow, transactionColumns } from '../transactions/transac
 import type { TransactionStatus } from '../transactions/transaction-state.ts';
 
 /** A step that is a transaction of ours. */
-export interface TransactionStep {
+interface TransactionStep {
   readonly actionId: string;
   readonly type: string;
   readonly transaction: TransactionRow;
 }
 
 /** A step that the exchange does. */
-export interface ExchangeStep {
+interface ExchangeStep {
   readonly actionId: string;
   readonly type: string;
   readonly exchange: ExchangeState;
@@ -29,7 +29,7 @@ export interface ExchangeStep {
 export type StoredStep = TransactionStep | ExchangeStep;
 
 /** Where an exchange stands, as it was last told. */
-export interface ExchangeState {
+interface ExchangeState {
   readonly status: 'waiting' | 'paid' | 'refunded';
   /** The chain that it pays on. */
   readonly caip2: string;

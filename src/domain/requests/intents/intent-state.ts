@@ -41,7 +41,7 @@ export async function moveIntent<From extends keyof typeof transitions>(
 }
 
 /** Whether a pending intent's time is over: the very millisecond of the expiry still counts, as for any request. */
-export function hasExpired(
+function hasExpired(
   { expires_at_ms: expiresAtMs }: { readonly expires_at_ms: number },
   nowMs: number,
 ): boolean {

@@ -30,7 +30,7 @@ const orders = {
   updated_at_desc: { column: 'updated_at_ms', direction: 'desc', beyond: sql`<` },
 } as const;
 
-export type IntentOrder = keyof typeof orders;
+type IntentOrder = keyof typeof orders;
 
 export interface PageRequest {
   readonly order?: IntentOrder | undefined;

@@ -13,7 +13,7 @@ export interface Subject<Row> {
 }
 
 /** The request itself, in the contract's words. */
-export interface ProposedInput<Id extends OperationId> {
+interface ProposedInput<Id extends OperationId> {
   readonly path: Operations[Id]['path'];
   readonly body: Operations[Id]['body'];
 }

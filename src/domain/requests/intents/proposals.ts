@@ -14,7 +14,7 @@ import type { Subject } from './proposal.ts';
 import { transferProposal, updateWalletProposal, walletRpcProposal } from './wallet-proposals.ts';
 
 /** Every operation that can be proposed, by its id. */
-export const proposals = {
+const proposals = {
   addConditionSetItems: addConditionSetItemsProposal,
   createPolicyRule: createPolicyRuleProposal,
   deletePolicyRule: deletePolicyRuleProposal,

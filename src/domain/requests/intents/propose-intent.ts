@@ -16,7 +16,7 @@ const LIFETIME_MS = 72 * 60 * 60_000;
 const LAST_MS = 253_402_300_799_999;
 
 /** The operations that propose, by what they propose. */
-export interface ProposingOperation {
+interface ProposingOperation {
   addConditionSetItems: 'addConditionSetItemsIntent';
   createPolicyRule: 'createPolicyRuleIntent';
   deletePolicyRule: 'deletePolicyRuleIntent';

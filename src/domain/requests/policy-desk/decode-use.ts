@@ -19,12 +19,7 @@ import { readSentAction } from '../wallet-rpc/read-sent-action.ts';
 import { isSendingRequest } from '../wallet-rpc/rpc-senders.ts';
 
 /** The operations whose requests can be judged without being run. */
-export const judgeableOperations = [
-  'walletRpc',
-  'rawSignWallet',
-  'exportWallet',
-  'transferFromWallet',
-] as const;
+const judgeableOperations = ['walletRpc', 'rawSignWallet', 'exportWallet', 'transferFromWallet'] as const;
 
 /**
  * What a request for the use of a wallet does, as policies see it; decoded as when it is run.

@@ -47,7 +47,7 @@ export interface Explanation {
   readonly policies: readonly ExplainedPolicy[];
 }
 
-export interface ExplainedPolicy {
+interface ExplainedPolicy {
   readonly policy_id: string;
   /** As the engine decided. */
   readonly allowed: boolean;

@@ -45,7 +45,7 @@ export interface Replay {
   readonly changes: readonly DecisionChange[];
 }
 
-export interface DecisionChange {
+interface DecisionChange {
   readonly judged_at_ms: number;
   readonly request_id: string;
   readonly operation: string;

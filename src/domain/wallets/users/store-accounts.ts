@@ -11,7 +11,7 @@ import { searchTermsOf } from './search-terms.ts';
 /**
  * CHOICE: how many accounts a user may have. Every answer and event that shows the user shows all of them.
  */
-export const MAX_ACCOUNTS = 500;
+const MAX_ACCOUNTS = 500;
 
 /** An account that is to be linked; `wallet` when the service holds it. */
 export interface NewAccount extends LinkedAccountRecord {
@@ -105,7 +105,7 @@ export async function removeSearchTerms(
 }
 
 /** 409 that a client must not repeat: the account stays where it is. */
-export function linkedToAnotherUser(): ApiError {
+function linkedToAnotherUser(): ApiError {
   return new ApiError('linked_to_another_user', undefined, { headers: { 'x-should-retry': 'false' } });
 }
 

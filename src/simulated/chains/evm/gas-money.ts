@@ -21,7 +21,7 @@ export function hasNativeAsset({ chainId }: Pick<EvmState, 'chainId'>): boolean 
 }
 
 /** The gas of a transaction as money: who pays it, in which asset, and how much for so much gas at a price. */
-export function gasMoney(state: EvmState, plan: EvmPlan) {
+function gasMoney(state: EvmState, plan: EvmPlan) {
   if (hasNativeAsset(state)) {
     return { owner: plan.feePayer, asset: NATIVE, amountOf: (gas: bigint, price: bigint) => gas * price };
   }
