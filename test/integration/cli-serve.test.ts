@@ -97,10 +97,10 @@ test('a database is migrated once, and serve waits for it', async () => {
   );
   const check = await runCustos(['migrate', '--check'], { env });
   expect(check.code).toBe(1);
-  expect(check.stdout).toMatch(/^missing {2}\S+/);
+  expect(check.stdout).toMatch(/^pending {2}\S+/);
   const run = await runCustos(['migrate'], { env });
   expect(run.code).toBe(0);
-  expect(run.stdout).toBe(check.stdout.replaceAll('missing', 'run'));
+  expect(run.stdout).toBe(check.stdout.replaceAll('pending', 'run'));
   const again = await runCustos(['migrate'], { env });
   expect(again).toMatchObject({ code: 0, stdout: 'the schema is up to date\n' });
   expect((await runCustos(['migrate', '--check'], { env })).code).toBe(0);
