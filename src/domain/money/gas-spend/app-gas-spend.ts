@@ -9,18 +9,19 @@ const MAX_SPAN_MS = 30 * 24 * 60 * 60 * 1000;
 
 export interface GasSpendQuery {
   readonly wallet_ids: readonly string[];
-  /** Unix ms; counts. */
+  /** Unix ms, inclusive. */
   readonly start_timestamp: number;
-  /** Unix ms; does not count. */
+  /** Unix ms, exclusive. */
   readonly end_timestamp: number;
 }
 
 /**
- * What the app paid for the gas of its wallets' sponsored transactions that were made in a span of time, in US dollars.
+ * What the app paid in a time range for the gas of its wallets' sponsored transactions, in US dollars.
  *
- * CHOICE: at the prices of now, since those of then are not kept, and exact: the gas of a rollup is less than a cent.
+ * CHOICE: priced at today's rates, because past rates are not kept, and not rounded: gas on a rollup costs less than
+ * a cent.
  *
- * @throws ApiError invalid_data for a span that ends before it begins or is longer than 30 days.
+ * @throws ApiError invalid_data for a range that ends before it starts or is longer than 30 days.
  */
 export async function getAppGasSpend(
   context: Pick<OperationContext, 'app' | 'em' | 'prices'>,

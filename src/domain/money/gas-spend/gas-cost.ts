@@ -3,7 +3,7 @@ import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { add, type Decimal, fromRaw, ZERO } from '../../wallets/balances/decimal.ts';
 import { pricesOf, worthOf } from '../../wallets/balances/worth.ts';
 
-/** What a network took for one transaction. */
+/** The network fee of one transaction. */
 export interface GasPaid {
   readonly caip2: string;
   /** In base units of the chain's native asset. */
@@ -11,7 +11,7 @@ export interface GasPaid {
 }
 
 /**
- * What gas costs together, in US dollars at the prices of now, exact.
+ * The total gas cost in US dollars at current prices, not rounded.
  *
  * CHOICE: gas on test networks, and on chains whose native asset has no price here, costs nothing.
  */

@@ -6,18 +6,19 @@ import type { TransactionRow } from '../transactions/transaction-row.ts';
 import type { TransactionStatus } from '../transactions/transaction-state.ts';
 import { chainRefusal } from './ask-chain.ts';
 
-/** `replaced` too: the chain refuses a nonce that another transaction has used up before. */
+/** Includes `replaced`: the chain refuses a nonce that another transaction has already used. */
 const neverComes: ReadonlySet<TransactionStatus> = new Set(['failed', 'provider_error', 'replaced']);
 
 /**
- * Hands a recorded transaction to its chain, once the transaction that signed it is committed.
+ * Broadcasts a recorded transaction after the database transaction that signed it has committed.
  *
- * CHOICE: when the chain cannot be reached, or what it said cannot be written down, the caller is answered as if all
- * were well and the transaction stays `pending`: its bytes are kept and the job sends them until the chain answers. An
- * error would have callers send a second one, and both could come into a block.
+ * CHOICE: when the chain cannot be reached, or its answer cannot be stored, the request still succeeds and the
+ * transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error,
+ * callers would send a second transaction, and both could be included.
  *
  * @throws ApiError insufficient_funds, transaction_execution_failure, transaction_broadcast_failure when the chain
- * refuses it: it is `failed`, its nonce free for the next one, or `replaced` where the nonce is used up.
+ * refuses it: the transaction becomes `failed` and its nonce is free again, or `replaced` if the nonce was already
+ * used.
  */
 export async function broadcastTransaction(
   context: Pick<OperationContext, 'chains' | 'inUnit' | 'ids' | 'nowMs' | 'log' | 'prices'>,

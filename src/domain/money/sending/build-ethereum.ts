@@ -15,9 +15,9 @@ import { type EthereumPlan, givenNonce } from './plan-ethereum.ts';
 import { reserveNonce } from './reserve-nonce.ts';
 
 /**
- * Fixes the bytes of a planned transaction, its nonce reserved until the transaction ends.
+ * Builds the bytes of a planned transaction and reserves its nonce until the database transaction ends.
  *
- * @param method the method that policies judge it by.
+ * @param method the method under which policies evaluate it.
  * @throws SigningInputError for fields that the transaction's type cannot carry.
  */
 export async function buildEthereum(
@@ -44,7 +44,7 @@ export async function buildEthereum(
   };
 }
 
-// Each lane of a Tempo account counts by itself, and the chain is only asked for the first.
+// Each nonce lane of a Tempo account counts separately; the chain's count covers only the first lane.
 function hasOwnLane(transaction: EthereumTransaction): boolean {
   const key = 'nonce_key' in transaction ? transaction.nonce_key : undefined;
   return key !== undefined && parseQuantity(key, '/transaction/nonce_key', 192) !== 0n;

@@ -8,36 +8,36 @@ import { parseEvmAddress, parseHexBytes, parseQuantity, parseSafeInteger } from 
 import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { askChain, chainRefusal, requireChain } from './ask-chain.ts';
 
-/** A transaction to be sent from one address, as a caller gave it. */
+/** A transaction to send from one address, as the caller specified it. */
 export interface EthereumDraft {
   readonly caip2: string;
   /** The wallet's. */
   readonly address: string;
   readonly transaction: UnsignedEthereumTransaction;
-  /** Bytes put behind the calldata. */
+  /** Bytes appended to the calldata. */
   readonly dataSuffix?: string | undefined;
   /** The contract that the transaction delegates its sender to (EIP-7702). */
   readonly delegatesTo?: string | undefined;
 }
 
-/** A draft with everything filled in but the nonce, and what the chain said of it. */
+/** A draft with everything filled in except the nonce, and the chain data it was filled from. */
 export interface EthereumPlan {
   readonly chain: EvmChain;
   readonly address: string;
   readonly transaction: EthereumTransaction;
-  /** The account's count on the chain; undefined when the caller gave the nonce. */
+  /** The account's transaction count on the chain; undefined when the caller specified the nonce. */
   readonly pendingCount: bigint | undefined;
 }
 
 const TEMPO_TYPE = 118;
 
 /**
- * Fills a transaction in from its chain, and runs it dry. Asks the chain several times, so call it outside of any
- * transaction where that is possible.
+ * Fills in a transaction from its chain and simulates it. Makes several chain calls, so run it outside any database
+ * transaction.
  *
- * @throws ApiError and SigningInputError: invalid_data for a chain id, sender or field that does not fit; not_supported;
- * insufficient_funds, transaction_execution_failure when the dry run fails; transaction_broadcast_failure when the chain
- * cannot be reached.
+ * @throws ApiError and SigningInputError: invalid_data for a chain id, sender or field that does not match;
+ * not_supported; insufficient_funds, transaction_execution_failure when the simulation fails;
+ * transaction_broadcast_failure when the chain cannot be reached.
  */
 export async function planEthereum(
   context: Pick<OperationContext, 'chains'>,
@@ -64,14 +64,14 @@ export async function planEthereum(
     chain_id: Number(chain.chainId),
     gas_limit: gas,
   } as EthereumTransaction;
-  // Tempo's fees are paid in a token, and out of whose pocket is in the transaction.
+  // Tempo fees are paid in a token, and the transaction itself says who pays.
   const known = chainOfCaip2(draft.caip2);
   const paysInTokens = filled.type === TEMPO_TYPE || (known !== undefined && known.native === undefined);
   if (!paysInTokens) requireFunds(filled, { calls, balance });
   return { chain, address: draft.address, transaction: filled, pendingCount };
 }
 
-/** The transaction as it is sent: with the bytes behind its calldata. @throws ApiError invalid_data */
+/** The transaction as sent, with the suffix appended to its calldata. @throws ApiError invalid_data */
 export function withSuffix({
   transaction,
   dataSuffix,
@@ -136,7 +136,7 @@ function authorizationsOf(transaction: UnsignedEthereumTransaction): Pick<EvmCal
   };
 }
 
-// EIP-7702: what an authorization costs before anything runs, which a dry run without one does not count.
+// EIP-7702: the intrinsic cost of an authorization, which a simulation without one does not include.
 const AUTHORIZATION_GAS = 25_000n;
 
 function authorizationGas({ delegatesTo }: EthereumDraft): bigint {
@@ -144,10 +144,11 @@ function authorizationGas({ delegatesTo }: EthereumDraft): bigint {
 }
 
 /**
- * The gas that the calls need.
+ * The gas the calls need.
  *
- * CHOICE: the calls of a Tempo batch are run one by one on the newest state, so one that builds on another before it
- * fails here; only the first call's failure is the batch's, and the gas of the others is what they would need alone.
+ * CHOICE: calls of a Tempo batch are simulated one by one on the latest state, so a call that depends on an earlier
+ * one fails here. Only a failure of the first call fails the batch, and later calls are estimated as if they ran
+ * alone.
  */
 export async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): Promise<bigint> {
   let units = 0n;
@@ -165,12 +166,15 @@ export async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): P
 
 const PLAIN_TRANSFER_GAS = 21_000n;
 
-/** CHOICE: a fifth above the estimate, since the state may change before the block; a plain transfer needs just this. */
+/**
+ * CHOICE: 20 % above the estimate, because the state may change before inclusion; a plain transfer needs exactly
+ * 21,000.
+ */
 export function withMargin(units: bigint): bigint {
   return units === PLAIN_TRANSFER_GAS ? units : (units * 6n) / 5n;
 }
 
-/** The fee fields that the transaction's type needs and the caller left out. */
+/** The fee fields that the transaction's type needs and the caller omitted. */
 async function feesFor(transaction: UnsignedEthereumTransaction, chain: EvmChain): Promise<object> {
   const gasPrice = 'gas_price' in transaction ? transaction.gas_price : undefined;
   const { max_fee_per_gas: maxFee, max_priority_fee_per_gas: priority } = transaction;
@@ -199,7 +203,7 @@ function quantityAt(value: number | string, field: string): bigint {
   return parseQuantity(value, `/transaction/${field}`, 256);
 }
 
-// A node asks the same before it takes a transaction: value + gas_limit * price.
+// The check a node makes before it accepts a transaction: value + gas_limit * price.
 function requireFunds(
   transaction: EthereumTransaction,
   { calls, balance }: { calls: readonly EvmCall[]; balance: bigint },
@@ -215,7 +219,7 @@ export function hexOf(value: bigint): string {
   return `0x${value.toString(16)}`;
 }
 
-/** The nonce that a caller gave. CHOICE: what no account can ever reach is refused. */
+/** The nonce specified by the caller. CHOICE: a nonce that no account can ever reach is refused. */
 export function givenNonce({ nonce }: EthereumTransaction): number | undefined {
   return nonce === undefined ? undefined : parseSafeInteger(nonce, '/transaction/nonce');
 }

@@ -8,19 +8,21 @@ type NonceContext = Pick<OperationContext, 'em' | 'nowMs'>;
 /** An account on one chain. */
 export interface Account {
   readonly caip2: string;
-  /** The wallet's address as stored: wallets of several apps may hold the same key. */
+  /**
+   * The stored wallet address. Wallets of several apps may hold the same key, so the address identifies the account.
+   */
   readonly address: string;
 }
 
-/** How far behind a chain's count may be when it is read: another node may not have the newest block yet. */
+/** How stale a chain's transaction count may be: another node may not have the latest block yet. */
 const LAG_MS = 10 * 60_000;
 
 /**
- * The nonce of the account's next transaction, held against every other request until this transaction ends: the
- * lowest one that neither the chain counts nor a transaction of ours holds. A transaction that the chain refused leaves
- * its nonce to the next one, so that those behind it do not wait for ever.
+ * Reserves the nonce of the account's next transaction until the database transaction ends: the lowest nonce that
+ * neither the chain nor one of our transactions has used. A transaction that the chain refused frees its nonce, so
+ * that later ones are not stuck behind the gap.
  *
- * @param pendingCount what the chain counts as sent, those in its pool included.
+ * @param pendingCount the chain's transaction count, including its mempool.
  */
 export async function reserveNonce(
   context: NonceContext,
@@ -31,7 +33,7 @@ export async function reserveNonce(
   return findNonce(context, account, pendingCount);
 }
 
-/** The same without holding it. */
+/** The same nonce, without reserving it. */
 export async function findNonce(
   { em, nowMs }: NonceContext,
   { caip2, address }: Account,
@@ -45,7 +47,7 @@ export async function findNonce(
     .where('sender', '=', address)
     .where('nonce', '>=', Number(pendingCount))
     .where('status', 'not in', releasedStatuses)
-    // What has long been settled is counted by the chain, unless the chain was begun anew, as local ones are.
+    // The chain already counts transactions that settled long ago, unless it was reset, as local chains are.
     .where((where) =>
       where.or([where('next_check_at_ms', 'is not', null), where('updated_at_ms', '>', nowMs - LAG_MS)]),
     )

@@ -8,22 +8,22 @@ export type RpcRequest<Method extends string> = Extract<WalletRpcRequest, { meth
 
 /** How one rpc method sends. */
 export interface RpcSender<Request, Plan, Built extends BuiltTransaction = BuiltTransaction> {
-  /** Asks the chain, before the transaction of the database. */
+  /** Queries the chain, before the database transaction. */
   plan(context: PreparationContext, wallet: WalletRow, request: Request): Promise<Plan>;
-  /** Fixes the bytes, inside the transaction. */
+  /** Builds the bytes, inside the database transaction. */
   build(context: OperationContext, plan: Plan, request: Request): Promise<Built>;
   options(request: Request): Omit<SendOptions, 'method'>;
   /** The wire data of the method's answer. */
   answer(request: Request, built: Built, sent: SentTransaction): object;
 }
 
-/** A request to send whose chain has been asked, whatever its method. */
+/** A send request of any method whose chain data has been fetched. */
 export interface PlannedSend {
-  /** Fixes the bytes, inside the transaction. */
+  /** Builds the bytes, inside the database transaction. */
   build(context: OperationContext): Promise<BuiltSend>;
 }
 
-/** A request to send whose bytes are fixed. */
+/** A send request whose bytes are built. */
 interface BuiltSend {
   readonly transaction: BuiltTransaction;
   readonly options: SendOptions;
@@ -31,7 +31,7 @@ interface BuiltSend {
   answer(sent: SentTransaction): object;
 }
 
-/** Asks the chain for a request, and keeps the plan together with the sender that made it. */
+/** Plans a request and pairs the plan with the sender that made it. */
 export async function planSend<
   Request extends { readonly method: string },
   Plan,
@@ -44,7 +44,7 @@ export async function planSend<
   return plannedSend(sender, request, await sender.plan(context, wallet, request));
 }
 
-// Apart from `planSend`, so that the preparation's context is out of reach inside the transaction.
+// Separate from `planSend` so that the preparation's context cannot be used inside the database transaction.
 function plannedSend<Request extends { readonly method: string }, Plan, Built extends BuiltTransaction>(
   sender: RpcSender<Request, Plan, Built>,
   request: Request,

@@ -11,7 +11,7 @@ export interface SendOptions {
   /** The rpc method or wallet action that sends it. */
   readonly method: string;
   readonly referenceId?: string | undefined;
-  /** Answer without waiting for the chain: the job broadcasts. */
+  /** Respond without waiting for the chain; the job broadcasts. */
   readonly isOptimistic?: boolean | undefined;
 }
 
@@ -22,11 +22,11 @@ export interface SentTransaction extends SignedBytes {
 }
 
 /**
- * Signs a built transaction, keeps its bytes, and leaves the broadcast for after the commit. The caller has asked
- * whether the wallet may be used so.
+ * Signs a built transaction, stores its bytes, and schedules the broadcast for after the commit. The caller has
+ * already authorized this use of the wallet.
  *
- * @throws ApiError transaction_broadcast_failure when the very same transaction was sent already; after the commit what
- * `broadcastTransaction` throws.
+ * @throws ApiError transaction_broadcast_failure when the identical transaction was sent before; after the commit,
+ * whatever `broadcastTransaction` throws.
  */
 export async function sendBuilt(
   context: OperationContext,
@@ -37,7 +37,7 @@ export async function sendBuilt(
   const { chain } = built;
   const signed = await useWalletKey(context, wallet, ({ privateKey }) => built.sign(privateKey));
   const identity = { caip2: chain.caip2, sender: wallet.address, hash: signed.hash };
-  // No two user operations are the same: each draws a nonce of its own.
+  // User operations are never identical: each has a random nonce.
   const isOperation = built.sponsorship === 'operation';
   const sentId = isOperation ? undefined : await findSent(context, identity);
   if (sentId !== undefined) {

@@ -24,7 +24,7 @@ import type { BuiltTransaction } from './built-transaction.ts';
 import { type EthereumPlan, planEthereum } from './plan-ethereum.ts';
 import { reserveNonce } from './reserve-nonce.ts';
 
-/** Calls to be run one after the other by the wallet's own account, all or none. */
+/** Calls that the wallet's own account runs in order, atomically. */
 export interface CallsDraft {
   readonly caip2: string;
   /** The wallet's. */
@@ -34,18 +34,19 @@ export interface CallsDraft {
 }
 
 export interface CallsPlan extends EthereumPlan {
-  /** Whether the account has yet to be delegated to the executor, which the transaction then does itself. */
+  /** Whether the account still has to be delegated to the executor; the transaction then does that itself. */
   readonly delegates: boolean;
 }
 
 /**
- * Makes a batch one transaction of the account to itself, and asks its chain what that needs.
+ * Turns a batch into one transaction from the account to itself, and queries the chain for what it needs.
  *
- * CHOICE: nobody says how a batch comes onto the chain. It runs by EIP-7702: an account without code delegates to the
- * executor in the same transaction; one that delegates elsewhere keeps its delegation and must take batches itself.
+ * CHOICE: the specification does not say how a batch is executed. Ours uses EIP-7702: an account without code
+ * delegates to the executor in the same transaction; an account that delegates elsewhere keeps its delegation and
+ * must support batches itself.
  *
- * @throws ApiError not_supported where the executor is not deployed or the account's own code takes no batches; what
- * `planEthereum` throws.
+ * @throws ApiError not_supported when the executor is not deployed or the account's own code does not support
+ * batches; what `planEthereum` throws.
  */
 export async function planCalls(
   context: Pick<OperationContext, 'chains'>,
@@ -67,7 +68,7 @@ export async function planCalls(
 /** A call of a batch. @throws SigningInputError and ApiError invalid_data, with pointers under `at`. */
 export function readCall({ to, value, data }: EthereumSendCallsCall, at: string) {
   const target = parseEvmAddress(to, `${at}/to`);
-  // ERC-7821 reads address 0 as the account itself.
+  // ERC-7821 treats address 0 as the account itself.
   if (BigInt(target) === 0n) throw invalidField(`/params${at}/to`, 'expected another address than 0');
   return {
     to: target,
@@ -76,13 +77,13 @@ export function readCall({ to, value, data }: EthereumSendCallsCall, at: string)
   };
 }
 
-// EIP-7702: the code of an account that delegates is ef0100 || address.
+// EIP-7702: a delegated account's code is ef0100 || address.
 const DELEGATION = /^0xef0100([0-9a-f]{40})$/;
 
 async function mustDelegate(chain: EvmChain, address: string): Promise<boolean> {
   const [, delegate] = DELEGATION.exec(bytesTo0xHex(await chain.code(address))) ?? [];
   if (delegate !== undefined) {
-    // A sponsored transaction has delegated it before: both are ours to choose between.
+    // An earlier sponsored transaction delegated it to our account contract; replacing that delegation is safe.
     if (`0x${delegate}` === SIMPLE_ACCOUNT_ADDRESS) return true;
     const answer = await chain.read({ to: address, data: encodeSupportsBatches() });
     const isExecutor = `0x${delegate}` === BATCH_EXECUTOR_ADDRESS;
@@ -99,7 +100,7 @@ async function mustDelegate(chain: EvmChain, address: string): Promise<boolean> 
   );
 }
 
-/** Fixes what the account runs, its nonce reserved; the delegation is signed together with the transaction. */
+/** Builds the calls and reserves the nonce; the delegation is signed together with the transaction. */
 export async function buildCalls(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
   { chain, address, transaction, pendingCount, delegates }: CallsPlan,
@@ -122,7 +123,7 @@ export async function buildCalls(
       const terms = {
         contract: BATCH_EXECUTOR_ADDRESS,
         chain_id: Number(chain.chainId),
-        // The transaction itself uses up its nonce first.
+        // The transaction consumes its own nonce first.
         nonce: nonce + 1,
       };
       const prepared = await prepareEthereumTransaction(

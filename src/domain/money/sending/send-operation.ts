@@ -26,12 +26,12 @@ import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } f
 import { findNonce } from './reserve-nonce.ts';
 import { readCall } from './send-calls.ts';
 
-/** What is to be done without gas of the wallet's own. */
+/** Calls whose gas the wallet does not pay. */
 export interface OperationDraft {
   readonly caip2: string;
   /** The wallet's. */
   readonly address: string;
-  /** One call, or several: all or none. */
+  /** One call, or several that run atomically. */
   readonly transaction?: UnsignedEthereumTransaction | undefined;
   readonly calls?: readonly EthereumSendCallsCall[] | undefined;
   readonly dataSuffix?: string | undefined;
@@ -42,24 +42,24 @@ export interface OperationPlan {
   readonly bundler: Bundler;
   readonly address: string;
   readonly calls: readonly BatchCall[];
-  /** Gas of the calls, with a margin. */
+  /** Gas for the calls, including a margin. */
   readonly callGas: bigint;
   readonly fees: { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined };
-  /** The account's count, for the delegation that it still needs; undefined where it has it. */
+  /** The account's transaction count, for the delegation it still needs; undefined when it is already delegated. */
   readonly delegationCount: bigint | undefined;
 }
 
-// CHOICE: what checking the owner's and the paymaster's word may cost, and what the bundler asks for its own work.
+// CHOICE: gas limits for validating the owner's and the paymaster's signatures, and for the bundler's overhead.
 const VERIFICATION_GAS = 100_000n;
 const PAYMASTER_GAS = 50_000n;
 const BUNDLER_GAS = 60_000n;
 
 /**
- * Plans a user operation (ERC-4337) of the wallet's own account, whose gas a paymaster pays. An account that does not
- * take operations yet is delegated in the same go (EIP-7702).
+ * Plans a user operation (ERC-4337) of the wallet's own account with its gas paid by a paymaster. An account that
+ * does not support operations yet is delegated in the same transaction (EIP-7702).
  *
- * @throws ApiError not_supported where nobody pays; invalid_data for fields that an operation has no place for; what
- * the dry run finds, as `planEthereum`.
+ * @throws ApiError not_supported when no paymaster is available; invalid_data for fields that an operation cannot
+ * carry; simulation failures as `planEthereum`.
  */
 export async function planOperation(
   context: Pick<OperationContext, 'chains'>,
@@ -85,7 +85,7 @@ export async function planOperation(
   return { chain, bundler, address, calls, callGas: withMargin(units), fees, delegationCount };
 }
 
-/** What an operation has no place for: it counts, pays and delegates by itself. */
+/** Fields an operation cannot carry: its nonce, fees and delegation are its own. */
 const FOREIGN_FIELDS = [
   'nonce',
   'gas_limit',
@@ -113,13 +113,13 @@ function readCalls({ transaction, calls = [], dataSuffix, address }: OperationDr
   return [suffixed(readCall({ to, value, data } as EthereumSendCallsCall, '/transaction'), dataSuffix)];
 }
 
-/** The call with more bytes behind its calldata. */
+/** The call with a suffix appended to its calldata. */
 export function suffixed(call: BatchCall, dataSuffix = '0x'): BatchCall {
   if (dataSuffix === '0x') return call;
   return { ...call, data: hexToBytes(bytesTo0xHex(call.data).slice(2) + dataSuffix.slice(2)) };
 }
 
-/** The calls as they can be run before anything is signed: several through the executor of batches. */
+/** The calls as they are simulated before anything is signed; several go through the batch executor. */
 function dryCall(from: string, calls: readonly BatchCall[]): EvmCall {
   const [only] = calls;
   if (only !== undefined && calls.length === 1) return { from, ...only };
@@ -131,7 +131,7 @@ const NONCE_KEY_BYTES = 24;
 /**
  * Fixes the operation.
  *
- * CHOICE: every operation draws a nonce key of its own (192 bits), so that they wait for nobody and need no count.
+ * CHOICE: every operation uses a random 192-bit nonce key, so operations are independent and need no counter.
  */
 export async function buildOperation(
   context: Pick<OperationContext, 'em' | 'nowMs' | 'entropy'>,
@@ -143,7 +143,7 @@ export async function buildOperation(
   const account = { caip2: chain.caip2, address };
   const nonce =
     delegationCount === undefined ? undefined : await findNonce(context, account, delegationCount);
-  // From the call data that is signed.
+  // Decoded from the call data that is signed.
   const units = (decodeAccountCalls(hexToBytes(operation.call_data.slice(2))) ?? []).map(
     (call, index): ActionUnit => ({
       label: calls.length === 1 ? 'transaction' : `call ${index}`,

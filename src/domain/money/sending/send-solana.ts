@@ -12,31 +12,31 @@ import type { BuiltTransaction } from './built-transaction.ts';
 
 type FeePayer = NonNullable<SolanaChain['feePayer']>;
 
-/** A transaction to be sent by one wallet. */
+/** A transaction to send from one wallet. */
 export interface SolanaDraft {
   readonly caip2: string;
   /** The wallet's. */
   readonly address: string;
   /** Base64 of the wire bytes. */
   readonly transaction: string;
-  /** Whether the chain's fee payer is to pay. */
+  /** Whether the chain's fee payer pays. */
   readonly isSponsored?: boolean | undefined;
 }
 
 export interface SolanaPlan {
   readonly chain: SolanaChain;
   readonly address: string;
-  /** With a blockhash that the chain takes. */
+  /** With a recent blockhash. */
   readonly wire: Uint8Array;
-  /** Who signs beside the wallet, and pays. */
+  /** The fee payer, which signs in addition to the wallet. */
   readonly feePayer?: FeePayer | undefined;
 }
 
 /**
- * Puts a fresh blockhash into a transaction that has the placeholder (32 zero bytes, in base58 all ones), and runs it
- * dry.
+ * Replaces the placeholder blockhash (32 zero bytes, all ones in base58) with a recent one, and simulates the
+ * transaction.
  *
- * @throws ApiError and InvalidSolanaTransactionError: invalid_solana_transaction, also where somebody else has signed
+ * @throws ApiError and InvalidSolanaTransactionError: invalid_solana_transaction, also when another signer has signed
  * the placeholder; not_supported; insufficient_funds, transaction_execution_failure, transaction_broadcast_failure.
  */
 export async function planSolana(
@@ -52,7 +52,7 @@ export async function planSolana(
   const decoded = decodeSolanaTransaction(wire);
   if (isPlaceholder) {
     const { blockhash } = await askChain(chain.latestBlockhash());
-    // What was decoded are views into the wire bytes.
+    // The decoded fields are views into the wire bytes, so this changes the transaction.
     decoded.recentBlockhash.set(base58ToBytes(blockhash));
   }
   const simulation = await askChain(chain.simulate(wire));
@@ -65,7 +65,7 @@ function requireFeePayer({ caip2, feePayer }: SolanaChain): FeePayer {
   throw new ApiError('not_supported', `/sponsor: nobody pays the fees on \`${caip2}\``);
 }
 
-/** Everybody but the wallet has signed, and not a message that is about to change. */
+/** Every other signer has signed, and what they signed does not change. */
 function requireSigners(
   { signatures, staticKeys }: SolanaTransaction,
   { address, isPlaceholder, isSponsored }: { address: string; isPlaceholder: boolean; isSponsored: boolean },
@@ -92,7 +92,7 @@ function requireSigners(
   }
 }
 
-/** Fixes the bytes of a planned transaction. Nothing is reserved: no account counts its transactions. */
+/** Builds the bytes of a planned transaction. Nothing is reserved: Solana accounts have no nonces. */
 export function buildSolana({ chain, wire, feePayer }: SolanaPlan, method: string): BuiltTransaction {
   const transaction = bytesToBase64(wire);
   return {
@@ -102,7 +102,7 @@ export function buildSolana({ chain, wire, feePayer }: SolanaPlan, method: strin
     async sign(privateKey) {
       const signed = parseSolanaWire(signSolanaTransaction(privateKey, { transaction, encoding: 'base64' }));
       const { message } = decodeSolanaTransaction(signed);
-      // Whoever pays stands first.
+      // The fee payer is the first signer.
       const bytes = feePayer === undefined ? signed : withSignature(signed, 0, await feePayer.sign(message));
       const [first = new Uint8Array()] = decodeSolanaTransaction(bytes).signatures;
       return { bytes, hash: bytesToBase58(first) };

@@ -11,10 +11,10 @@ import { decodeTronUnits } from '../../base/actions/decode-raw-bytes.ts';
 import { askChain, chainRefusal, requireChain } from './ask-chain.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 
-/** TRON's main network, for requests that name none. */
+/** TRON mainnet, the default for requests that name no network. */
 export const TRON_MAINNET = 'tron:0x2b6653dc';
 
-/** CHOICE: a minute, as the network's own libraries give it. */
+/** CHOICE: one minute, the default of the network's own libraries. */
 const LIFETIME_MS = 60_000;
 
 export interface TronDraft {
@@ -27,14 +27,14 @@ export interface TronDraft {
 export interface TronPlan {
   readonly chain: TronChain;
   readonly rawData: TronRawData;
-  /** What its contract call uses by the dry run. */
+  /** Energy used by the contract call in the simulation. */
   readonly energy: bigint;
 }
 
 /**
- * Fills in the block that a transaction refers to, its expiration and timestamp, and runs it dry.
+ * Fills in the reference block, expiration and timestamp of a transaction, and simulates it.
  *
- * @throws ApiError and SigningInputError: invalid_data, also for another owner than the wallet; not_supported;
+ * @throws ApiError and SigningInputError: invalid_data, also when the owner is not the wallet; not_supported;
  * insufficient_funds, transaction_execution_failure, transaction_broadcast_failure.
  */
 export async function planTron(
@@ -69,7 +69,7 @@ function requireOwnerAddress({ contract: [contract] }: TronRawData, address: str
   throw invalidField(pointer, `expected the wallet \`${address}\`, got \`${owner.slice(0, 80)}\``);
 }
 
-/** Fixes the bytes of a planned transaction. Nothing is reserved: no account counts its transactions. */
+/** Builds the bytes of a planned transaction. Nothing is reserved: TRON accounts have no nonces. */
 export function buildTron({ chain, rawData }: TronPlan, method: string): BuiltTransaction {
   const encoded = encodeTronRawData(rawData);
   return {

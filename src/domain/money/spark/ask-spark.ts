@@ -91,9 +91,9 @@ const askers: { readonly [Method in keyof Questions]: Asker<Method> } = {
 };
 
 /**
- * What a deposit to the wallet is worth.
+ * The quote for a deposit to the wallet.
  *
- * @throws ApiError invalid_data when none of that transaction has reached its deposit address, or too little.
+ * @throws ApiError invalid_data when the transaction paid nothing, or too little, to the wallet's deposit address.
  */
 export async function findDeposit(
   { operators, depositAddress }: SparkAccount,
@@ -113,8 +113,7 @@ export function isSparkQuestion(request: WalletRpcRequest): request is SparkQues
 }
 
 /**
- * What a Spark network says of a wallet: the wire data of the method's answer. Asked before it is known whether the
- * caller may ask.
+ * Queries a Spark network about a wallet and returns the method's wire data. Runs before the caller is authorized.
  *
  * @throws ApiError not_supported; invalid_data; transaction_broadcast_failure when the operators cannot be reached.
  */

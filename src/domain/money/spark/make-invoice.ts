@@ -8,20 +8,20 @@ import { isoTime, satoshi } from './spark-view.ts';
 
 type Params = Extract<WalletRpcRequest, { method: 'createLightningInvoice' }>['params'];
 
-// CHOICE: 30 days, which Spark's own wallets ask for.
+// CHOICE: 30 days, the default of Spark's own wallets.
 const USUAL_EXPIRY_SECONDS = 30 * 24 * 3600;
 const MOST_MEMO_BYTES = 639;
-/** BOLT 11 writes the time in 35 bits. */
+/** BOLT 11 encodes the timestamp in 35 bits. */
 const LAST_SECOND = 2 ** 35 - 1;
-/** 9999-12-31T23:59:59Z, the last second that the contract's formats can write. */
+/** 9999-12-31T23:59:59Z, the last second that the contract's formats can express. */
 const LAST_EXPIRY_SECOND = 253_402_300_799;
 
 /**
- * An invoice of the operators' node that pays the wallet, or another identity key.
+ * Creates an invoice of the operators' node that pays the wallet or another identity key.
  *
- * CHOICE: it is made anew each time and kept nowhere; it says itself whom it pays.
+ * CHOICE: each call creates a new invoice and nothing is stored; the invoice itself names its receiver.
  *
- * @throws ApiError invalid_data; not_supported for a time that no invoice can be dated with;
+ * @throws ApiError invalid_data; not_supported when the current time cannot be encoded in an invoice;
  * transaction_broadcast_failure when the operators cannot be reached.
  */
 export async function makeInvoice(
@@ -43,7 +43,7 @@ export async function makeInvoice(
     operators.makeInvoice({
       id,
       receiverKey,
-      // 0 lets the payer choose.
+      // 0 lets the payer choose the amount.
       sats: params.amount_sats === 0 ? undefined : BigInt(params.amount_sats),
       description: descriptionOf(params),
       createdAtSeconds,

@@ -16,11 +16,11 @@ import { isoTime, satoshi } from './spark-view.ts';
 type Request = Extract<WalletRpcRequest, { method: 'payLightningInvoice' }>;
 
 /**
- * CHOICE: the operators' node has no channel to anybody: it pays what it made itself. Whether an invoice is still to be
- * paid is asked again when the payment is carried out, so that two who pay at once pay once.
+ * CHOICE: the operators' node has no channels to other nodes, so it pays only its own invoices. Whether an invoice is
+ * still unpaid is checked again on execution, so that two concurrent payments pay once.
  *
- * @throws ApiError invalid_data for an invoice of others, one that has expired or was paid, an amount that does not fit
- * it, or a fee above the most allowed; insufficient_funds; not_supported.
+ * @throws ApiError invalid_data for an invoice of another node, an expired or paid invoice, an amount that does not
+ * match, or a fee above the caller's maximum; insufficient_funds; not_supported.
  */
 export async function planInvoicePayment(
   context: Pick<OperationContext, 'chains' | 'nowMs'>,
@@ -75,7 +75,7 @@ function amountOf({ sats }: SparkInvoice, chosen: number | undefined): bigint {
   throw invalidField('/params/amount_sats_to_send', 'expected only for an invoice without an amount');
 }
 
-/** CHOICE: what keeps an invoice from being paid twice is its payment hash, so that is the idempotency key shown. */
+/** CHOICE: the payment hash prevents paying an invoice twice, so it is the idempotency key shown. */
 export function paymentView(
   built: SparkBuilt,
   nowMs: number,

@@ -18,9 +18,9 @@ export interface SparkAccount {
 }
 
 /**
- * The wallet as a Spark network knows it: one key has an address on each.
+ * The wallet's account on a Spark network: one key has a different address on each network.
  *
- * @throws ApiError not_supported where the network's operators cannot be asked.
+ * @throws ApiError not_supported when the network has no configured operators.
  */
 export function requireSpark(
   { chains }: Pick<OperationContext, 'chains'>,

@@ -14,13 +14,13 @@ import { isoTime, satoshi } from './spark-view.ts';
 
 type Request<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
 
-/** What is to be moved, and what the operators said of it. */
+/** A movement and what the operators quoted for it. */
 export interface SparkPlan {
   readonly account: SparkAccount;
   readonly move: Omit<SparkOperation, 'id' | 'network' | 'owner'>;
-  /** Of a Lightning payment. */
+  /** For a Lightning payment. */
   readonly payment?: { readonly paymentHash: string; readonly isOverSpark: boolean };
-  /** Of a withdrawal: how the fee is split, and until when its price holds. */
+  /** For a withdrawal: how the fee is split, and when its quote expires. */
   readonly exit?: {
     readonly operatorSats: bigint;
     readonly networkSats: bigint;
@@ -49,7 +49,8 @@ export async function planSparkTransfer(
 }
 
 /**
- * CHOICE: operators here keep sums, so outputs cannot be chosen; a strategy changes nothing that one can see.
+ * CHOICE: these operators keep balances, not outputs, so outputs cannot be chosen and a selection strategy has no
+ * visible effect.
  *
  * @throws ApiError invalid_data; insufficient_funds; not_supported, also for selected outputs.
  */
@@ -74,7 +75,7 @@ export async function planTokenTransfer(
   };
 }
 
-/** @throws ApiError invalid_data for a deposit that is none, or not at its quoted worth; not_supported. */
+/** @throws ApiError invalid_data for an unknown deposit or an amount other than quoted; not_supported. */
 export async function planDepositClaim(
   context: Context,
   wallet: WalletRow,
@@ -101,7 +102,7 @@ export async function planDepositClaim(
   };
 }
 
-/** @throws ApiError invalid_data for an address, a quote or a fee that does not hold; insufficient_funds. */
+/** @throws ApiError invalid_data for an invalid address, quote or fee; insufficient_funds. */
 export async function planWithdrawal(
   context: Context,
   wallet: WalletRow,
@@ -124,7 +125,7 @@ export async function planWithdrawal(
   if (params.fee_amount_sats !== undefined && BigInt(params.fee_amount_sats) !== fee) {
     throw invalidField('/params/fee_amount_sats', `expected \`${fee}\` as quoted for ${speed}`);
   }
-  // Whoever withdraws everything has nothing left to pay the fee from.
+  // A withdrawal of the whole balance leaves nothing to pay the fee from.
   const isDeducted = params.deduct_fee_from_withdrawal_amount === true || params.amount_sats === undefined;
   const amount = isDeducted ? asked - fee : asked;
   if (amount <= 0n || amount + fee > held) throw chainRefusal('insufficient_funds', '');
@@ -156,7 +157,7 @@ export async function requireHolding(
   if (held < amount) throw chainRefusal('insufficient_funds', '');
 }
 
-/** Fixes what is signed. */
+/** Builds the operation to sign. */
 export async function buildSpark(
   context: Pick<OperationContext, 'ids'>,
   plan: SparkPlan,
@@ -173,7 +174,7 @@ export async function buildSpark(
   };
 }
 
-/** CHOICE: operators here keep sums, so a transfer has no leaves to show. */
+/** CHOICE: these operators keep balances, not leaves, so a transfer lists none. */
 export function transferView({ operation, plan }: SparkBuilt, nowMs: number): SparkTransfer {
   return {
     id: operation.id,

@@ -10,19 +10,19 @@ import { type TransactionStatus, wayTo } from './transaction-state.ts';
 
 export type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs' | 'prices'>;
 
-/** What was found out about a transaction. */
+/** A transaction's new state, as observed on its chain. */
 export interface Finding {
   readonly status: TransactionStatus;
   readonly inclusion?: Inclusion | undefined;
   /** Why it failed or reverted. */
   readonly reason?: string | undefined;
-  /** Whether nothing can change it any more. */
+  /** Whether this state is final. */
   readonly isSettled: boolean;
 }
 
 /**
- * The event of each state. `pending` has none, since callers have it as the answer, and for `finalized` the contract
- * has none.
+ * The event of each state. `pending` has none, because callers get it as the response; the contract defines none for
+ * `finalized`.
  */
 const events: Readonly<Partial<Record<TransactionStatus, string>>> = {
   broadcasted: 'transaction.broadcasted',
@@ -34,10 +34,10 @@ const events: Readonly<Partial<Record<TransactionStatus, string>>> = {
 };
 
 /**
- * Writes down what was found out about a transaction, with an event for every state that it went through. Nothing
- * happens when somebody else has been at it since `row` was read, or when no way leads there.
+ * Stores a transaction's new state and records an event for every state it passed through. Does nothing when another
+ * process has updated the row since it was read, or when the transition is not allowed.
  *
- * Result: whether it was written.
+ * Result: whether the state was stored.
  */
 export async function advanceTransaction(
   context: AdvanceContext,
@@ -64,7 +64,7 @@ export async function advanceTransaction(
     .set(changed)
     .where('id', '=', row.id)
     .where('status', '=', row.status)
-    // Whoever asked a chain has moved this instant: it is the lease.
+    // This time is also the lease: a process that checked the chain has moved it.
     .where('next_check_at_ms', row.next_check_at_ms === null ? 'is' : '=', row.next_check_at_ms)
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return false;
@@ -77,13 +77,13 @@ export async function advanceTransaction(
   return true;
 }
 
-/** What every `transaction.*` event says. */
+/** The payload of every `transaction.*` event. */
 export function eventPayload(row: TransactionRow) {
   return {
     wallet_id: row.wallet_id,
     transaction_id: row.id,
     caip2: row.caip2,
-    // Empty while a sponsored one has none, as in the answer that sent it.
+    // Empty while a sponsored transaction has no hash, as in the response that sent it.
     transaction_hash: row.transaction_hash ?? '',
     reference_id: row.reference_id,
   };

@@ -2,12 +2,12 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Tables } from '../../tables.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 
-/** How long a claimed transaction is left to the process that claimed it. */
+/** How long a claimed transaction belongs to the process that claimed it. */
 const LEASE_MS = 60_000;
 
 /**
- * Takes transactions whose chains are due to be asked, the longest due first, and puts their next time off: no other
- * process takes them meanwhile, and one that dies gives them back.
+ * Claims transactions that are due for a status check, the most overdue first, by moving their next check: no other
+ * process claims them meanwhile, and the claim of a process that dies expires.
  */
 export async function claimDueTransactions(
   em: SqlEntityManager,

@@ -44,7 +44,7 @@ export async function listTransactionsByReference(
   { app, em }: FindContext,
   referenceId: string,
 ): Promise<readonly TransactionRow[]> {
-  // PostgreSQL's text holds every character but this one, so nothing can be stored under it.
+  // PostgreSQL text cannot contain U+0000, so no stored reference matches.
   if (referenceId.includes('\0')) return [];
   return (await selectByReference(em, { appId: app.id, referenceId })).rows;
 }

@@ -4,8 +4,8 @@ import { GIVEN_UP_AFTER_MS } from './transaction-checks.ts';
 import type { TransactionRow } from './transaction-row.ts';
 
 /**
- * Asks a chain where a transaction stands, and sends its bytes once more when the chain does not know them. To be called
- * outside of any transaction. Rejects when the chain cannot be reached.
+ * Checks a transaction's status on its chain, and broadcasts its bytes again when the chain does not know them. Call
+ * it outside any database transaction. Rejects when the chain cannot be reached.
  */
 export async function followTransaction(
   chain: AnyChain,
@@ -21,21 +21,21 @@ export async function followTransaction(
     const found = await findStale(chain, row, outcome.message);
     if (found.status !== 'failed' && found.status !== 'provider_error') return found;
   }
-  // A node took it once: what stands in its way may pass, so it is sent again until it is given up.
+  // A node accepted it before, so the refusal may be temporary: it is broadcast again until it is given up.
   const mayStillCome = row.status !== 'pending' && nowMs - row.created_at_ms < GIVEN_UP_AFTER_MS;
   return mayStillCome ? { status: 'broadcasted', isSettled: false } : failed(row, outcome.message);
 }
 
 /**
- * What became of a transaction whose nonce or blockhash a chain no longer takes: it may be in a block itself, which the
- * chain did not know a moment ago.
+ * The state of a transaction whose nonce or blockhash the chain no longer accepts: it may have been included a moment
+ * after the last check.
  */
 export async function findStale(chain: AnyChain, row: TransactionRow, message: string): Promise<Finding> {
   const status = await statusOf(chain, row);
   return status.kind === 'unknown' ? failed(row, message) : findingOf(status);
 }
 
-/** Who takes the bytes of a transaction: its chain, or the chain's bundler where they are a user operation. */
+/** Where a transaction's bytes are broadcast: its chain, or the chain's bundler for a user operation. */
 export function carrierOf(chain: AnyChain, row: TransactionRow): Pick<AnyChain, 'broadcast' | 'statusOf'> {
   if (row.user_operation_hash === null) return chain;
   const bundler = chain.kind === 'evm' ? chain.bundler : undefined;
@@ -74,7 +74,7 @@ function findingOf(status: Exclude<ChainStatus, { kind: 'unknown' }>): Finding {
   }
 }
 
-/** It never comes into a block; of a user operation it is its bundler that failed. */
+/** It will never be included; for a user operation, its bundler has failed. */
 export function failed(row: TransactionRow, reason: string): Finding {
   const status = row.user_operation_hash === null ? 'failed' : 'provider_error';
   return { status, reason, isSettled: true };

@@ -2,16 +2,16 @@ import { bytesToHex, hexToBytes } from '../../../crypto/encoding.ts';
 import type { ActionUnit } from '../../../policy/action.ts';
 import { tronAddressText } from '../../../signing/tron/signer.ts';
 
-/** One asset moved from a wallet to one receiver. */
+/** A transfer of one asset from a wallet to one receiver. */
 export interface PlainTransfer {
-  /** Contract or mint as the chain type writes it; null is the native asset. */
+  /** Contract or mint in the chain type's notation; null is the native asset. */
   readonly tokenAddress: string | null;
   readonly recipient: string;
   /** Base units. */
   readonly rawAmount: bigint;
 }
 
-// Programs whose instructions move nothing: what a transfer on Solana is commonly wrapped in.
+// Programs whose instructions move no assets and that commonly accompany a Solana transfer.
 const BESIDE_TRANSFERS = new Set([
   'ComputeBudget111111111111111111111111111111',
   'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr',
@@ -19,10 +19,10 @@ const BESIDE_TRANSFERS = new Set([
 ]);
 
 /**
- * What a transaction of the wallet moves, read from the units that policies judge; undefined when it is anything but
- * one transfer of one asset.
+ * The transfer a wallet's transaction makes, read from the units that policies evaluate; undefined unless it is
+ * exactly one transfer of one asset.
  *
- * NOTE: on Solana the receiver of a token is its token account: whose that is does not stand in the bytes.
+ * NOTE: on Solana a token's receiver is a token account, whose owner the bytes do not contain.
  */
 export function plainTransferOf(units: readonly ActionUnit[]): PlainTransfer | undefined {
   const told = units.filter(({ solanaInstruction: instruction }) => {

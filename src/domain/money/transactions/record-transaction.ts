@@ -4,7 +4,7 @@ import type { PlainTransfer } from './plain-transfer.ts';
 import type { TransactionRow } from './transaction-row.ts';
 import { releasedStatuses } from './transaction-state.ts';
 
-/** A transaction as it was signed. */
+/** A signed transaction. */
 export interface SignedTransaction {
   readonly caip2: string;
   /** The wallet's address. */
@@ -17,18 +17,21 @@ export interface SignedTransaction {
   /** What was signed, in the contract's names. */
   readonly transactionRequest?: object | undefined;
   readonly plainTransfer?: PlainTransfer | undefined;
-  /** Whether `hash` is that of a user operation, whose transaction has none yet. */
+  /** Whether `hash` is a user operation's, whose transaction has no hash yet. */
   readonly isOperation?: boolean | undefined;
-  /** Whether somebody else pays the gas. */
+  /** Whether someone else pays the gas. */
   readonly isSponsored?: boolean | undefined;
-  /** Whether the request broadcasts it itself; else the job does so at once. */
+  /** Whether the request broadcasts it itself; otherwise the job does so immediately. */
   readonly isBroadcastHere: boolean;
 }
 
-/** How long the job leaves a transaction to the request that signed it. */
+/** How long the job waits for the request that signed a transaction to broadcast it. */
 const REQUEST_LEASE_MS = 15_000;
 
-/** Keeps a signed transaction in the transaction that signed it: from here on it is sent, whatever happens. */
+/**
+ * Stores a signed transaction in the database transaction that signed it. Once committed, it is broadcast even if
+ * this process dies.
+ */
 export async function recordTransaction(
   context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
   walletId: string,
@@ -70,7 +73,7 @@ export async function recordTransaction(
   return row;
 }
 
-/** The id of the sender's transaction with this hash, those that can never come into a block left out. */
+/** The id of the sender's transaction with this hash, unless it can no longer be included. */
 export async function findSent(
   { em }: Pick<OperationContext, 'em'>,
   { caip2, sender, hash }: Pick<SignedTransaction, 'caip2' | 'sender' | 'hash'>,

@@ -5,7 +5,7 @@ import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 import type { Asked } from './wallet-transactions.ts';
 
-/** The wallet's transactions of ours that moved one of the assets, newest first. */
+/** The wallet's own transactions that moved one of the assets, newest first. */
 export async function selectSent(
   { em }: Pick<OperationContext, 'em'>,
   {
@@ -46,7 +46,7 @@ export async function selectSent(
     .execute();
 }
 
-/** Those of the hashes that are transactions of ours for the wallet. */
+/** The hashes that belong to the wallet's own transactions. */
 export async function selectHashes(
   { em }: Pick<OperationContext, 'em'>,
   { id }: Pick<WalletRow, 'id'>,

@@ -7,16 +7,16 @@ import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 import { assetOf } from './tell-of-funds.ts';
 
-/** Transfers as they were read from the list of their chain. */
+/** Transfers read from a chain's transfer list. */
 export interface ReadTransfers {
   readonly caip2: string;
-  /** Where reading began; undefined is the chain's beginning. */
+  /** The position before the first of them; undefined is the start of the chain. */
   readonly after: string | undefined;
   /** Oldest first, at least one. */
   readonly transfers: readonly ChainTransfer[];
 }
 
-/** Where the next transfers of a chain are read from; undefined is its beginning. */
+/** The position from which a chain's next transfers are read; undefined is the start of the chain. */
 export async function readChainPosition(em: SqlEntityManager, caip2: string): Promise<string | undefined> {
   const row = await em
     .getKysely<Tables>()
@@ -28,11 +28,11 @@ export async function readChainPosition(em: SqlEntityManager, caip2: string): Pr
 }
 
 /**
- * Tells every wallet that received one of these transfers, whoever sent it, and moves the chain's position behind the
- * last of them in the same transaction. When somebody else has moved it since it was read, nothing happens: whoever
- * moves the position tells.
+ * Records `wallet.funds_deposited` for every wallet that received one of these transfers, from any sender, and moves
+ * the chain's position past the last of them in the same transaction. Does nothing when another process has moved the
+ * position since it was read: that process has recorded the events.
  *
- * CHOICE: a wallet is told of what comes in while it is ours and not archived, and never of what it held before.
+ * CHOICE: deposits are reported only while the wallet exists and is not archived; earlier holdings are not.
  *
  * Result: whether the position was moved.
  */
@@ -48,7 +48,7 @@ export async function tellOfDeposits(
     for (const receiver of receivers.get(storedAddress(read.caip2, transfer.recipient)) ?? []) {
       await recordEvent({ ...context, app: { id: receiver.app_id, name: '' } }, 'wallet.funds_deposited', {
         wallet_id: receiver.id,
-        // One transaction may hold several transfers to one wallet; each has a position of its own.
+        // One transaction may contain several transfers to one wallet; each has its own position.
         idempotency_key: `deposited:${read.caip2}:${transfer.position}:${receiver.id}`,
         caip2: read.caip2,
         asset,
@@ -66,7 +66,10 @@ export async function tellOfDeposits(
   return true;
 }
 
-/** INVARIANT: it only moves from where it was read, so that of two who read the same transfers one tells of them. */
+/**
+ * INVARIANT: the position only moves from where it was read, so of two processes that read the same transfers,
+ * exactly one reports them.
+ */
 async function movePosition(
   em: SqlEntityManager,
   { caip2, after, transfers }: ReadTransfers,
@@ -95,7 +98,7 @@ interface Receiver {
   readonly app_id: string;
 }
 
-/** The live wallets of every app at the receiving addresses; several may hold the same key. */
+/** The live wallets of all apps at the receiving addresses; several wallets may hold the same key. */
 async function receiversOf(
   em: SqlEntityManager,
   { caip2, transfers }: ReadTransfers,
@@ -112,7 +115,10 @@ async function receiversOf(
   return Map.groupBy(wallets, ({ address }) => address);
 }
 
-/** What wallets are stored by: a key of Spark has another address on each network, and that of mainnet is kept. */
+/**
+ * The address under which wallets are stored: a Spark key has a different address on each network, and the mainnet
+ * one is stored.
+ */
 function storedAddress(caip2: string, recipient: string): string {
   const key = caip2 === 'spark:regtest' ? readSparkAddress(recipient, 'REGTEST') : undefined;
   return key === undefined ? normalizeAddress(recipient) : sparkAddress(key, 'MAINNET');

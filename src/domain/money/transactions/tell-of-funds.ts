@@ -5,10 +5,11 @@ import type { Tables } from '../../tables.ts';
 import type { TransactionRow } from './transaction-row.ts';
 
 /**
- * Tells of the funds that a transaction of ours moved, once it is in a block: that the wallet sent them, and every
- * wallet at the receiving address that it has them. Told once, whatever a reorganization does afterwards.
+ * Records the `wallet.funds_*` events of one of our transactions once it is included: withdrawn for the sender,
+ * deposited for every wallet at the receiving address. Recorded once, even if a reorganization follows.
  *
- * NOTE: on a chain that keeps a list of its transfers, whoever reads the list tells of what came in, ours included.
+ * NOTE: on a chain that keeps a transfer list, deposits are recorded from that list, including those from our own
+ * wallets.
  */
 export async function tellOfFunds(
   context: Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs'>,
@@ -69,7 +70,7 @@ const tokenTypes: Readonly<Record<string, { readonly type: string; readonly addr
   tron: { type: 'trc20', address: 'address' },
 };
 
-/** What events name an asset by, `native` among them; undefined for a kind of token that they have no name for. */
+/** How events name an asset, including `native`; undefined for token types that events cannot name. */
 export function assetOf(caip2: string, token: string): object | undefined {
   if (token === 'native') return { type: 'native-token', address: null };
   const kind = tokenTypes[caip2.slice(0, caip2.indexOf(':'))];

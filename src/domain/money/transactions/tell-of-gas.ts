@@ -11,8 +11,8 @@ import type { TransactionRow } from './transaction-row.ts';
 type GasContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs' | 'prices'>;
 
 /**
- * Tells what a sponsored transaction cost the app, and of a user operation that it was carried out, once it is in a
- * block. Told once, whatever a reorganization does afterwards.
+ * Records what a sponsored transaction cost the app, and the completion of a user operation, once it is included.
+ * Recorded once, even if a reorganization follows.
  */
 export async function tellOfGas(
   context: GasContext,

@@ -6,7 +6,10 @@ import type { TransactionRow } from './transaction-row.ts';
 
 const TEMPO_TYPE = 118;
 
-/** Tells once of an EVM transaction that waits for a block for long; its event has no place for a batch of Tempo. */
+/**
+ * Records once that an EVM transaction has been waiting for inclusion for a long time. The event cannot describe a
+ * Tempo batch.
+ */
 export async function tellWhenSlow(
   context: AdvanceContext,
   row: TransactionRow,

@@ -1,21 +1,23 @@
 import type { TransactionRow } from './transaction-row.ts';
 import { isTerminal, type TransactionStatus } from './transaction-state.ts';
 
-// CHOICE: how often a chain is asked: soon while blocks are about to come, then ever less often.
+// CHOICE: how often a chain is polled: frequently at first, then with growing intervals.
 const FIRST_CHECK_MS = 1000;
 const RAREST_CHECK_MS = 60_000;
 const PART_OF_AGE = 10;
 
-/** CHOICE: a transaction waits for long when no block took it within this time; EVM callers are told once. */
+/**
+ * CHOICE: a transaction counts as slow when it is not included within this time; one event is recorded on EVM chains.
+ */
 export const SLOW_AFTER_MS = 5 * 60_000;
 
 /**
- * CHOICE: one that the chain has dropped and refuses to take again is given up after this time. What a chain still
- * holds is never given up: it may come into a block at any time.
+ * CHOICE: a transaction that the chain has dropped and refuses is given up after this time. One that the chain still
+ * holds is never given up, because it may be included at any time.
  */
 export const GIVEN_UP_AFTER_MS = 24 * 60 * 60_000;
 
-/** When the chain is asked next, Unix ms; null when nothing can change any more. */
+/** When the chain is polled next, Unix ms; null when the state is final. */
 export function nextCheckAt(
   { created_at_ms: createdAtMs }: Pick<TransactionRow, 'created_at_ms'>,
   { status, isSettled }: { readonly status: TransactionStatus; readonly isSettled: boolean },

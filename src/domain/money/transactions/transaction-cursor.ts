@@ -1,14 +1,14 @@
 import { invalidQuery } from '../../../errors.ts';
 
-/** Where a page of a wallet's transactions ended, in each of the two lists that it is merged from. */
+/** Where a page of a wallet's transactions ended, in each of the two merged lists. */
 export interface TransactionCursor {
-  /** The last of our own. */
+  /** The last of our own transactions. */
   readonly row: { readonly createdAtMs: number; readonly id: string } | undefined;
-  /** The last of the chain's. */
+  /** The last of the chain's transfers. */
   readonly position: string | undefined;
 }
 
-/** One text for both places, which says nothing to callers. */
+/** One opaque string for both positions. */
 export function writeCursor({ row, position }: TransactionCursor): string {
   const parts = [row?.createdAtMs ?? null, row?.id ?? null, position ?? null];
   return Buffer.from(JSON.stringify(parts)).toString('base64url');
@@ -27,7 +27,7 @@ export function readCursor(text: string | undefined): TransactionCursor {
 }
 
 const ID = /^[0-9a-z]{1,64}$/;
-// As chains number their transfers.
+// The format of transfer positions.
 const POSITION = /^\d{1,15}$/;
 
 function parse(text: string): [number | null, string | null, string | null] | undefined {

@@ -5,13 +5,13 @@ export type TransactionStatus = BlockchainTransactionStatus;
 /**
  * Which state may follow which.
  *
- * pending: signed and kept, not known to be with the chain. broadcasted: a node took it. confirmed: in a block, it did
- * what it should. finalized: no reorganization takes it back. execution_reverted: in a block, only its fee was taken.
- * failed: it can never come into a block. replaced: another one took its nonce. provider_error: the bundler of a
- * sponsored one lost it.
+ * pending: signed and stored, not known to have reached the chain. broadcasted: a node accepted it. confirmed:
+ * included and successful. finalized: no reorganization can remove it. execution_reverted: included, but only its fee
+ * took effect. failed: it can never be included. replaced: another transaction used its nonce. provider_error: the
+ * bundler of a sponsored transaction lost it.
  *
- * CHOICE: what was confirmed or reverted in a block that a reorganization drops is `broadcasted` again. Callers who take
- * `confirmed` for settled accept that; whoever must not waits for `finalized`.
+ * CHOICE: a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted`
+ * again. Callers that need certainty wait for `finalized`.
  */
 const followers: Readonly<Record<TransactionStatus, readonly TransactionStatus[]>> = {
   pending: ['broadcasted', 'failed', 'replaced', 'provider_error'],
@@ -24,24 +24,24 @@ const followers: Readonly<Record<TransactionStatus, readonly TransactionStatus[]
   provider_error: [],
 };
 
-/** Its nonce may be taken by another transaction: this one never was and never will be in a block. */
+/** States that free the nonce: the transaction was never included and never will be. */
 export const releasedStatuses = ['failed', 'provider_error'] as const satisfies readonly TransactionStatus[];
 
-/** Nothing can follow. */
+/** Whether no other state can follow. */
 export function isTerminal(status: TransactionStatus): boolean {
   return followers[status].length === 0;
 }
 
 /**
- * The states that a transaction goes through from one to another, the last included; each is told by its event.
- * Empty when nothing changes, undefined when there is no way.
+ * The states a transaction passes through from one state to another, including the last; each has its event. Empty
+ * when nothing changes, undefined when the transition is not allowed.
  */
 export function wayTo(
   from: TransactionStatus,
   to: TransactionStatus,
 ): readonly TransactionStatus[] | undefined {
   const ways = new Map<TransactionStatus, readonly TransactionStatus[]>([[from, []]]);
-  // The shortest way: a state is reached first by as few steps as there are, and the map keeps growing as it is read.
+  // Breadth-first search: the map grows while it is iterated, so each state is first reached by the shortest path.
   for (const [status, way] of ways) {
     for (const next of followers[status]) if (!ways.has(next)) ways.set(next, [...way, next]);
   }

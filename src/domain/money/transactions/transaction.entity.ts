@@ -1,6 +1,8 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** A transaction that a wallet sends: its signed bytes, which go out again until the chain has them, and its life. */
+/**
+ * A transaction that a wallet sends: its signed bytes, which are broadcast until the chain has them, and its state.
+ */
 export const TransactionEntity = defineEntity({
   name: 'Transaction',
   tableName: 'transactions',
@@ -15,19 +17,19 @@ export const TransactionEntity = defineEntity({
     method: p.text(),
     /** One of `transaction-state.ts`. */
     status: p.text(),
-    /** Null while a sponsored one is on its way. */
+    /** Null until a sponsored transaction is included. */
     transactionHash: p.text().strictNullable(),
     userOperationHash: p.text().strictNullable(),
     /** 0 or 1. */
     isSponsored: p.integer().default(0),
     referenceId: p.text().strictNullable(),
-    /** EVM: the number it takes of the sender. */
+    /** EVM: the sender's nonce. */
     nonce: p.bigint('number').strictNullable(),
-    /** Never changed, so that sending again can never send another one. */
+    /** Never changed, so broadcasting again can never send a different transaction. */
     signedBytes: p.blob(),
     /** JSON of what was signed, in the contract's names; EVM only. */
     transactionRequest: p.text().strictNullable(),
-    /** Of a plain transfer: the contract or mint, or `native`. */
+    /** For a plain transfer: the contract or mint, or `native`. */
     movedToken: p.text().strictNullable(),
     movedTo: p.text().strictNullable(),
     /** Base units, decimal. */
@@ -36,17 +38,17 @@ export const TransactionEntity = defineEntity({
     blockTimestampSeconds: p.bigint('number').strictNullable(),
     /** Smallest unit of the native asset, decimal. */
     feePaid: p.text().strictNullable(),
-    /** Why it failed or reverted, in the chain's words. */
+    /** Why it failed or reverted, as reported by the chain. */
     failureReason: p.text().strictNullable(),
-    /** 0 or 1: `transaction.still_pending` was told. */
+    /** 0 or 1: `transaction.still_pending` was recorded. */
     isSlowTold: p.integer().default(0),
-    /** 0 or 1: the `wallet.funds_*` events were told. */
+    /** 0 or 1: the `wallet.funds_*` events were recorded. */
     areFundsTold: p.integer().default(0),
-    /** 0 or 1: what a sponsored one cost was told. */
+    /** 0 or 1: the cost of a sponsored transaction was recorded. */
     isGasTold: p.integer().default(0),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
-    /** When its chain is asked next; null once nothing can change any more. Whoever asks puts it off, as a lease. */
+    /** When its chain is polled next; null once the state is final. Polling moves it, which serves as a lease. */
     nextCheckAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [

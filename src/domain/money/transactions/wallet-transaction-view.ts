@@ -8,7 +8,7 @@ import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import type { TransactionRow } from './transaction-row.ts';
 import type { Asked } from './wallet-transactions.ts';
 
-/** One entry of the list: a transaction of ours, or a transfer that the chain saw. */
+/** One list entry: one of our transactions, or a transfer from the chain's list. */
 export type Seen = { readonly atMs: number } & (
   | { readonly row: TransactionRow; readonly transfer?: undefined }
   | { readonly transfer: ChainTransfer; readonly row?: undefined }
@@ -95,9 +95,9 @@ function detailOf(
 }
 
 /**
- * The users of the app to whom wallets at these addresses belong.
+ * The app's users who own the wallets at these addresses.
  *
- * CHOICE: a wallet belongs to the user who is its entity, else to the first user in the quorum that owns it.
+ * CHOICE: a wallet belongs to the user who is its entity, otherwise to the first user in its owning quorum.
  */
 async function findUsers(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,

@@ -32,11 +32,11 @@ type ListContext = Pick<OperationContext, 'app' | 'em' | 'chains'>;
 const MAX_PAGE = 100;
 
 /**
- * A page of what a wallet sent and received on one chain, newest first: what we sent for it, and what the chain has
- * seen beside that, where the chain keeps such a list.
+ * A page of what a wallet sent and received on one chain, newest first: our own transactions, and other transfers
+ * where the chain keeps a transfer list.
  *
- * CHOICE: a transaction of ours that is no plain transfer of one asset stands among those of the native asset, which
- * its fee is paid in. What only the chain knows of is `confirmed`.
+ * CHOICE: one of our transactions that is not a plain transfer of one asset is listed under the native asset, in
+ * which its fee is paid. Transfers known only from the chain are `confirmed`.
  *
  * @throws ApiError not_found; invalid_data; not_supported; unavailable.
  */
@@ -52,7 +52,7 @@ export async function listWalletTransactions(
   const limit = query.limit ?? MAX_PAGE;
   const cursor = readCursor(query.cursor);
   const asked: Asked = { wallet, chain: known, assets, hash: normalHash(query.tx_hash) };
-  // One more than asked for tells whether another page follows.
+  // One row more than requested shows whether another page follows.
   const sent = await selectSent(context, { ...asked, after: cursor.row, limit: limit + 1 });
   const seen = await readSeen(context, {
     ...asked,
@@ -70,12 +70,12 @@ export async function listWalletTransactions(
   };
 }
 
-/** EVM hashes are the same in any letter case. */
+/** EVM hashes are case-insensitive. */
 function normalHash(hash: string | undefined): string | undefined {
   return hash?.startsWith('0x') ? hash.toLowerCase() : hash;
 }
 
-/** What a page is selected by. */
+/** The filters of a page. */
 export interface Asked {
   readonly wallet: WalletRow;
   readonly chain: KnownChain;
@@ -118,18 +118,18 @@ async function tokenAsked(
   return findToken(context, chain, tokenAddress);
 }
 
-/** Each value once, in its first place. */
+/** Distinct values in order of first appearance. */
 function listOf(value: string | readonly string[]): string[] {
   return [...new Set(typeof value === 'string' ? [value] : value)];
 }
 
 interface SeenTransfers {
   readonly transfers: readonly ChainTransfer[];
-  /** How far the chain's list was read: nothing of it is left out above. */
+  /** How far back the chain's list was read; everything newer is included. */
   readonly readTo: string | undefined;
 }
 
-/** The chain's transfers of the wallet that we did not send, newest first, as far back as a page can need them. */
+/** Transfers of the wallet that we did not send, newest first, as far back as the page can need them. */
 async function readSeen(
   context: ListContext,
   {
@@ -145,7 +145,7 @@ async function readSeen(
     readonly port: AnyChain;
     readonly after: string | undefined;
     readonly limit: number;
-    /** What is older has no place on the page. */
+    /** Anything older cannot be on this page. */
     readonly backToMs: number;
   },
 ): Promise<SeenTransfers> {
@@ -180,11 +180,11 @@ function atMs({ blockTimestampSeconds }: ChainTransfer): number {
   return blockTimestampSeconds * 1000;
 }
 
-/** Both lists as one, newest first; at the same instant our own come first. */
+/** Merges both lists, newest first; for equal times our own transactions come first. */
 function merge(sent: readonly TransactionRow[], transfers: readonly ChainTransfer[]): readonly Seen[] {
   const own = sent.map((row): Seen => ({ row, atMs: row.created_at_ms }));
   const others = transfers.map((transfer): Seen => ({ transfer, atMs: atMs(transfer) }));
-  // Each list keeps its own order, which its cursor counts on.
+  // Each list keeps its own order, which its cursor depends on.
   const merged: Seen[] = [];
   while (own.length > 0 || others.length > 0) {
     const [first, other] = [own[0], others[0]];
@@ -200,7 +200,7 @@ function endOf(
 ): TransactionCursor {
   const row = page.findLast((entry) => entry.row !== undefined)?.row;
   const shown = page.filter((entry) => entry.transfer !== undefined);
-  // What was read and is ours is not read again by the next page.
+  // Transfers that were read and are our own are not read again by the next page.
   const isAllShown = shown.length === seen.transfers.length;
   return {
     row: row === undefined ? cursor.row : { createdAtMs: row.created_at_ms, id: row.id },

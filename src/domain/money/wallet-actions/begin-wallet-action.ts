@@ -22,19 +22,19 @@ interface NewTransactionStep {
   readonly transactionId: string;
 }
 
-/** What an exchange does once it has the deposit of the step before. */
+/** The exchange's step, after it received the deposit of the previous step. */
 export interface NewExchangeStep {
   readonly type: 'external_transaction';
-  /** The chain that it pays on. */
+  /** The chain of the payment. */
   readonly caip2: string;
   readonly quoteId: string;
   readonly delivery: ExchangeDelivery;
 }
 
 /**
- * Keeps a new action with its steps and tells of it.
+ * Stores a new action with its steps and records its event.
  *
- * @throws ApiError resource_conflict when another request was first with this nonce.
+ * @throws ApiError resource_conflict when another request has used this nonce.
  */
 export async function beginWalletAction(
   context: OperationContext,
@@ -55,7 +55,7 @@ export async function beginWalletAction(
     ended_at_ms: null,
   };
   const database = context.em.getKysely<Tables>();
-  // INVARIANT: a unique index over wallet and nonce lets exactly one of several concurrent requests through.
+  // INVARIANT: a unique index over wallet and nonce admits exactly one of several concurrent requests.
   const { numInsertedOrUpdatedRows } = await database
     .insertInto('wallet_actions')
     .values(row)
@@ -87,7 +87,7 @@ const exchangeColumns = ({ caip2, quoteId, delivery }: NewExchangeStep, nowMs: n
 });
 
 /**
- * Refuses a nonce that the wallet has seen before anything is asked of a chain or signed.
+ * Refuses a nonce the wallet has already used, before any chain call or signature.
  *
  * @throws ApiError resource_conflict
  */

@@ -11,7 +11,7 @@ type FindContext = Pick<OperationContext, 'app' | 'em'>;
 const MAX_PAGE = 100;
 
 /**
- * An action of a wallet. CHOICE: an archived wallet's too, since its transactions end whether it is archived or not.
+ * An action of a wallet. CHOICE: also for archived wallets, because their pending transactions still complete.
  *
  * @throws ApiError not_found, also for an action of another wallet.
  */
@@ -50,7 +50,7 @@ export async function listWalletActions(
     .where('wallet_id', '=', wallet.id)
     .orderBy('created_at_ms', 'desc')
     .orderBy('id', 'desc')
-    // One more than asked for tells whether another page follows.
+    // One row more than requested shows whether another page follows.
     .limit(limit + 1);
   if (type !== undefined) query = query.where('type', '=', type);
   if (cursor !== undefined) {

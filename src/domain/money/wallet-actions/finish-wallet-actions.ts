@@ -9,25 +9,25 @@ import { type WalletActionRow, walletActionColumns } from './wallet-action-row.t
 import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-action-steps.ts';
 import { actionEvent, actionEventType, walletActionView } from './wallet-action-view.ts';
 
-/** Actions that one transaction ends. */
+/** Actions settled in one transaction. */
 const BATCH = 50;
 
-/** How a wallet action has ended. */
+/** A settled wallet action. */
 export interface EndedAction {
   readonly id: string;
-  /** As its operation answers it now. */
+  /** The action as its operation returns it now. */
   readonly view: object;
-  /** Undefined when it has succeeded. */
+  /** Undefined on success. */
   readonly failure: string | undefined;
 }
 
 const endStatuses = ['confirmed', 'finalized', 'failed', 'replaced', 'provider_error'] as const;
 
 /**
- * Ends the actions whose transactions and exchanges have ended, each with its event. Several processes may do so at once: what one of
- * them works on, the others leave.
+ * Settles the actions whose transactions and exchanges have ended, and records their events. Safe to run in several
+ * processes: claimed rows are skipped by the others.
  *
- * Result: those that were ended.
+ * Result: the actions settled.
  */
 export async function finishWalletActions(
   services: Pick<Services, 'ids'>,
@@ -57,7 +57,7 @@ export async function finishWalletActions(
       .where('id', '=', row.id)
       .execute();
     const context = { ...services, em, nowMs, app: { id: row.app_id, name: '' } };
-    // A deposit that never came is waited for no more.
+    // The exchange is no longer polled for a deposit that never arrived.
     if (own.some((step) => 'exchange' in step)) await forgetExchange(em, row.id);
     await recordEvent(context, actionEventType(row), actionEvent(row, own));
     ended.push({
@@ -87,7 +87,7 @@ async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
           )
           .select('steps.action_id')
           .whereRef('steps.action_id', '=', 'wallet_actions.id')
-          // Once the deposit is there, an action is its exchange's to end.
+          // Once the deposit is confirmed, the exchange's outcome settles the action.
           .where((where) =>
             where.or([
               where('exchanges.action_id', 'is', null),
@@ -114,13 +114,13 @@ async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
   return rows as WalletActionRow[];
 }
 
-/** The wire fields that the end of a transfer changes. */
+/** The wire fields that change when a transfer settles. */
 function outcomeOf(action: WalletActionRow, status: string, steps: readonly StoredStep[]): object {
   const hasSucceeded = status === 'succeeded';
   const details = JSON.parse(action.details) as { readonly source_amount: string };
   const exchanged = steps.find((step) => 'exchange' in step);
   const delivery = exchanged?.exchange.delivery ?? {
-    // A plain transfer arrives whole.
+    // A plain transfer arrives in full.
     destination_amount: details.source_amount,
     fees: [],
   };
@@ -131,7 +131,7 @@ function outcomeOf(action: WalletActionRow, status: string, steps: readonly Stor
   };
 }
 
-/** What the network took for all steps together; null when it took nothing. */
+/** The network fees of all steps together; null when there were none. */
 function gasPaid(steps: readonly StoredStep[]): object | null {
   const transactions = steps.flatMap((step) => ('transaction' in step ? step.transaction : []));
   const paid = transactions.flatMap(({ fee_paid: fee }) => fee ?? []);

@@ -2,15 +2,15 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { ExchangeStatus } from '../../../ports/exchange.ts';
 import type { Tables } from '../../tables.ts';
 
-/** CHOICE: an exchange that has not ended is asked again after so long. */
+/** CHOICE: how often a pending exchange is polled. */
 const AGAIN_MS = 2000;
-/** How long a claimed exchange is left to the process that claimed it. */
+/** How long a claimed exchange belongs to the process that claimed it. */
 const LEASE_MS = 60_000;
 
 /** States of a transaction in which its money has arrived. */
 export const depositedStatuses = ['confirmed', 'finalized'] as const;
 
-/** An exchange that has had its deposit. */
+/** An exchange that has received its deposit. */
 export interface DueExchange {
   readonly actionId: string;
   readonly position: number;
@@ -19,8 +19,8 @@ export interface DueExchange {
 }
 
 /**
- * Takes exchanges that are due to be asked about, the longest due first, and puts their next time off: no other process
- * takes them meanwhile, and one that dies gives them back.
+ * Claims exchanges that are due for polling, the most overdue first, by moving their next check: no other process
+ * claims them meanwhile, and the claim of a process that dies expires.
  */
 export async function claimDueExchanges(
   em: SqlEntityManager,
@@ -56,9 +56,9 @@ export async function claimDueExchanges(
 }
 
 /**
- * Writes down how far an exchange has come. Result: whether it has ended now.
+ * Stores the progress of an exchange. Result: whether it has now ended.
  *
- * INVARIANT: an end is written once; what was told before stays.
+ * INVARIANT: an outcome is stored once and never overwritten.
  */
 export async function advanceExchange(
   em: SqlEntityManager,
@@ -85,7 +85,7 @@ export async function advanceExchange(
   return numUpdatedRows === 1n;
 }
 
-/** Asks about an action's exchange no more. */
+/** Stops polling an action's exchange. */
 export async function forgetExchange(em: SqlEntityManager, actionId: string): Promise<void> {
   await em
     .getKysely<Tables>()

@@ -7,7 +7,7 @@ import { type Decimal, decimalText, fromRaw, toRaw } from '../../wallets/balance
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { TransferTerms } from './transfer-terms.ts';
 
-/** A quote of the exchange with the assets that it is about. */
+/** An exchange quote with its assets. */
 export interface PlannedExchange {
   readonly source: KnownAsset;
   readonly destination: KnownAsset;
@@ -15,12 +15,12 @@ export interface PlannedExchange {
 }
 
 /**
- * Asks the exchange for its quote of a transfer. Outside of any transaction where that is possible.
+ * Fetches the exchange's quote for a transfer. Call it outside any database transaction.
  *
- * CHOICE: an exchange delivers what it quoted or gives the deposit back, which no `slippage_bps` is too small for.
+ * CHOICE: the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.
  *
- * @throws ApiError not_supported where nobody exchanges or this pair is not exchanged; invalid_data for an amount or a
- * fee that cannot be exchanged; transaction_broadcast_failure when the exchange cannot be reached.
+ * @throws ApiError not_supported when no exchange is configured or the pair is not traded; invalid_data for an amount
+ * or fee the exchange does not accept; transaction_broadcast_failure when the exchange cannot be reached.
  */
 export async function planExchange(
   context: PreparationContext,
@@ -56,7 +56,7 @@ export function requireRaw({ asset, decimals }: KnownAsset, amount: Decimal, poi
   return rawAmount;
 }
 
-/** The fees of a quote as the contract tells them. */
+/** The fees of a quote in wire form. */
 export function feesOf({ source, quote }: PlannedExchange): FeeLineItem[] {
   return quote.fees.map(({ type, rawAmount }) => ({
     type,

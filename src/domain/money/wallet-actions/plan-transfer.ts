@@ -14,25 +14,25 @@ import { type PlannedExchange, planExchange, requireRaw } from './plan-exchange.
 import { type PlannedTransfer, type TransferOrder, transferSenders } from './transfer-senders.ts';
 import type { TransferTerms } from './transfer-terms.ts';
 
-/** A transfer with everything that had to be asked of its chain. */
+/** A transfer with all the chain data it needs. */
 export interface TransferPlan {
   readonly asset: KnownAsset;
   /** In base units. */
   readonly rawAmount: bigint;
   readonly estimatedGas: Gas | null;
-  /** For which this transfer is the deposit. */
+  /** The exchange that this transfer pays the deposit of. */
   readonly exchange: PlannedExchange | undefined;
-  /** Fixes the bytes, inside the transaction that signs them. */
+  /** Builds the bytes, inside the database transaction that signs them. */
   build(context: OperationContext): Promise<BuiltTransaction>;
 }
 
 /**
- * Asks the chain what a transfer needs, and whether the wallet can afford it. Outside of any transaction where that is
- * possible.
+ * Queries the chain for what a transfer needs, and checks that the wallet can afford it. Call it outside any database
+ * transaction.
  *
  * @throws ApiError invalid_data for an amount finer than the asset; not_supported; what `planExchange` throws;
- * insufficient_funds; transaction_execution_failure when the chain would not carry it out; transaction_broadcast_failure when it cannot be
- * reached.
+ * insufficient_funds; transaction_execution_failure when the simulation fails; transaction_broadcast_failure when the
+ * chain cannot be reached.
  */
 export async function planTransfer(
   context: PreparationContext,
@@ -51,12 +51,12 @@ export async function planTransfer(
   return { asset, rawAmount, exchange, estimatedGas: gasOf(chain, estimatedFee), build };
 }
 
-/** What goes to the exchange. */
+/** The deposit to the exchange. */
 export function depositOf({ source, quote }: PlannedExchange): Omit<TransferOrder, 'from'> {
   return { asset: source, rawAmount: quote.rawInput, to: quote.depositAddress };
 }
 
-/** Asks the chain what moving an asset on it needs. */
+/** Queries the chain for what moving an asset needs. */
 export function planSending(context: PreparationContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { chain } = order.asset;
   const sender = transferSenders[chain.chainType];
@@ -65,7 +65,7 @@ export function planSending(context: PreparationContext, order: TransferOrder): 
 }
 
 /**
- * The source chain, on which transfers must be possible.
+ * The source chain, which must support transfers.
  *
  * @throws ApiError not_supported
  */
@@ -91,7 +91,7 @@ async function readPlain(
   return { asset, rawAmount: requireRaw(asset, amount, amountPointer), to: destination };
 }
 
-/** What the network takes, as the contract tells it; null where gas is not paid in a native asset. */
+/** The network fee in wire form; null when gas is not paid in a native asset. */
 export function gasOf({ native }: KnownChain, fee: bigint): Gas | null {
   if (native === undefined) return null;
   return {

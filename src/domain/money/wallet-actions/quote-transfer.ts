@@ -24,7 +24,7 @@ export interface QuoteInput {
 }
 
 /**
- * Estimates a transfer that arrives as another asset or on another chain.
+ * Quotes a transfer that arrives as another asset or on another chain.
  *
  * @throws ApiError not_found; the codes of `requireOwner`; invalid_data for a plain transfer; not_supported; what
  * `planExchange` throws.
@@ -50,7 +50,7 @@ export async function quoteWalletTransfer(
 }
 
 /**
- * Asks the exchange, and the chain.
+ * Queries the exchange and the chain.
  *
  * @throws what the verb throws for a quote that cannot be given.
  */
@@ -72,7 +72,7 @@ export async function prepareQuote(
   return { exchange, gas: await estimateGas(context, wallet, exchange) };
 }
 
-/** What the deposit would cost; null when it could not be run dry, since the wallet lacks what it needs for it. */
+/** The gas of the deposit; null when it cannot be simulated because the wallet lacks the funds. */
 async function estimateGas(
   context: PreparationContext,
   wallet: WalletRow,

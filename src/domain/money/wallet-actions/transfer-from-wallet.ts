@@ -21,14 +21,14 @@ export interface TransferInput {
 }
 
 /**
- * Moves an asset out of a wallet. The wallet's owner or one of its additional signers must have signed the request, when
- * there is an owner, and every policy that applies must allow the body. The transaction is signed and kept together with
- * the action, in one transaction of the database, and broadcast after it; the job that follows transactions sends the
- * same bytes again until the chain has them, so that a crash at any point neither loses the transfer nor makes it twice.
- * What arrives as another asset or on another chain is deposited with the exchange, whose quote is kept with the action.
+ * Transfers an asset out of a wallet. If the wallet has an owner, the owner or an additional signer must have signed
+ * the request, and every applicable policy must allow the body. The transaction is signed and stored together with
+ * the action in one database transaction and broadcast after the commit; the job that follows transactions broadcasts
+ * the same bytes until the chain has them, so a crash at any point neither loses the transfer nor repeats it. A
+ * transfer to another asset or chain pays the exchange's deposit, and the exchange's quote is stored with the action.
  *
  * @throws ApiError not_found; invalid_data; not_supported; the codes of `requireOwner`; policy_violation;
- * resource_conflict for a nonce that this wallet has seen; what `planTransfer` throws.
+ * resource_conflict for a nonce that this wallet has already used; what `planTransfer` throws.
  */
 export async function transferFromWallet(
   context: OperationContext,
@@ -40,7 +40,7 @@ export async function transferFromWallet(
     request: body,
     decode() {
       const terms = readTransferBody(wallet, body);
-      // Where the amount that arrives is fixed, only the plan says what policies judge: how much is spent.
+      // When the arriving amount is fixed, only the plan knows the amount spent, which policies evaluate.
       const spent = fixesArrival(terms) ? spentBy(unwrapPrepared(prepared)) : undefined;
       return { action: transferAction(body, terms, spent), terms };
     },
@@ -67,9 +67,9 @@ export async function transferFromWallet(
 }
 
 /**
- * Asks the chain what a transfer will need.
+ * Queries the chain for what a transfer needs.
  *
- * @throws what the verb throws for a transfer that cannot be carried out.
+ * @throws the verb's errors for a transfer that cannot be executed.
  */
 export async function prepareTransfer(
   context: PreparationContext,
@@ -81,8 +81,8 @@ export async function prepareTransfer(
 }
 
 /**
- * The context for what follows the commit: there is an action then, so a chain's refusal ends the action as `rejected`
- * and does not become the answer.
+ * The context for work after the commit: the action exists by then, so a refusal by the chain ends the action as
+ * `rejected` and does not become the response.
  */
 function afterCommitContext(context: OperationContext): OperationContext {
   return {
@@ -105,7 +105,7 @@ const stepTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the body of a transfer as far as no chain need be asked.
+ * Reads the body of a transfer as far as possible without chain calls.
  *
  * @throws ApiError invalid_data naming the field; not_supported.
  */
@@ -118,13 +118,13 @@ export function readTransferBody(wallet: WalletRow, body: TransferRequest): Tran
   }
   const terms = readTransfer(wallet, body);
   if (terms.appFeeBps > 0 && !terms.isExchange) {
-    // CHOICE: fees are taken out of what an exchange delivers; a plain transfer arrives whole.
+    // CHOICE: fees are deducted from what an exchange delivers; a plain transfer arrives in full.
     throw new ApiError('not_supported', '/fee_configuration: no fee is taken from a plain transfer');
   }
   return terms;
 }
 
-/** The wire fields that say what was asked for. */
+/** The wire fields that describe the request. */
 function detailsOf(body: TransferRequest, terms: TransferTerms, plan: TransferPlan): object {
   const { asset, exchange } = plan;
   const named = 'asset' in body.source;
@@ -146,7 +146,7 @@ function spentBy({ asset, rawAmount }: TransferPlan): Decimal {
   return fromRaw(rawAmount, asset.decimals);
 }
 
-/** What of the destination differs from the source. */
+/** The destination fields that differ from the source. */
 function arrivalOf({ source, destination }: PlannedExchange): object {
   return {
     ...(destination.asset === source.asset ? {} : { destination_asset: destination.asset }),

@@ -15,7 +15,7 @@ import { type EthereumPlan, planEthereum } from '../sending/plan-ethereum.ts';
 import { buildSolana, planSolana } from '../sending/send-solana.ts';
 import { buildTron, planTron } from '../sending/send-tron.ts';
 
-/** One asset to be moved between two addresses of one chain. */
+/** A transfer of one asset between two addresses of one chain. */
 export interface TransferOrder {
   readonly asset: KnownAsset;
   /** In base units. */
@@ -27,11 +27,11 @@ export interface TransferOrder {
 export interface PlannedTransfer {
   /** In base units of the native asset. */
   readonly estimatedFee: bigint;
-  /** Fixes the bytes, inside the transaction that signs them. */
+  /** Builds the bytes, inside the database transaction that signs them. */
   build(context: OperationContext): Promise<BuiltTransaction>;
 }
 
-/** Asks the chain; before the transaction where that is possible. */
+/** Queries the chain, before the database transaction. */
 type TransferSender = (context: PreparationContext, order: TransferOrder) => Promise<PlannedTransfer>;
 
 /** How each chain type moves an asset. */
@@ -59,13 +59,13 @@ async function sendOnEthereum(
   };
 }
 
-// gas_limit * price, the price being the most that may be taken.
+// gas_limit * maximum price.
 function feeOf({ transaction }: EthereumPlan): bigint {
   const price = 'gas_price' in transaction ? transaction.gas_price : transaction.max_fee_per_gas;
   return BigInt(transaction.gas_limit ?? 0) * BigInt(price ?? 0);
 }
 
-// Source: Solana docs, transaction fees. Lamports for one signature; nothing is bid for a faster place.
+// Source: Solana docs, transaction fees. Lamports for one signature, without a priority fee.
 const SIGNATURE_FEE = 5000n;
 const MAX_U64 = 2n ** 64n - 1n;
 
@@ -91,9 +91,9 @@ async function readMint(context: PreparationContext, caip2: string, address: str
 // Source: TRON's chain parameters getTransactionFee and getEnergyFee, in sun.
 const SUN_PER_BYTE = 1000n;
 const SUN_PER_ENERGY = 100n;
-// The heads of the raw data, a signature with its head, and what the network adds for the result.
+// Protobuf overhead of the raw data, one signature, and the network's allowance for the result.
 const BYTES_BESIDE = 3n + 67n + 64n;
-/** CHOICE: 100 TRX, several times of what the dearest transfer of a stablecoin burns. */
+/** CHOICE: 100 TRX, several times what the most expensive stablecoin transfer burns. */
 const FEE_LIMIT_SUN = 100_000_000;
 
 async function sendOnTron(context: PreparationContext, order: TransferOrder): Promise<PlannedTransfer> {
@@ -102,7 +102,7 @@ async function sendOnTron(context: PreparationContext, order: TransferOrder): Pr
   const plan = await planTron(context, { caip2: asset.chain.caip2, address: from, rawData });
   const bytes = BigInt(encodeTronRawData(plan.rawData).length) + BYTES_BESIDE;
   return {
-    // CHOICE: as if nothing had been staked for bytes and energy; whoever has pays less.
+    // CHOICE: an upper bound that assumes no staked bandwidth or energy.
     estimatedFee: bytes * SUN_PER_BYTE + plan.energy * SUN_PER_ENERGY,
     build: async () => buildTron(plan, 'transfer'),
   };
@@ -111,7 +111,7 @@ async function sendOnTron(context: PreparationContext, order: TransferOrder): Pr
 function tronContract({ asset, rawAmount, from, to }: TransferOrder) {
   const owner = tronHex(from);
   if (asset.tokenAddress === null) {
-    // More sun than all there are; the contract writes them as JSON numbers.
+    // More than the total supply of sun; the contract encodes sun amounts as JSON numbers.
     if (rawAmount > Number.MAX_SAFE_INTEGER) throw new ApiError('insufficient_funds');
     const sun = Number(rawAmount);
     return { type: 'TransferContract', owner_address: owner, to_address: tronHex(to), amount: sun } as const;
@@ -126,7 +126,7 @@ function tronContract({ asset, rawAmount, from, to }: TransferOrder) {
   } as const;
 }
 
-/** 41 and 40 hex digits. */
+/** 0x41 prefix and 40 hex digits. */
 function tronHex(address: string): string {
   const addressHex = parseTronAddress(address);
   assert(addressHex !== undefined, `the addresses of a transfer are read: ${address}`);

@@ -7,41 +7,41 @@ import { chainNamed, type KnownChain } from '../../access/chains/known-chains.ts
 import { type Decimal, decimalText, readDecimal } from '../../wallets/balances/decimal.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
-/** What is spent: an asset that the contract names, or a token of whatever contract or mint. */
+/** The asset spent: one that the contract names, or a token by contract or mint. */
 type TransferSource = KnownAsset | { readonly chain: KnownChain; readonly tokenAddress: string };
 
 interface TransferArrival {
   readonly chain: KnownChain;
-  /** Undefined when the source is a token without a name, or its name means nothing on the chain. */
+  /** Undefined when the source is a token without a name, or its name is unknown on the chain. */
   readonly asset: KnownAsset | undefined;
 }
 
-/** A transfer as its body asks for it, everything checked that needs no chain. */
+/** A transfer as requested, with everything checked that needs no chain call. */
 export interface TransferTerms {
   readonly source: TransferSource;
   /** In units of the asset that `amountType` fixes, above 0. */
   readonly amount: Decimal;
-  /** The amount as the body spells it. */
+  /** The amount as written in the body. */
   readonly amountText: string;
   /** Where `amountText` stands in the body. */
   readonly amountPointer: string;
-  /** Which side of an exchange the amount fixes; without an exchange both are the same. */
+  /** Which side of an exchange the amount fixes; without an exchange both sides are equal. */
   readonly amountType: 'exact_input' | 'exact_output';
-  /** As the chain type writes it. */
+  /** In the chain type's notation. */
   readonly destination: string;
-  /** As what it arrives, and where. */
+  /** The arriving asset and chain. */
   readonly arrival: TransferArrival;
   /** The app's share of the source amount, in hundredths of a percent. */
   readonly appFeeBps: number;
-  /** Whether it is to arrive as another asset or on another chain. */
+  /** Whether it arrives as another asset or on another chain. */
   readonly isExchange: boolean;
 }
 
 /**
- * Reads the body of a transfer out of a wallet, or of a quote for one.
+ * Reads the body of a transfer or of a transfer quote.
  *
- * @throws ApiError invalid_data naming the field; not_supported for a chain that the wallet is not on and for an asset
- * that is not on it.
+ * @throws ApiError invalid_data naming the field; not_supported for a chain that the wallet is not on and for an
+ * asset that is not on it.
  */
 export function readTransfer(
   wallet: Pick<WalletRow, 'chain_type' | 'custody_chain'>,
@@ -121,15 +121,15 @@ function notSupported(pointer: string, message: string): ApiError {
 }
 
 /**
- * What policies judge: the body, with what it leaves out or may say in two ways said in every way, so that no rule is
- * passed by another spelling of the same transfer.
+ * The action that policies evaluate: the body, with omitted fields and alternative spellings all filled in, so that
+ * no rule is bypassed by spelling the same transfer differently.
  *
- * CHOICE: the amount stands under `amount` and `source.amount`, the source under its name and its address, the
- * destination's chain and asset are the source's when the body names none. Of an exchange that fixes what arrives, the
- * amount is what is spent, since that is what rules over amounts limit.
+ * CHOICE: the amount appears as `amount` and `source.amount`, the source by name and by address, and the
+ * destination's chain and asset default to the source's. For an exchange with a fixed arriving amount, the amount is
+ * what is spent, because that is what rules on amounts limit.
  *
- * @param spent in units of the source asset, once the exchange has told it.
- * @throws ApiError not_supported for such an exchange when it has not.
+ * @param spent in units of the source asset, once the exchange has quoted it.
+ * @throws ApiError not_supported for such an exchange without a quote.
  */
 export function transferAction(body: TransferRequest, terms: TransferTerms, spent?: Decimal): PolicyAction {
   const { source } = terms;
@@ -141,7 +141,7 @@ export function transferAction(body: TransferRequest, terms: TransferTerms, spen
     source: {
       ...(asset === undefined ? {} : { asset }),
       ...(source.tokenAddress === null ? {} : { asset_address: source.tokenAddress }),
-      // Addresses as sent: the condition compares their text exactly.
+      // Addresses as sent: the condition compares exact text.
       ...body.source,
       amount: amountText,
     },
@@ -154,7 +154,7 @@ export function transferAction(body: TransferRequest, terms: TransferTerms, spen
   return { method: 'transfer', units: [{ label: 'transfer', requestBody }] };
 }
 
-/** Whether the amount is of what an exchange delivers, and what is spent is for the exchange to tell. */
+/** Whether the amount fixes what an exchange delivers, so that the amount spent comes from its quote. */
 export function fixesArrival({ isExchange, amountType }: TransferTerms): boolean {
   return isExchange && amountType === 'exact_output';
 }

@@ -8,24 +8,24 @@ export const WalletActionStepEntity = defineEntity({
     actionId: p.text().primary(),
     /** From 0. */
     position: p.integer().primary(),
-    /** The contract's name of its kind, `evm_transaction` for instance. */
+    /** The contract's step type, for example `evm_transaction`. */
     type: p.text(),
-    /** The transaction that it is; its state is the step's. */
+    /** The step's transaction; its state is the step's state. */
     transactionId: p.text().strictNullable(),
     // Of a step that the exchange does, everything below.
     /** The chain that it pays on. */
     caip2: p.text().strictNullable(),
-    /** The exchange's name of what it quoted. */
+    /** The exchange's quote id. */
     quoteId: p.text().strictNullable(),
-    /** JSON of the wire fields that it changes when it has paid. */
+    /** JSON of the wire fields that change when the exchange has paid. */
     delivery: p.text().strictNullable(),
     /** `waiting`, `paid` or `refunded`. */
     exchangeStatus: p.text().strictNullable(),
-    /** Of the payment, or of the repayment on the chain of the deposit. */
+    /** Hash of the payment, or of the refund on the deposit's chain. */
     hash: p.text().strictNullable(),
-    /** Why it gave the deposit back. */
+    /** Why the deposit was refunded. */
     failureReason: p.text().strictNullable(),
-    /** When the exchange is asked again; null when it is not asked any more. */
+    /** When the exchange is polled next; null when it is no longer polled. */
     nextCheckAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [

@@ -10,35 +10,35 @@ import type { Tables } from '../../tables.ts';
 import { type TransactionRow, transactionColumns } from '../transactions/transaction-row.ts';
 import type { TransactionStatus } from '../transactions/transaction-state.ts';
 
-/** A step that is a transaction of ours. */
+/** A step that is one of our transactions. */
 interface TransactionStep {
   readonly actionId: string;
   readonly type: string;
   readonly transaction: TransactionRow;
 }
 
-/** A step that the exchange does. */
+/** A step performed by the exchange. */
 interface ExchangeStep {
   readonly actionId: string;
   readonly type: string;
   readonly exchange: ExchangeState;
-  /** The step before, which pays for it. */
+  /** The previous step, which pays its deposit. */
   readonly deposit: TransactionStep;
 }
 
 export type StoredStep = TransactionStep | ExchangeStep;
 
-/** Where an exchange stands, as it was last told. */
+/** The last known state of an exchange. */
 interface ExchangeState {
   readonly status: 'waiting' | 'paid' | 'refunded';
-  /** The chain that it pays on. */
+  /** The chain of the payment. */
   readonly caip2: string;
   readonly delivery: ExchangeDelivery;
   readonly hash: string | null;
   readonly failureReason: string | null;
 }
 
-/** The wire fields that a payment of the exchange changes. */
+/** The wire fields that change when the exchange pays. */
 export interface ExchangeDelivery {
   readonly destination_amount: string;
   readonly fees: readonly FeeLineItem[];
@@ -98,7 +98,7 @@ type StepStatus =
   | 'replaced'
   | 'abandoned';
 
-/** What a transaction's state means for its step. CHOICE: what can never come into a block is `rejected`. */
+/** The step status of each transaction state. CHOICE: a transaction that can never be included is `rejected`. */
 const stepStatuses: Readonly<Record<TransactionStatus, StepStatus>> = {
   pending: 'queued',
   broadcasted: 'pending',
@@ -112,7 +112,7 @@ const stepStatuses: Readonly<Record<TransactionStatus, StepStatus>> = {
 
 const exchangeStatuses = { paid: 'confirmed', refunded: 'failed' } as const;
 
-/** Where a step stands. On chains without replacement nothing is `replaced` or `abandoned`. */
+/** The status of a step. Chains without replacement never have `replaced` or `abandoned`. */
 function statusOf(step: StoredStep): StepStatus {
   if ('exchange' in step) return exchangeStatusOf(step);
   const status = stepStatuses[step.transaction.status];
@@ -123,20 +123,20 @@ function statusOf(step: StoredStep): StepStatus {
 function exchangeStatusOf({ exchange, deposit }: ExchangeStep): StepStatus {
   if (exchange.status !== 'waiting') return exchangeStatuses[exchange.status];
   if (statusOf(deposit) === 'confirmed') return 'pending';
-  // Without its deposit there is nothing to exchange.
+  // Without its deposit the exchange does not start.
   return hasEnded(deposit) ? 'rejected' : 'preparing';
 }
 
-/** Whether nothing can change a step's end any more; a success counts from the block that has it. */
+/** Whether a step's outcome is final; a success is final once included. */
 function hasEnded(step: StoredStep): boolean {
   const status = statusOf(step);
   if (status === 'preparing' || status === 'queued' || status === 'pending') return false;
   if ('exchange' in step) return true;
-  // A reorganization may still bring back what reverted: whoever is told `failed` may try again, so it must be final.
+  // A reorganization may still undo a revert. A caller that sees `failed` may try again, so it must be final.
   return status !== 'reverted' || step.transaction.next_check_at_ms === null;
 }
 
-/** Where an action stands by its steps. Source: behaviour, wallet actions. */
+/** The status of an action, derived from its steps. Source: behaviour, wallet actions. */
 export function actionStatusOf(steps: readonly StoredStep[]): WalletActionStatus {
   if (!steps.every(hasEnded)) return 'pending';
   const statuses = steps.map(statusOf);
@@ -152,7 +152,7 @@ const reasons: Partial<Readonly<Record<StepStatus, string>>> = {
   abandoned: 'The transaction was lost on its way to the chain.',
 };
 
-/** Why an action did not succeed, in the words of the step that did not. */
+/** The failure reason of an action: that of its failed step. */
 export function failureOf(steps: readonly StoredStep[]): FailureReason {
   const failed = steps.map(failureOfStep).find((failure) => failure !== undefined);
   return failed ?? { message: 'The action failed.' };
@@ -176,13 +176,13 @@ function failureOfExchange(step: ExchangeStep): FailureReason | undefined {
   };
 }
 
-/** The wire fields of the hash that are not `transaction_hash`, by the kind of step. */
+/** The wire field of the hash by step type, where it is not `transaction_hash`. */
 const hashFields: Readonly<Record<string, string>> = {
   svm_transaction: 'transaction_signature',
   tvm_transaction: 'transaction_id',
 };
 
-/** A step as the contract shows it. */
+/** A step in wire form. */
 export function stepView(step: StoredStep): WalletActionStep {
   const failure = failureOfStep(step);
   if ('exchange' in step) {
@@ -191,7 +191,7 @@ export function stepView(step: StoredStep): WalletActionStep {
       type: 'external_transaction',
       caip2,
       status: exchangeStatusOf(step),
-      // What was given back is no transaction of this step.
+      // A refund is not a transaction of this step.
       transaction_hash: status === 'paid' ? hash : null,
       ...(failure === undefined ? {} : { failure_reason: failure }),
     } as WalletActionStep;

@@ -11,7 +11,7 @@ const noOutcome: Readonly<Record<string, object>> = {
   transfer: { destination_amount: null, gas: null, fees: null },
 };
 
-/** An action as the contract shows it, with its steps when they are given. */
+/** An action in wire form, with its steps when given. */
 export function walletActionView(row: WalletActionRow, steps?: readonly StoredStep[]): WalletActionResponse {
   return {
     id: row.id,
@@ -26,7 +26,7 @@ export function walletActionView(row: WalletActionRow, steps?: readonly StoredSt
   };
 }
 
-// Wire fields that the answers have and the events have not.
+// Wire fields that responses have and events do not.
 const notTold = [
   'estimated_gas',
   'estimated_fees',
@@ -40,7 +40,7 @@ const notTold = [
 
 const endFields = { succeeded: 'completed_at', rejected: 'rejected_at', failed: 'failed_at' } as const;
 
-/** The event of each state of an action, by its type. */
+/** The event of each action status, by action type. */
 const eventTypes: Partial<Record<WalletActionType, Readonly<Record<WalletActionStatus, string>>>> = {
   transfer: {
     pending: 'wallet_action.transfer.created',
@@ -50,14 +50,14 @@ const eventTypes: Partial<Record<WalletActionType, Readonly<Record<WalletActionS
   },
 };
 
-/** The type of the event that tells of the state an action has come to. */
+/** The event type for an action's current status. */
 export function actionEventType({ type, status }: WalletActionRow): string {
   const eventType = eventTypes[type]?.[status];
   assert(eventType !== undefined, `actions of type ${type} are told of`);
   return eventType;
 }
 
-/** What the events of an action say of it. */
+/** The event payload of an action. */
 export function actionEvent(row: WalletActionRow, steps?: readonly StoredStep[]): object {
   const { id, type, ...shown } = walletActionView(row, steps) as unknown as Record<string, unknown>;
   for (const field of notTold) delete shown[field];

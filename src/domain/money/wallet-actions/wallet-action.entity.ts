@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** What a wallet was told to do: a transfer, a swap, a deposit. What it is made of stands in `wallet_action_steps`. */
+/** An action of a wallet: a transfer, a swap, a deposit. Its steps are in `wallet_action_steps`. */
 export const WalletActionEntity = defineEntity({
   name: 'WalletAction',
   tableName: 'wallet_actions',
@@ -12,12 +12,12 @@ export const WalletActionEntity = defineEntity({
     type: p.text(),
     /** `pending`, `succeeded`, `rejected` or `failed`. */
     status: p.text(),
-    /** The caller's, against replays. */
+    /** The caller's nonce, which prevents replays. */
     nonce: p.text().strictNullable(),
     referenceId: p.text().strictNullable(),
-    /** JSON of the type's own wire fields, as they were when it began. */
+    /** JSON of the type's own wire fields as of its creation. */
     details: p.text(),
-    /** JSON of the wire fields that its end changed; null while it is pending. */
+    /** JSON of the wire fields set when it settled; null while pending. */
     outcome: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     endedAtMs: p.bigint('number').strictNullable(),

@@ -25,7 +25,7 @@ import { agreementOf, listSignatures, membersWithKey } from './signatures.ts';
 /** CHOICE: how far a member's clock may be ahead of ours, or behind it. */
 const CLOCK_SKEW_MS = 5 * 60_000;
 
-/** A pending intent with everything it rests on, held until the transaction ends. */
+/** A pending intent with its resource and key quorums, locked until the transaction ends. */
 interface HeldIntent {
   readonly intent: IntentRow;
   readonly proposal: AnyProposal;
@@ -41,14 +41,14 @@ export interface AuthorizeIntentInput {
 }
 
 /**
- * Adds a member's signature of the proposed request. With the last one that a key quorum needs, the request is carried
- * out in the same transaction, by the verb of the direct operation.
+ * Adds a member's signature to an intent. When it completes a key quorum, the request is executed in the same
+ * transaction by the verb of the direct operation.
  *
- * Times: Unix ms. Result: the intent, after it was carried out.
+ * Times: Unix ms. Result: the intent after this signature and, if it was the last, after its execution.
  *
- * @throws ApiError not_found; invalid_data for a timestamp of the future or outside of the user key's life;
+ * @throws ApiError not_found; invalid_data for a timestamp in the future or outside the user key's lifetime;
  * invalid_state for an intent that is not pending; zero_correct_authorization_signatures, user_session_keys_expired,
- * no_valid_user_session_keys for a signature that is nobody's who may sign.
+ * no_valid_user_session_keys for a signature that no eligible member made.
  */
 export async function authorizeIntent(
   context: OperationContext,
@@ -82,8 +82,8 @@ export async function authorizeIntent(
   return readIntentView(context, await reloadIntent(context, intent.id));
 }
 
-// INVARIANT: the resource is held first, then the intent, then the key quorums: a direct change holds the resource
-// before it dismisses intents, so that neither waits for the other for ever.
+// INVARIANT: lock order is resource, intent, key quorums. A direct change locks the resource before it dismisses
+// intents, so the two cannot deadlock.
 async function hold(context: OperationContext, id: string): Promise<HeldIntent> {
   const seen = await findIntent(context, id);
   const proposal = proposalOf(seen.operation_id);
@@ -111,7 +111,7 @@ async function eligibleParties(
   return loadParties(context, { ownerId, signers }, intent.id);
 }
 
-/** The key of a member under which the signature verifies. */
+/** The member key that verifies the signature. */
 function requireMemberKey(
   context: OperationContext,
   { intent, input }: HeldIntent,
@@ -151,8 +151,8 @@ interface NewSignature {
 }
 
 /**
- * CHOICE: a user's key must be good now as well, which `requireMemberKey` sees to: the timestamp is not signed, so
- * that whoever holds an expired key could write any.
+ * CHOICE: a user's key must also be valid now, which `requireMemberKey` checks: the timestamp is not signed, so the
+ * holder of an expired key could claim any time.
  */
 async function requireInKeyLife(
   { app, em }: OperationContext,
@@ -174,7 +174,7 @@ async function requireInKeyLife(
   if (!isWithin) throw invalidField('/timestamp', 'the user key was not good at that time');
 }
 
-/** Stores who signed; returns those who had not before. */
+/** Stores the members who signed; returns those who had not signed before. */
 async function addSignatures(
   { em, nowMs }: OperationContext,
   { intentId, key, members, timestamp }: NewSignature & { intentId: string },

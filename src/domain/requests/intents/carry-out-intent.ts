@@ -13,13 +13,13 @@ import type { Subject } from './proposal.ts';
 import type { AnyInput, AnyProposal } from './proposals.ts';
 import { settleIntent } from './settle-intent.ts';
 
-/** An intent that has been agreed to, held until the transaction ends. */
+/** An intent with enough signatures, locked until the transaction ends. */
 export interface AgreedIntent {
   readonly intent: IntentRow;
   readonly proposal: AnyProposal;
   readonly subject: Subject<unknown>;
   readonly input: AnyInput;
-  /** Whose agreement sufficed. */
+  /** The key quorum whose threshold was reached. */
   readonly party: EligibleParty;
   readonly agreement: Agreement;
   /** What the proposal's preparation found. */
@@ -27,11 +27,11 @@ export interface AgreedIntent {
 }
 
 /**
- * Carries out a proposed request by the verb of the direct operation, which judges the agreement once more and
- * evaluates the policies now. A refusal undoes what the verb did and is the intent's result.
+ * Executes a proposed request through the verb of the direct operation, which checks the signatures again and
+ * evaluates the policies as they are now. A refusal rolls back the verb's work and becomes the intent's result.
  *
- * INVARIANT: the decision, the change and its result are committed together, so that a crash leaves all or nothing of
- * them and nothing is ever done twice.
+ * INVARIANT: the decision, the change and its result are committed together, so a crash leaves all or none of them
+ * and nothing is executed twice.
  */
 export async function carryOut(context: OperationContext, agreed: AgreedIntent): Promise<void> {
   const { intent, proposal, subject, input, party } = agreed;
@@ -50,7 +50,7 @@ export async function carryOut(context: OperationContext, agreed: AgreedIntent):
   const hasSucceeded = outcome.status_code < 400;
   const actionId = hasSucceeded ? proposal.actionOf?.(outcome.response_body) : undefined;
   if (actionId !== undefined) {
-    // The job that ends the action settles the intent by it, whatever becomes of this process.
+    // The job that settles the action also settles the intent, even if this process dies.
     await keepResult(context, intent.id, result, actionId);
     for (const work of later) context.afterCommit(work);
     return;
@@ -79,7 +79,7 @@ async function attempt(
     agreed: agreement,
   };
   try {
-    // A refusal undoes what the verb has done, and nothing else.
+    // A refusal rolls back only the verb's work.
     const body = await inSavepoint(context.em, (em) =>
       proposal.run({ ...context, em, proof, afterCommit }, input, prepared),
     );
@@ -89,13 +89,13 @@ async function attempt(
   } catch (error) {
     later.length = 0;
     const refusal = refusalOf(error);
-    // What a refusal leaves although its work is undone, such as the trace of a denial.
+    // Records that must survive the rollback, such as the trace of a denial.
     await (error as ApiError).afterwards?.(context.em);
     return refusal;
   }
 }
 
-/** The result as it will be unless the world refuses; whoever finds the intent after a crash settles it by this. */
+/** The result unless a chain or service refuses; after a crash, the intent is settled with it. */
 async function keepResult(
   { em }: OperationContext,
   id: string,
@@ -111,8 +111,8 @@ async function keepResult(
 }
 
 /**
- * Does what the verb left for after its commit, such as a broadcast, and settles the intent by how that went. On a
- * fault of ours it stays `processing`, for `settleLeftIntents`.
+ * Runs the verb's after-commit work, such as a broadcast, and settles the intent with its outcome. On an internal
+ * error the intent stays `processing` for `settleLeftIntents`.
  */
 async function goOut(
   context: OperationContext,

@@ -3,22 +3,22 @@ import { sql } from 'kysely';
 import type { Tables } from '../../tables.ts';
 import { moveIntent } from './intent-state.ts';
 
-/** Intents that are expired in one transaction. */
+/** Intents expired in one transaction. */
 export const EXPIRED_AT_ONCE = 200;
 
 /**
- * Writes down that the time of pending intents is over, `EXPIRED_AT_ONCE` of them at most. They have long been told as
- * expired: this is for look-ups by status.
+ * Stores the expiry of pending intents, at most `EXPIRED_AT_ONCE` of them. Reads already report them as expired; this
+ * keeps filtering by status correct.
  *
  * Result: how many.
  */
 export async function expireIntents(em: SqlEntityManager, nowMs: number): Promise<number> {
-  // Whoever holds one decides it, or finds that it has expired.
+  // A locked intent is being decided by its lock holder, so it is skipped.
   const rows = await em
     .getKysely<Tables>()
     .selectFrom('intents')
     .select('id')
-    // The status is no value, so that its index is used.
+    // The status is a literal, not a parameter, so that its partial index is used.
     .where(sql<boolean>`status = 'pending'`)
     .where('expires_at_ms', '<', nowMs)
     .orderBy('expires_at_ms')

@@ -8,7 +8,10 @@ import { statusAt } from './intent-state.ts';
 
 type FindContext = Pick<OperationContext, 'app' | 'em' | 'proof'>;
 
-/** The intents of the app that the caller may see: all with the app secret, a user's own and those the user can sign. */
+/**
+ * The app's intents that the caller may see: all with the app secret; with a user token, those the user created or
+ * can sign.
+ */
 export function visibleIntents({ app, em, proof: { userId } }: FindContext) {
   const database = em.getKysely<Tables>();
   const ofApp = database.selectFrom('intents').select(intentColumns).where('app_id', '=', app.id);
@@ -39,7 +42,7 @@ export async function findIntent(context: FindContext, id: string): Promise<Inte
   return row;
 }
 
-/** An intent that the caller was let see, as it is after what the caller did to it. */
+/** The current state of an intent that the caller has already been allowed to see. */
 export function reloadIntent({ em }: Pick<OperationContext, 'em'>, id: string): Promise<IntentRow> {
   return em
     .getKysely<Tables>()
@@ -50,7 +53,7 @@ export function reloadIntent({ em }: Pick<OperationContext, 'em'>, id: string): 
 }
 
 /**
- * A pending intent, held until the transaction ends: nobody else decides it meanwhile.
+ * A pending intent, locked until the transaction ends.
  *
  * @throws ApiError not_found, invalid_state
  */

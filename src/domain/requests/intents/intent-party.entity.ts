@@ -1,8 +1,8 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
 /**
- * A key quorum that may authorize an intent, for look-ups by member. A change of who owns or signs for the resource
- * dismisses the intent, so that this stays true for as long as it is pending.
+ * A key quorum that may authorize an intent, for look-ups by member. A change of the resource's owner or signers
+ * dismisses the intent, so the rows stay valid while it is pending.
  */
 export const IntentPartyEntity = defineEntity({
   name: 'IntentParty',
@@ -10,7 +10,7 @@ export const IntentPartyEntity = defineEntity({
   properties: {
     intentId: p.text().primary(),
     keyQuorumId: p.text().primary(),
-    /** Place among the parties: the owner is the first. */
+    /** Position among the parties; the owner is first. */
     position: p.integer(),
   },
   indexes: [{ name: 'intent_parties_by_quorum', properties: ['keyQuorumId', 'intentId'] }],

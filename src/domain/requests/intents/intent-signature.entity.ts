@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** That a member signed an intent. Members sign once: a signature cannot be given twice or taken back. */
+/** A member's signature of an intent. Members sign once and cannot withdraw a signature. */
 export const IntentSignatureEntity = defineEntity({
   name: 'IntentSignature',
   tableName: 'intent_signatures',
@@ -10,11 +10,11 @@ export const IntentSignatureEntity = defineEntity({
     kind: p.text().primary(),
     /** Canonical base64 SubjectPublicKeyInfo, or user id. */
     member: p.text().primary(),
-    /** The key that verified the signature: the member itself, or a key of the user's. */
+    /** The key that verified the signature: the member itself, or one of the user's keys. */
     publicKey: p.text(),
-    /** When the member says it was signed. */
+    /** The signing time claimed by the member. */
     signedAtMs: p.bigint('number'),
-    /** When it was taken in. */
+    /** When the signature was received. */
     receivedAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'intent_signatures_by_member', properties: ['member', 'intentId'] }],

@@ -4,9 +4,9 @@ import type { IntentStatus } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 
-/** Where an intent can go from where it stands. What is not here does not happen. */
+/** The allowed transitions. No other transition happens. */
 export const transitions = {
-  // A request that is done at once is `processing` inside of its transaction only: nobody else sees it.
+  // A request that completes within its transaction is `processing` only inside it, invisible to other transactions.
   pending: ['processing', 'rejected', 'expired', 'dismissed'],
   processing: ['executed', 'failed'],
   executed: [],
@@ -16,7 +16,7 @@ export const transitions = {
   dismissed: [],
 } as const satisfies Record<IntentStatus, readonly IntentStatus[]>;
 
-/** What may be written along with a transition. */
+/** Columns that may be set together with a transition. */
 type Outcome = Pick<Updateable<Tables['intents']>, 'ended_at_ms' | 'authorization_details' | 'action_result'>;
 
 /**
@@ -40,7 +40,7 @@ export async function moveIntent<From extends keyof typeof transitions>(
   return numUpdatedRows === 1n;
 }
 
-/** Whether a pending intent's time is over: the very millisecond of the expiry still counts, as for any request. */
+/** Whether a pending intent has expired. The expiry millisecond itself is still valid, as for any request. */
 function hasExpired(
   { expires_at_ms: expiresAtMs }: { readonly expires_at_ms: number },
   nowMs: number,
@@ -48,7 +48,7 @@ function hasExpired(
   return expiresAtMs < nowMs;
 }
 
-/** The status as everybody is told it, whether or not the end of its time has been written down. */
+/** The reported status, whether or not the expiry has been stored yet. */
 export function statusAt(
   intent: { readonly status: string; readonly expires_at_ms: number },
   nowMs: number,

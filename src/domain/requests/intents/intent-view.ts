@@ -8,15 +8,15 @@ import { type CurrentResource, readResources } from './read-resources.ts';
 
 type ViewContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
-/** One intent as the wire has it. */
+/** One intent in wire form. */
 export async function readIntentView(context: ViewContext, intent: IntentRow): Promise<IntentResponse> {
   const [view] = await readIntentViews(context, [intent]);
   return view!;
 }
 
 /**
- * Intents as the wire has them, in the same order. Who can sign a pending one is told as the key quorums stand now; of
- * all others it is told how it was in the end.
+ * Intents in wire form, in the same order. For pending intents, eligible signers reflect the current key quorums; for
+ * all others, the key quorums at the time they ended.
  */
 export async function readIntentViews(
   context: ViewContext,
@@ -43,7 +43,7 @@ function intentView(
 ): IntentResponse {
   const status = statusAt(intent, nowMs);
   const isDone = status === 'executed' || status === 'failed';
-  // The contract has a shape for each type; what differs between them is in the row.
+  // The contract has a schema per intent type; the differences between them are all in the row.
   return {
     ...intentSummary(intent),
     status,
@@ -64,14 +64,14 @@ function intentView(
   } as unknown as IntentResponse;
 }
 
-/** What intents and the events about them have in common. */
+/** The fields that intents and their events share. */
 export function intentSummary(intent: IntentRow) {
   return {
     intent_id: intent.id,
     intent_type: intent.intent_type as IntentType,
     status: intent.status,
     created_at: intent.created_at_ms,
-    // CHOICE: of a user the id; a user has accounts and no one name.
+    // CHOICE: for a user, the user id, because users have no single name.
     created_by_display_name: intent.created_by_id ?? 'API',
     ...(intent.created_by_id === null ? {} : { created_by_id: intent.created_by_id }),
     expires_at: intent.expires_at_ms,

@@ -1,16 +1,16 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** A request that is proposed: it is carried out once enough of those who own its resource have signed it. */
+/** A proposed request, executed once enough owners of its resource have signed it. */
 export const IntentEntity = defineEntity({
   name: 'Intent',
   tableName: 'intents',
   properties: {
     id: p.text().primary(),
     appId: p.text(),
-    /** The contract's kind, `RULE` for instance. */
+    /** The contract's intent type, for example `RULE`. */
     intentType: p.text(),
     status: p.text(),
-    /** The operation that is proposed, by its id. */
+    /** The id of the proposed operation. */
     operationId: p.text(),
     /** JSON object of the operation's path parameters. */
     pathParameters: p.text(),
@@ -18,26 +18,29 @@ export const IntentEntity = defineEntity({
     body: p.text().strictNullable(),
     /** The absolute URL of the proposed request. */
     url: p.text(),
-    /** What is changed or used, and whose change dismisses the intent: a policy also where `resourceId` is a rule. */
+    /**
+     * The resource that is changed or used. A direct change of it dismisses the intent. For rule intents this is the
+     * policy.
+     */
     subjectId: p.text(),
-    /** What the intent is said to be about. */
+    /** The `resource_id` shown in the contract. */
     resourceId: p.text(),
-    /** The user who made it; null when it was made with the app secret. */
+    /** The user who created it; null when created with the app secret. */
     createdById: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
-    /** The last millisecond at which it can be signed. */
+    /** The last millisecond at which it can be authorized. */
     expiresAtMs: p.bigint('number'),
-    /** The `service-request-expiry` that it was made with, which is part of what is signed. */
+    /** The `service-request-expiry` of its creation, which is part of the signed payload. */
     requestExpiryMs: p.bigint('number').strictNullable(),
-    /** When it was rejected, dismissed, or found to have expired. */
+    /** When it was rejected, dismissed or marked as expired. */
     endedAtMs: p.bigint('number').strictNullable(),
     dismissalReason: p.text().strictNullable(),
-    /** JSON as answered: who could sign and who had, when it was last signed or carried out. */
+    /** JSON in wire form: eligible members and signatures as of the last signature or the execution. */
     authorizationDetails: p.text(),
-    /** JSON as answered: how the request went. */
+    /** JSON in wire form: the outcome of the request. */
     actionResult: p.text().strictNullable(),
-    /** The wallet action that it has begun and whose end is the intent's; null when there is none. */
+    /** The wallet action it started, whose outcome settles the intent; null when there is none. */
     awaitedActionId: p.text().strictNullable(),
   },
   indexes: [

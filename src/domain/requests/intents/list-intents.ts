@@ -43,8 +43,7 @@ export interface PageRequest {
 /**
  * One page of the intents that the caller may see, newest first unless ordered otherwise.
  *
- * @throws ApiError invalid_data for a cursor that is none, a member that is none, and `currentUserHasSigned` without
- * a user.
+ * @throws ApiError invalid_data for an invalid cursor or member, and for `currentUserHasSigned` without a user.
  */
 export async function listIntents(
   context: ListContext,
@@ -54,7 +53,7 @@ export async function listIntents(
   const { column } = orders[order];
   const after = cursor === undefined ? undefined : readCursor(cursor);
   const query = await filtered(context, filter);
-  // One more than asked for tells whether another page follows.
+  // One row more than requested shows whether another page follows.
   const rows = await pageOf(context, query, { order, after, limit: limit + 1, status: filter.status });
   const intents = rows.slice(0, limit);
   const last = intents.at(-1);
@@ -90,7 +89,7 @@ async function pageOf(context: ListContext, query: IntentQuery, page: Page): Pro
     .slice(0, page.limit);
 }
 
-/** Expired intents are those that are written down as such and those that still stand as pending: each by its index. */
+/** Expired intents are those stored as expired and those still stored as pending; each set has its own index. */
 function byStatus(query: IntentQuery, status: IntentStatus | undefined, nowMs: number): IntentQuery[] {
   if (status === undefined) return [query];
   const asWritten = query.where('status', '=', status);
@@ -101,7 +100,7 @@ function byStatus(query: IntentQuery, status: IntentStatus | undefined, nowMs: n
 
 function ordered(query: IntentQuery, { order, after, limit }: Page): IntentQuery {
   const { column, direction, beyond } = orders[order];
-  // Row value, which both databases answer from the index.
+  // A row value comparison, which both databases answer from the index.
   const rest =
     after === undefined
       ? query
@@ -138,7 +137,7 @@ function signedBy(em: ListContext['em'], { kind, member }: Member) {
     .where('kind', '=', kind);
 }
 
-/** Pending intents of which a party is, or nests, the member, and which the member has not signed. */
+/** Pending intents with a party that is or contains the member, and which the member has not signed. */
 async function whereStillAsked(
   context: ListContext,
   query: IntentQuery,
@@ -162,7 +161,9 @@ async function whereStillAsked(
   return whereQuorumLacks(context, pending, member.member);
 }
 
-/** A quorum with quorums in it is nobody's member: while an intent is pending, it has not agreed. */
+/**
+ * A quorum that nests quorums cannot itself be a member; while an intent is pending, its threshold is not reached.
+ */
 async function whereQuorumLacks(context: ListContext, query: IntentQuery, id: string): Promise<IntentQuery> {
   const [quorum] = await listKeyQuorums(context, [id]);
   if (quorum === undefined || quorum.keyQuorumIds.length > 0) return query;
@@ -193,8 +194,8 @@ function readMember(id: string): Member {
   }
 }
 
-// CHOICE: the place itself and not the row that was there: the order by change goes on where it was, also when that
-// row has changed again.
+// CHOICE: the cursor holds the sort position, not a row id, so paging by update time continues correctly after that
+// row changes again.
 function readCursor(cursor: string): Place {
   const [, value, id] = /^([0-9]{1,15})\.([0-9a-z]{1,32})$/.exec(cursor) ?? [];
   if (value === undefined || id === undefined) {

@@ -31,7 +31,7 @@ function requireRule(subject: Subject<StoredPolicy>, path: { rule_id: string }):
   if (findRule(subject, path) === undefined) throw notFound('Rule');
 }
 
-/** A proposed rule that lacks nothing; otherwise the first thing that it lacks, in words. */
+/** A complete proposed rule; otherwise a message that names the first missing field. */
 function completeRule(proposed: PolicyRuleProposal): PolicyRuleRequest | { lacks: string; message: string } {
   const validate = requestValidators.createPolicyRule.body!;
   if (validate(proposed)) return proposed as PolicyRuleRequest;
@@ -62,7 +62,7 @@ export const createPolicyRuleProposal: Proposal<'createPolicyRule', StoredPolicy
   async check(context, { row }, { body }) {
     checkRuleCount(row.rules.length + 1);
     const rule = completeRule(body);
-    // One that lacks something may be proposed all the same, as the contract has it.
+    // The contract allows incomplete rules to be proposed.
     if (!('lacks' in rule)) await checkRules(context, [rule], row.chainType, AT_ROOT);
   },
   async run(context, { path, body }) {

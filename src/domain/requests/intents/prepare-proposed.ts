@@ -3,10 +3,10 @@ import { findIntent } from './find-intent.ts';
 import { type AnyInput, proposalOf } from './proposals.ts';
 
 /**
- * Runs the preparation of an intent's request, in case the signature that has come is the last one needed.
+ * Runs the preparation of an intent's request, in case this signature is the last one needed.
  *
- * Result: what the `prepare` of the intent's proposal found, for the `run` of the same proposal, where the two are typed;
- * undefined for a request that needs nothing.
+ * Result: what the `prepare` of the intent's proposal found, for the `run` of the same proposal, where the two are
+ * typed; undefined for a request that needs no preparation.
  *
  * @throws what the proposed operation's own preparation throws.
  */

@@ -4,10 +4,10 @@ import type { OperationContext, PreparationContext } from '../../../operation-co
 import type { Prepared } from '../../../prepared.ts';
 import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
 
-/** The resource that a proposed request would change or use, held until the transaction ends. */
+/** The resource that a proposed request would change or use, locked until the transaction ends. */
 export interface Subject<Row> {
   readonly id: string;
-  /** The key quorum that owns it; null when nobody does. */
+  /** The owning key quorum; null for a resource without an owner. */
   readonly ownerId: string | null;
   readonly row: Row;
 }
@@ -18,23 +18,23 @@ interface ProposedInput<Id extends OperationId> {
   readonly body: Operations[Id]['body'];
 }
 
-/** What an intent needs to know of an operation that can be proposed. */
+/** What an intent needs from an operation that can be proposed. */
 export interface Proposal<Id extends OperationId, Row> {
   readonly intentType: IntentType;
   /** Throws not_found. */
   hold(context: OperationContext, path: Operations[Id]['path']): Promise<Subject<Row>>;
   /** The path with the resource's own id, whatever name the caller used for it. */
   pathOf(subject: Subject<Row>, path: Operations[Id]['path']): Operations[Id]['path'];
-  /** What the intent is said to be about; the subject unless told otherwise. */
+  /** The `resource_id` of the intent; the subject's id when left out. */
   resourceId?(path: Operations[Id]['path']): string;
-  /** Who may agree beside the owner. */
+  /** Who may authorize it besides the owner. */
   signers?(subject: Subject<Row>, input: ProposedInput<Id>): readonly AdditionalSigner[];
   /**
-   * Refuses at once what the operation itself would refuse, as far as that does not depend on when it is carried out.
-   * Makes nothing.
+   * Refuses what the operation itself would refuse, as far as that does not depend on the time of execution. Changes
+   * nothing.
    */
   check(context: OperationContext, subject: Subject<Row>, input: ProposedInput<Id>): Promise<void> | void;
-  /** The resource as it is before the change, as it is answered. */
+  /** The resource before the change, in wire form. */
   priorState?(
     context: OperationContext,
     subject: Subject<Row>,
@@ -43,19 +43,20 @@ export interface Proposal<Id extends OperationId, Row> {
   /** The operation has no preparation; one that has is a `PreparedProposal`. */
   readonly prepare?: never;
   /**
-   * The wallet action that carrying it out has begun, by its answer: it decides how the intent ends.
+   * The id of the wallet action that the execution started, read from its response; the action's outcome settles the
+   * intent.
    */
   actionOf?(answer: Operations[Id]['response']): string;
-  /** Does what the operation does, by the same verb, and answers the same. */
+  /** Calls the operation's own verb and returns its response. */
   run(context: OperationContext, input: ProposedInput<Id>): Promise<Operations[Id]['response']>;
 }
 
-/** What an intent needs to know of an operation that asks something outside before its transaction. */
+/** What an intent needs from an operation with a preparation. */
 export interface PreparedProposal<Id extends OperationId, Row, Found>
   extends Omit<Proposal<Id, Row>, 'prepare' | 'run'> {
   /** The operation's own preparation. */
   prepare(context: PreparationContext, input: ProposedInput<Id>): Promise<Found>;
-  /** Does what the operation does, by the same verb, and answers the same. */
+  /** Calls the operation's own verb and returns its response. */
   run(
     context: OperationContext,
     input: ProposedInput<Id>,

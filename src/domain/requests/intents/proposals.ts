@@ -29,13 +29,13 @@ const proposals = {
 
 export type ProposableId = keyof typeof proposals;
 
-/** The path and body of some operation, as they are kept in a row. */
+/** The path and body of any operation, as stored. */
 export interface AnyInput {
   readonly path: Readonly<Record<string, string>>;
   readonly body: unknown;
 }
 
-/** A proposal without its types: each fits its own operation, as the compiler has checked in the table. */
+/** An untyped proposal; the compiler has checked each against its operation in the table. */
 export interface AnyProposal {
   readonly intentType: IntentType;
   hold(context: OperationContext, path: AnyInput['path']): Promise<Subject<unknown>>;

@@ -12,10 +12,10 @@ import type { Subject } from './proposal.ts';
 import { type AnyInput, type ProposableId, proposalOf } from './proposals.ts';
 
 const LIFETIME_MS = 72 * 60 * 60_000;
-/** The end of the year 9999: the last time that the contract can write. */
+/** The end of the year 9999: the last time that the contract can express. */
 const LAST_MS = 253_402_300_799_999;
 
-/** The operations that propose, by what they propose. */
+/** The proposing operations, by the operation they propose. */
 interface ProposingOperation {
   addConditionSetItems: 'addConditionSetItemsIntent';
   createPolicyRule: 'createPolicyRuleIntent';
@@ -32,11 +32,11 @@ interface ProposingOperation {
 type Proposing<Id extends ProposableId> = Operations[ProposingOperation[Id]];
 
 /**
- * Proposes a request instead of sending it. It waits for the signatures of the resource's owner, or of an additional
- * signer where one may act, for 72 hours or until the `service-request-expiry` of this request.
+ * Creates an intent for a request. It waits for signatures of the resource's owner, or of an additional signer where
+ * one is allowed, for 72 hours or until the `service-request-expiry` of this request.
  *
  * @throws ApiError not_found; invalid_request for a resource without an owner; what the proposed operation would
- * refuse at once.
+ * refuse immediately.
  */
 export async function proposeIntent<Id extends ProposableId>(
   context: OperationContext,
@@ -77,7 +77,7 @@ function newRow(
   const { method, path: template } = operations[operationId];
   const path = fillTemplate(template, proposed.path);
   const url = proof.urlOf(path);
-  // What cannot be signed is refused now: `invalid_data`.
+  // A request that cannot be canonicalized for signing is refused now with `invalid_data`.
   proof.payloadsOf({ method, path, url, body: proposed.body, expiryMs: proof.expiryMs });
   return {
     id: context.ids.cuid2(),

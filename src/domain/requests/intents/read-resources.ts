@@ -15,7 +15,7 @@ import { listWalletsOfIds } from '../../wallets/wallets/find-wallet.ts';
 import { walletView } from '../../wallets/wallets/wallet-view.ts';
 import type { IntentRow } from './intent-row.ts';
 
-/** What an intent shows of its resource as it is now. */
+/** The current state of an intent's resource, as intents show it. */
 export interface CurrentResource {
   readonly current_resource_data?: Wallet | Policy | PolicyRuleResponse | KeyQuorum | ConditionSet;
   readonly policy?: Policy;
@@ -23,7 +23,10 @@ export interface CurrentResource {
 
 type ReadContext = Pick<OperationContext, 'app' | 'em'>;
 
-/** The resources of these intents, one query for each kind. Result: reads one intent's; empty when it is gone. */
+/**
+ * The resources of these intents, one query for each kind. Result: a function that returns one intent's resource;
+ * empty when it no longer exists.
+ */
 export async function readResources(
   context: ReadContext,
   intents: readonly IntentRow[],

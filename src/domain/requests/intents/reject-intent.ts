@@ -7,7 +7,7 @@ import { moveIntent } from './intent-state.ts';
 import { intentSummary, readIntentView } from './intent-view.ts';
 
 /**
- * Ends a pending intent for good. Whoever may see it may reject it.
+ * Rejects a pending intent for good. Every caller that may see it may reject it.
  *
  * @throws ApiError not_found; invalid_state for an intent that is not pending.
  */

@@ -34,11 +34,11 @@ export async function settleIntent(
 }
 
 /**
- * Settles the intent that began a wallet action, if one did, by how the action ended. To be called in the transaction
- * that ends it.
+ * Settles the intent that started a wallet action, if there is one, with the action's outcome. Call it in the
+ * transaction that settles the action.
  *
- * CHOICE: a failed action makes `response_body` the error that a chain's refusal would have been, as for every failed
- * intent; its `data` names the action.
+ * CHOICE: for a failed action, `response_body` is the error that a chain's refusal would have produced, as for every
+ * failed intent; its `data` names the action.
  */
 export async function settleIntentOfAction(
   context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
@@ -64,14 +64,14 @@ export async function settleIntentOfAction(
   });
 }
 
-/** Intents that are settled in one transaction. */
+/** Intents settled in one transaction. */
 export const SETTLED_AT_ONCE = 50;
-/** CHOICE: by then whoever carried it out has settled it or is gone. */
+/** CHOICE: by then the process that executed it has settled it or died. */
 const LEFT_AFTER_MS = 60_000;
 
 /**
- * Settles intents that were left in `processing` by a crash after their commit. What they changed is committed, and
- * what is to go out into the world is taken up by whoever keeps it: here they are done, and never done again.
+ * Settles intents left in `processing` by a crash after their commit. Their changes are committed, and pending
+ * external work, such as broadcasts, has its own job, so they only need their stored result.
  *
  * Result: how many.
  */

@@ -4,14 +4,14 @@ import type { Member } from '../../access/key-quorums/list-memberships.ts';
 import type { EligibleParty } from '../../access/owners/require-owner.ts';
 import type { Tables } from '../../tables.ts';
 
-/** That a member signed an intent. */
+/** A member's signature of an intent. */
 export interface IntentSignature extends Member {
   readonly intentId: string;
   /** Unix ms. */
   readonly signedAtMs: number;
 }
 
-/** The signatures of intents that count: a user who was deleted agrees to nothing any more. */
+/** The signatures that count; those of deleted users no longer do. */
 export async function listSignatures(
   { em }: Pick<OperationContext, 'em'>,
   intentIds: readonly string[],
@@ -33,14 +33,14 @@ export async function listSignatures(
   }));
 }
 
-/** Whose signatures under an intent are counted. */
+/** The signers of an intent that count as its agreement. */
 export function agreementOf(intentId: string, signatures: readonly IntentSignature[]): Agreement {
   const ofKind = (kind: Member['kind']) =>
     signatures.filter((signature) => signature.kind === kind).map(({ member }) => member);
   return { intentId, publicKeys: ofKind('public_key'), userIds: ofKind('user') };
 }
 
-/** The members of the parties that a key signs for, the nested ones included. */
+/** The members of the parties that a key signs for, including members of nested quorums. */
 export function membersWithKey(parties: readonly EligibleParty[], key: string): Member[] {
   const members = parties.flatMap(({ quorum }) => membersIn(quorum, key));
   return members.filter(

@@ -28,10 +28,10 @@ async function hold(
   return { id: row.id, ownerId: row.owner_id, row };
 }
 
-// CHOICE: an external id in the path gives way to the wallet's own, so that nobody signs for a name.
+// CHOICE: an external id in the path is replaced by the wallet id, so that signatures never cover an alias.
 const ownPath = ({ id }: Subject<WalletRow>): { wallet_id: string } => ({ wallet_id: id });
 
-/** Methods for which the owner alone may agree. */
+/** Methods that only the owner may authorize. */
 const ownersMethods: ReadonlySet<string> = new Set(['exportPrivateKey', 'exportSeedPhrase']);
 
 export const updateWalletProposal: Proposal<'updateWallet', WalletRow> = {
@@ -50,7 +50,8 @@ export const walletRpcProposal: PreparedProposal<'walletRpc', WalletRow, RpcPlan
   signers: ({ row }, { body }) => (ownersMethods.has(body.method) ? [] : signersOf(row)),
   async check(_, { row }, { body }) {
     if (row.custody_provider !== null) throw new ApiError('not_supported', 'a custodial wallet has no rpc');
-    // Params that could not be signed are found by reading what they do; what a network decides is left for then.
+    // Decoding the request finds params that cannot be signed; anything that depends on a network is checked on
+    // execution.
     await decodeUse(
       { chainType: row.chain_type as ChainType, address: row.address },
       { operation: 'walletRpc', request: body },

@@ -18,16 +18,16 @@ import { exportAction } from '../wallet-rpc/export-wallet.ts';
 import { readSentAction } from '../wallet-rpc/read-sent-action.ts';
 import { isSendingRequest } from '../wallet-rpc/rpc-senders.ts';
 
-/** The operations whose requests can be judged without being run. */
+/** The operations whose requests can be evaluated without being executed. */
 const judgeableOperations = ['walletRpc', 'rawSignWallet', 'exportWallet', 'transferFromWallet'] as const;
 
 /**
- * What a request for the use of a wallet does, as policies see it; decoded as when it is run.
+ * The action of a wallet request as policies see it, decoded as on execution.
  *
  * @throws ApiError invalid_data, invalid_solana_transaction, not_supported: the codes of the operation for a request
  * that it would not sign. Pointers are into the request's body.
  *
- * @param address the wallet's; left out, a call of the wallet to itself is not known as one.
+ * @param address the wallet's address; without it, a call from the wallet to itself is not recognized.
  */
 export async function decodeUse(
   { chainType, address }: { readonly chainType: ChainType; readonly address: string | undefined },

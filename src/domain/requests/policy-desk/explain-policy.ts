@@ -23,13 +23,13 @@ import {
   requireChain,
 } from './policy-desk.ts';
 
-/** What would be decided, and why: by a policy that is written or stored, or by those that a wallet is under. */
+/** The question: how a draft policy, a stored policy or a wallet's policies would decide a request. */
 export interface ExplainInput {
   readonly app_id?: string | undefined;
   readonly policy?: DraftPolicy | undefined;
   readonly policy_id?: string | undefined;
   readonly wallet_id?: string | undefined;
-  /** The additional signer who agrees in the owner's place. */
+  /** The additional signer who signs in place of the owner. */
   readonly signer_id?: string | undefined;
   readonly operation?: string | undefined;
   readonly request: object;
@@ -43,7 +43,7 @@ export interface Explanation {
   /** As the traces imply it. */
   readonly decision: 'allowed' | 'denied';
   readonly action: ActionView;
-  /** Those that judged, all of them. None allows everything. */
+  /** All policies that were evaluated. With none, everything is allowed. */
   readonly policies: readonly ExplainedPolicy[];
 }
 
@@ -54,20 +54,20 @@ interface ExplainedPolicy {
   /** As its trace implies. */
   readonly recomputed: ImpliedDecision;
   readonly units: readonly UnitTrace[];
-  /** Rules that were not asked, being for other methods. */
+  /** Rules for other methods, which were not evaluated. */
   readonly other_rules: readonly { rule_id: string; rule_name: string; method: string; action: string }[];
 }
 
-/** The longest trace of a policy that is answered, characters. */
+/** The longest trace returned, in characters. */
 const MAX_EXPLAINED = 16 * 1024 * 1024;
 
 type AppContext = DeskContext & Pick<OperationContext, 'app'>;
 
 /**
- * Judges a request without running it: nothing is signed, recorded, counted or held.
+ * Evaluates a request without executing it: nothing is signed, recorded, counted or locked.
  *
- * @throws ApiError not_found; invalid_data for a question that names no policy or two, or a request that the operation
- * would refuse; invalid_policy_format for a draft without meaning.
+ * @throws ApiError not_found; invalid_data for a question that names no policy or two, or a request that the
+ * operation would refuse; invalid_policy_format for an invalid draft.
  */
 export async function explainPolicy(context: DeskContext, input: ExplainInput): Promise<Explanation> {
   const { policy_id: policyId, wallet_id: walletId, operation = 'walletRpc', request } = input;

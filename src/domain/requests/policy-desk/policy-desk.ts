@@ -8,20 +8,21 @@ import { type App, findApp, listApps } from '../../access/apps/find-app.ts';
 import { checkRules } from '../../access/policies/check-rules.ts';
 import type { Tables } from '../../tables.ts';
 
-/** What questions about policies are answered from. They come from the operator, not from an app. */
+/** The context of operator questions about policies; no app is authenticated. */
 export interface DeskContext {
   readonly em: SqlEntityManager;
-  /** The present of the server's clock, Unix ms. */
+  /** The server's current time, Unix ms. */
   readonly nowMs: number;
   /** Throws ApiError invalid_data for a body that the operation would refuse; pointers begin with `at`. */
   readonly checkRequest: (operationId: string, body: unknown, at: string) => void;
 }
 
-/** A policy that is written and not stored. What is left out of it but rules and chain has a default. */
+/** A policy that is not stored. Everything except rules and chain type has a default. */
 export type DraftPolicy = Pick<CreatePolicyRequest, 'chain_type' | 'rules'> & Partial<CreatePolicyRequest>;
 
 /**
- * The app that a question is about: the one named, else that of the wallet or policy named, else the only one.
+ * The app a question is about: the one named, otherwise the app of the named wallet or policy, otherwise the only
+ * app.
  *
  * @throws ApiError not_found; invalid_data when there are several to choose from.
  */
@@ -77,18 +78,18 @@ export async function compileDraft(
   return compilePolicy({
     id: 'draft',
     chain_type: draft.chain_type,
-    // Rules of a stored policy keep their ids, so that a trace names what its author knows.
+    // Rules of a stored policy keep their ids, so that traces name the rules their author knows.
     rules: rules.map((rule, index) => ({ ...rule, id: rule.id ?? `rule ${index}` })),
   });
 }
 
-/** @throws ApiError invalid_data when a policy is judged for a wallet of another chain. */
+/** @throws ApiError invalid_data when a policy is evaluated for a wallet of another chain type. */
 export function requireChain(policyChain: string, walletChain: string, pointer: string): void {
   if (policyChain === walletChain) return;
   throw invalidField(pointer, `the policy is for ${policyChain}, the wallet is on ${walletChain}`);
 }
 
-/** An error that lies in the request which the question is about, located in the question. */
+/** Relocates an error in the inner request to its position in the question. */
 export function inRequest(error: unknown): unknown {
   return error instanceof ApiError ? relocateIssues(error, '/request') : error;
 }

@@ -20,25 +20,25 @@ import { compileDraft, type DeskContext, type DraftPolicy, findAppOf, requireCha
 export interface ReplayInput {
   readonly app_id?: string | undefined;
   readonly wallet_id: string;
-  /** The policy that would stand in place of those that judged. */
+  /** The policy that replaces the ones that decided. */
   readonly draft: DraftPolicy;
-  /** Unix ms; left out: from the first request that is kept. */
+  /** Unix ms; from the first stored request when left out. */
   readonly since_ms?: number | undefined;
 }
 
-/** What a draft would have decided otherwise. */
+/** How the decisions change under a draft. */
 export interface Replay {
   readonly app_id: string;
   readonly wallet_id: string;
-  /** Requests that were judged again. */
+  /** Requests that were evaluated again. */
   readonly judged: number;
-  /** Of them, those decided otherwise. */
+  /** How many of them are decided differently. */
   readonly changed: number;
   readonly newly_allowed: number;
   readonly newly_denied: number;
   /**
-   * Requests that could not be judged again: too large to be kept, too much to judge by the draft, or of a form that is
-   * not judged any more.
+   * Requests that could not be evaluated again: too large to be stored, too expensive under the draft, or in a form
+   * that is no longer supported.
    */
   readonly skipped: number;
   /** The first of those that changed, oldest first. */
@@ -52,7 +52,7 @@ interface DecisionChange {
   readonly method: string;
   readonly was: 'allowed' | 'denied';
   readonly would_be: 'allowed' | 'denied';
-  /** The unit that decides: the first that is not allowed, else the first. */
+  /** The deciding unit: the first that is not allowed, otherwise the first. */
   readonly unit: string | null;
   readonly outcome: string;
   /** The draft's rule that decides. */
@@ -60,19 +60,19 @@ interface DecisionChange {
   readonly rule_name: string | null;
 }
 
-/** Changes that are listed; all are counted. */
+/** Changes listed in full; all are counted. */
 const MAX_LISTED = 1000;
-/** Requests that are judged before others have their turn. */
+/** Requests evaluated before the event loop continues with other work. */
 const AT_ONCE = 50;
 
 type AppContext = DeskContext & Pick<OperationContext, 'app'>;
 
 /**
- * Judges the recorded requests of a wallet by a draft policy, each at its own time, and compares with what was decided.
+ * Evaluates a wallet's recorded requests under a draft policy, each at its own time, and compares the decisions.
  *
- * CHOICE: the draft judges every request, whoever signed it and whichever policies judged then. Condition sets are as
- * they are now. Running totals are those that the draft would have made: what it denies is not counted; requests up to
- * three days before `since_ms` count as they were decided.
+ * CHOICE: the draft decides every request, regardless of the signer and the policies in force then. Condition sets
+ * are used as they are now. Running totals follow the draft: requests it denies are not counted; requests up to three
+ * days before `since_ms` count as originally decided.
  *
  * @throws ApiError not_found; invalid_data, invalid_policy_format for the draft.
  */
@@ -117,7 +117,7 @@ export async function replayPolicy(context: DeskContext, input: ReplayInput): Pr
   return { app_id: app.id, wallet_id: wallet.id, ...replay, changed, changes };
 }
 
-/** Undefined when the request cannot be judged again. */
+/** Undefined when the request cannot be evaluated again. */
 async function actionOf(
   wallet: { chainType: ChainType; address: string },
   { operation, request }: RecordedUse,

@@ -9,9 +9,10 @@ import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 type Request = RpcRequest<'eth_sign7702Authorization'>;
 
 /**
- * What the chain counts as sent by the wallet, for an authorization whose nonce the caller left out.
+ * The wallet's transaction count on the chain, for an authorization without a nonce.
  *
- * @throws ApiError invalid_data without a nonce on every chain; not_supported; transaction_broadcast_failure.
+ * @throws ApiError invalid_data for an authorization for every chain without a nonce; not_supported;
+ * transaction_broadcast_failure.
  */
 export async function planAuthorizationNonce(
   context: Pick<OperationContext, 'chains'>,
@@ -27,7 +28,10 @@ export async function planAuthorizationNonce(
   return askChain(requireChain(context, terms).nonce(address));
 }
 
-/** The params with the nonce that the account will have: the next one, or the one behind it where it sends itself. */
+/**
+ * The params with the nonce the account will have: the next one, or the one after it when the account itself sends
+ * the transaction.
+ */
 export async function fillAuthorizationNonce(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
   { address }: Pick<WalletRow, 'address'>,

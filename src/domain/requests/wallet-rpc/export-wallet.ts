@@ -19,12 +19,12 @@ import type { WalletSecret } from '../../wallets/wallets/wallet-secret.ts';
 const EPHEMERAL_SEED_BYTES = 32;
 
 /**
- * Hands a wallet's private key, or the phrase it came from, to its owner, sealed to a key of the owner's (HPKE).
- * The policy methods `exportPrivateKey` and `exportSeedPhrase` apply. Additional signers may not export.
+ * Exports a wallet's private key or its seed phrase to its owner, encrypted to the recipient's key (HPKE). The policy
+ * methods `exportPrivateKey` and `exportSeedPhrase` apply. Additional signers may not export.
  *
  * @param at JSON pointer to the export's members in the body: the root, or an rpc request's `/params`.
- * @throws ApiError not_found; invalid_data for a recipient key that is none; invalid_request for the phrase of a
- * wallet without one; not_supported for a custodial wallet; the codes of `requireOwner`; policy_violation.
+ * @throws ApiError not_found; invalid_data for an invalid recipient key; invalid_request for the phrase of a wallet
+ * without one; not_supported for a custodial wallet; the codes of `requireOwner`; policy_violation.
  */
 export async function exportWallet(
   context: OperationContext,
@@ -70,13 +70,13 @@ export async function exportWallet(
   };
 }
 
-/** What an export does, as rules name it. */
+/** The policy action of an export. */
 export function exportAction({ export_seed_phrase: isPhrase }: ExportWalletRequest): PolicyAction {
   const method = isPhrase === true ? 'exportSeedPhrase' : 'exportPrivateKey';
   return { method, units: [{ label: 'export' }] };
 }
 
-// NOTE: the words pass through a string, which cannot be wiped.
+// NOTE: the words pass through a JavaScript string, which cannot be wiped.
 function phraseBytes({ entropy }: WalletSecret, pointer: string): Uint8Array {
   if (entropy === undefined) {
     const message = 'the wallet was not made from a seed phrase';
@@ -107,7 +107,7 @@ async function markExported(
   });
 }
 
-/** The user who is the owner's only member; null when a key or several own the wallet. */
+/** The user who is the owner's only member; null when the owner has other members. */
 async function soleUserOf(context: OperationContext, ownerId: string | null): Promise<string | null> {
   if (ownerId === null) return null;
   const members = await context.em

@@ -8,9 +8,9 @@ import type { RpcPlan } from './rpc-plan.ts';
 import { isSendingRequest, planRpcSend } from './rpc-senders.ts';
 
 /**
- * Asks the chain what an rpc request will need.
+ * Queries the chain for what an rpc request needs.
  *
- * @throws what the verb throws for a request that cannot be carried out.
+ * @throws the verb's errors for a request that cannot be executed.
  */
 export async function prepareRpc(
   context: PreparationContext,

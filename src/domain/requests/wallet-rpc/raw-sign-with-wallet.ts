@@ -12,7 +12,7 @@ import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 /**
  * Signs a hash, or bytes that are hashed first, in the signature form of the wallet's chain.
  *
- * @throws ApiError not_found; invalid_data for a payload that the chain does not sign; not_supported for a custodial
+ * @throws ApiError not_found; invalid_data for a payload the chain does not support; not_supported for a custodial
  * wallet; the codes of `requireOwner`; policy_violation.
  */
 export async function rawSignWithWallet(

@@ -25,13 +25,13 @@ type Readers = {
 };
 
 /**
- * What a request that sends would do, read without its chain. What the chain fills in (nonce, gas, fees, blockhash,
- * reference block) is nothing that policies look at, so that it is judged as when it is sent.
+ * The action of a send request, decoded without its chain. Policies do not look at the fields the chain fills in
+ * (nonce, gas, fees, blockhash, reference block), so the decision is the same as on execution.
  *
- * @throws SigningInputError and ApiError: the codes of what could not be sent either.
+ * @throws SigningInputError and ApiError: the codes for requests that could not be sent.
  */
 export async function readSentAction(request: RpcRequest<SendingMethod>): Promise<PolicyAction> {
-  // What moves on Spark is not decoded: only rules for every method speak of it.
+  // Spark movements are not decoded: only rules for every method apply to them.
   if (Object.hasOwn(sparkSenders, request.method)) return decodeRpcAction(request);
   const read = readers[request.method as keyof Readers] as (given: unknown) => Promise<readonly ActionUnit[]>;
   return { method: request.method, units: await read(request) };
@@ -50,7 +50,7 @@ const readers: Readers = {
     const isOperation = sponsor === true;
     return (decodeBatch(encodeBatch(calls)) ?? []).map((call, index) => ({
       label: isOperation && calls.length === 1 ? 'transaction' : `call ${index}`,
-      // A suffix stands behind the whole batch, which is no call's, or behind the operation's last call.
+      // A suffix is appended to the whole batch, outside any call, or to the operation's last call.
       ethereumCall: {
         ...(isOperation && index === calls.length - 1 ? suffixed(call, dataSuffix) : call),
         chainId,
@@ -67,7 +67,7 @@ const readers: Readers = {
   },
 };
 
-/** An authorization list alone says the type; everything else is as well read as the newest plain one. */
+/** Only an authorization list determines the type; everything else is read as type 2. */
 function typeOf(transaction: UnsignedEthereumTransaction): { type?: number } {
   if (transaction.type !== undefined) return {};
   if ('authorization_list' in transaction) return { type: 4 };

@@ -90,7 +90,7 @@ const sponsoredTransaction: RpcSender<RpcRequest<'eth_sendTransaction'>, Operati
   build: async (context, plan) => buildOperation(context, plan, 'eth_sendTransaction'),
   options: ethereumTransaction.options,
   answer: ({ caip2, reference_id: referenceId }, _built, { hash, transactionId }) => ({
-    // The transaction that carries the operation is made by the bundler; its hash comes with the events.
+    // The bundler creates the transaction that carries the operation; its hash arrives with the events.
     hash: '',
     caip2,
     transaction_id: transactionId,
@@ -134,9 +134,9 @@ export function isSendingRequest(request: WalletRpcRequest): request is SendingR
 }
 
 /**
- * Asks the chain what a request to send needs.
+ * Queries the chain for what a send request needs.
  *
- * @throws ApiError and SigningInputError: what the method's sender throws for a request that cannot be carried out.
+ * @throws ApiError and SigningInputError: the sender's errors for a request that cannot be executed.
  */
 export function planRpcSend(
   context: PreparationContext,
@@ -170,7 +170,7 @@ export function planRpcSend(
   }
 }
 
-/** CHOICE: which asset the app is charged in is between it and who pays; it changes nothing here. */
+/** CHOICE: the asset in which the app is charged is between the app and the paymaster, so it has no effect here. */
 function requireOptionsFit({ sponsor, sponsor_options: options }: Sponsorable): void {
   if (options === undefined || sponsor === true) return;
   throw invalidField('/sponsor_options', 'expected only with `sponsor`');

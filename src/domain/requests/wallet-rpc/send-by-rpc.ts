@@ -5,8 +5,8 @@ import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { DecodedRpc } from './rpc-plan.ts';
 
 /**
- * Fills in a transaction of a wallet whose chain has been asked; once policies have allowed the bytes that it will have,
- * signs it and leaves the broadcast for after the commit.
+ * Builds a planned transaction; once policies have allowed its bytes, signs it and schedules the broadcast for after
+ * the commit.
  *
  * @throws SigningInputError; from `perform` what `sendBuilt` throws.
  */
@@ -19,7 +19,7 @@ export async function decodeSend(
   return {
     action: transaction.action,
     async perform(record) {
-      // Before the broadcast is left for after the commit: what refuses it there shall not hide the use.
+      // Recorded before the broadcast is scheduled, so that a refusal after the commit does not hide the use.
       await record();
       return answer(await sendBuilt(context, wallet, transaction, options));
     },

@@ -29,13 +29,13 @@ export interface RpcInput {
 }
 
 /**
- * Runs one rpc method with a wallet's key, sending what the method sends. The wallet's owner or one of its additional
- * signers must have signed the request, when there is an owner, and every policy that applies must allow it.
- * `address`, `chain_type` and `wallet_id` of the request inform and decide nothing.
+ * Runs one rpc method with a wallet's key, including broadcasts. If the wallet has an owner, the owner or an
+ * additional signer must have signed the request, and every applicable policy must allow it. The request's `address`,
+ * `chain_type` and `wallet_id` are informational and have no effect.
  *
  * @throws ApiError not_found; invalid_data for a method of another chain type or params that cannot be signed;
- * invalid_solana_transaction; not_supported for a custodial wallet and for methods that need a network; the codes
- * of `requireOwner`; policy_violation.
+ * invalid_solana_transaction; not_supported for a custodial wallet and for methods that need a network; the codes of
+ * `requireOwner`; policy_violation.
  */
 export async function signWithWallet(
   context: OperationContext,
@@ -65,7 +65,7 @@ async function answer(
     throw new ApiError('not_supported', '/signature_options/type: the wallet has no smart account');
   }
   if (!isSendingRequest(request) && !isSparkQuestion(request) && !isSignatureRequest(request)) {
-    // CHOICE: 400 and not 501, which clients would try again.
+    // CHOICE: 400 and not 501, which clients would retry.
     throw new ApiError('not_supported', `/method: \`${method}\` is not built yet`);
   }
   const use = await authorizeUse(context, wallet, {
@@ -86,8 +86,8 @@ async function decodeRpc(
     case 'send':
       return decodeSend(context, wallet, plan.send);
     case 'spark':
-      // CHOICE: nothing is signed, but rpc is for those who may use the wallet: owners and policies are asked as for a
-      // signature.
+      // CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because rpc is for
+      // callers that may use the wallet.
       return {
         action: await decodeRpcAction(request),
         async perform(record) {
