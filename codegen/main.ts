@@ -1,5 +1,7 @@
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { CHOICES_PATH, renderChoices } from './choices/render-choices.ts';
 import { type Contract, contracts } from './contracts.ts';
 import { ContractError } from './document.ts';
 import { generateContract } from './generate.ts';
@@ -10,6 +12,7 @@ const HELP = `usage: npm run generate [-- options]
 
 Reads the contracts in openapi/ and writes what follows from them: the bundled documents,
 types, operation tables, registries, validators, and a stub for each operation without a handler.
+Also writes the index of CHOICE comments, docs/decisions/choices.md.
 
   --check        write nothing; fail when a file is not what the contract says
   --allow-todo   let placeholders (TODO) and invalid examples through, with a count
@@ -48,6 +51,29 @@ async function run(contract: Contract, { check, allowTodo }: Options): Promise<n
   return 0;
 }
 
+/** Writes the index of choices, or compares it (with `check`). Returns the number of files that are not fresh. */
+function runChoices({ check }: Options): number {
+  const path = join(ROOT, CHOICES_PATH);
+  const content = renderChoices(ROOT);
+  if (content === readOrEmpty(path)) return 0;
+  if (check) {
+    console.error(`${CHOICES_PATH}: does not match the \`CHOICE:\` comments of the source`);
+    return 1;
+  }
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, content);
+  console.log(`wrote ${CHOICES_PATH}`);
+  return 0;
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
 function readOptions(): Options | undefined {
   const { values } = parseArgs({
     options: {
@@ -74,6 +100,7 @@ async function main(): Promise<number> {
   try {
     let stale = 0;
     for (const contract of contracts) stale += await run(contract, options);
+    stale += runChoices(options);
     if (stale > 0) console.error('run `npm run generate` and commit what it writes');
     return stale > 0 ? 1 : 0;
   } catch (error) {

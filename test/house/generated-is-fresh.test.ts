@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { CHOICES_PATH, renderChoices } from '../../codegen/choices/render-choices.ts';
 import { contracts } from '../../codegen/contracts.ts';
 import { generateContract } from '../../codegen/generate.ts';
 import { findDrift } from '../../codegen/output.ts';
@@ -17,3 +19,7 @@ test.each(written)(
     expect(findDrift(contract, root, generated)).toEqual([]);
   },
 );
+
+test('the index of choices matches the comments: run `npm run generate`', () => {
+  expect(readFileSync(join(root, CHOICES_PATH), 'utf8')).toBe(renderChoices(root));
+});

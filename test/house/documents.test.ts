@@ -1,0 +1,120 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { expect, test } from 'vitest';
+import { root } from './source-files.ts';
+
+interface Document {
+  /** Relative to the root. */
+  readonly path: string;
+  readonly text: string;
+}
+
+const read = (path: string): Document => ({ path, text: readFileSync(join(root, path), 'utf8') });
+const documents = globSync(['*.md', 'docs/**/*.md', 'src/**/*.md', 'bench/*.md'], { cwd: root })
+  .sort()
+  .map(read);
+const written = documents.filter(({ text }) => !text.startsWith('<!-- generated'));
+
+/** What stands for a place outside the repository, or for a name to be filled in. */
+const isPlaceholder = (path: string): boolean => /[<>…]|^bench\/(results|node_modules)\b/.test(path);
+const topFolders = /^(src|test|openapi|codegen|mocks|bench|docs)\//;
+
+test('paths that documents name in code marks exist', () => {
+  const missing = documents.flatMap(({ path, text }) =>
+    [...text.matchAll(/`([\w.@{},*/<>…-]+)`/g)]
+      .map(([, named = '']) => named)
+      .filter((named) => topFolders.test(named) && !isPlaceholder(named))
+      .filter((named) => globSync(named, { cwd: root }).length === 0)
+      .map((named) => `${path}: ${named}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+test('links of documents lead to files and headings that exist', () => {
+  const broken = documents.flatMap(({ path, text }) =>
+    [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+      .map(([, target = '']) => target)
+      .filter((target) => !/^[a-z]+:/.test(target))
+      .filter((target) => !leadsSomewhere(path, target))
+      .map((target) => `${path}: ${target}`),
+  );
+  expect(broken).toEqual([]);
+});
+
+function leadsSomewhere(from: string, target: string): boolean {
+  const [file = '', heading] = target.split('#');
+  const path = file === '' ? from : normalize(join(dirname(from), file));
+  if (!existsSync(join(root, path))) return false;
+  if (heading === undefined) return true;
+  const headings = [...read(path).text.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => anchorOf(title));
+  return headings.includes(heading);
+}
+
+// As code hosts make anchors of headings.
+function anchorOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replace(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
+}
+
+test('the README stays short, and links every guide', () => {
+  const { text } = read('README.md');
+  expect(text.split('\n').length).toBeLessThanOrEqual(120);
+  const guides = globSync(['docs/*.md', '*.md'], { cwd: root }).filter((path) => path !== 'README.md');
+  expect(guides.filter((path) => !text.includes(`(${path})`))).toEqual([]);
+});
+
+test('each decision has a number, a title of that number, its three parts and a line in the index', () => {
+  const records = globSync('docs/decisions/[0-9]*.md', { cwd: root }).sort();
+  const index = read('docs/decisions/README.md').text;
+  const faults = records.flatMap((path, position) => {
+    const { text } = read(path);
+    const name = path.slice('docs/decisions/'.length);
+    const number = position + 1;
+    return [
+      ...(name.startsWith(`${String(number).padStart(4, '0')}-`)
+        ? []
+        : [`${path}: expected number ${number}`]),
+      ...(text.startsWith(`# ${number}. `) ? [] : [`${path}: expected the title \`# ${number}. …\``]),
+      ...['## Context', '## Decision', '## Consequences']
+        .filter((part) => !text.includes(`\n${part}\n`))
+        .map((part) => `${path}: no \`${part}\``),
+      ...(index.includes(`(${name})`) ? [] : [`${path}: not in the index`]),
+    ];
+  });
+  expect(faults).toEqual([]);
+});
+
+// Words that turned out to be obscure here, in texts that users and contributors read.
+const obscure =
+  /\b(told|tells|nobody|nobody's|somebody|whoever|anybody|suffices|is gone|stands? for|beside the|at hand|anew|speaks? for|comes to be|what becomes of|the like|told apart|a stranger)\b/i;
+
+test('documents and the texts of the contract avoid words that readers stumbled over', () => {
+  const texts = [
+    ...written.flatMap(({ path, text }) => text.split('\n').map((line) => ({ path, line }))),
+    ...['openapi/openapi.json', 'openapi/control-plane.json'].flatMap((path) =>
+      contractTexts(JSON.parse(read(path).text)).map((line) => ({ path, line })),
+    ),
+  ];
+  const found = texts.flatMap(({ path, line }) => {
+    const match = obscure.exec(line);
+    return match === null ? [] : [`${path}: \`${match[0]}\` in ${line.trim().slice(0, 100)}`];
+  });
+  expect(found).toEqual([]);
+});
+
+/** Every summary, description and default error message below a node, examples' values aside. */
+function contractTexts(node: unknown): string[] {
+  if (Array.isArray(node)) return node.flatMap(contractTexts);
+  if (typeof node !== 'object' || node === null) return [];
+  return Object.entries(node).flatMap(([key, value]) => {
+    if (typeof value === 'string') return /^(summary|description|error)$/.test(key) ? [value] : [];
+    return key === 'value' || key === 'example' ? errorText(value) : contractTexts(value);
+  });
+}
+
+function errorText(value: unknown): string[] {
+  const { error } = (value ?? {}) as { error?: unknown };
+  return typeof error === 'string' ? [error] : [];
+}
