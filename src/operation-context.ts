@@ -37,7 +37,6 @@ export interface Services {
 /** The app whose credentials the request carried. */
 export interface AuthenticatedApp {
   readonly id: string;
-  readonly name: string;
 }
 
 /** What the request proves about who sent it. Made before the handler, judged by `requireOwner`. */
@@ -123,6 +122,12 @@ interface OperationInput<Id extends OperationId> {
 export type Handler<Id extends OperationId> = (
   input: OperationInput<Id>,
   context: OperationContext,
+) => Promise<Operations[Id]['response']>;
+
+/** `run` of an operation that is open to all: the request need not name an app. */
+export type OpenHandler<Id extends OperationId> = (
+  input: OperationInput<Id>,
+  context: Omit<OperationContext, 'app'>,
 ) => Promise<Operations[Id]['response']>;
 
 /**

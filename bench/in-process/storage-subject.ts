@@ -69,7 +69,7 @@ export function oursOn(database: Database): StorageSubject {
       const unit = await openUnit(true);
       const context = contextOf(unit.em, id);
       await insertWallet(context, { chainType: 'ethereum', ownerId: null }, material);
-      await recordEvent(context, 'wallet.archived', eventOf(id));
+      await recordEvent(context, { appId: context.app.id, type: 'wallet.archived', payload: eventOf(id) });
       await unit.commit();
     },
     async get(id) {

@@ -70,7 +70,12 @@ async function makeWallet(database: Database, isRecording: boolean): Promise<voi
   await inUnitOf(unitsOf(database))(async (em) => {
     const context = contextOf(em);
     const wallet = await createWallet(context, { chain_type: 'ethereum' });
-    if (isRecording) await recordEvent(context, 'wallet.restored', eventOf(wallet.id));
+    if (isRecording)
+      await recordEvent(context, {
+        appId: context.app.id,
+        type: 'wallet.restored',
+        payload: eventOf(wallet.id),
+      });
   });
 }
 
@@ -84,7 +89,11 @@ async function deliver(database: Database, count: number) {
     for (let recorded = 0; recorded < count; recorded += RECORDED_AT_ONCE) {
       await inUnit(async (em) => {
         for (let at = 0; at < RECORDED_AT_ONCE; at += 1) {
-          await recordEvent(contextOf(em), 'wallet.restored', eventOf(`w${(recorded + at) % (count / 5)}`));
+          await recordEvent(contextOf(em), {
+            appId: credentials.appId,
+            type: 'wallet.restored',
+            payload: eventOf(`w${(recorded + at) % (count / 5)}`),
+          });
         }
       });
     }

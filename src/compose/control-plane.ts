@@ -1,6 +1,6 @@
 import { policyDesk } from '../admin/policy-desk.ts';
 import type { SandboxConfig } from '../config.ts';
-import type { AppDirectory } from '../domain/access/apps/app-directory.ts';
+import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
 import type { Mount } from '../http/app.ts';
 import { createBrand } from '../http/brand.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
@@ -28,7 +28,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly chains: ControllableChains;
   readonly database: Database;
   readonly openUnit: OpenUnit;
-  readonly apps: AppDirectory;
+  readonly apps: StoredAppDirectory;
   readonly reset: () => Promise<void>;
   readonly jobs: Pick<JobRunner, 'settle'>;
   readonly eventLog: EventLog;

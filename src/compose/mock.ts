@@ -53,13 +53,13 @@ export async function startMock(
 
 /** CHOICE: credentials must be there, as the contract asks, and may be any. */
 function requireCredentials(exchange: HttpExchange): void {
-  const appId = headerText(exchange, 'service-app-id') ?? '';
-  exchange.app = { id: appId, name: '' };
+  const appId = headerText(exchange, 'service-app-id') || undefined;
+  exchange.app = appId === undefined ? undefined : { id: appId };
   if (exchange.route?.operation.security === 'none') return;
   const schemes =
     exchange.route?.operation.security === 'app-or-user' ? /^(basic|bearer) +\S/i : /^basic +\S/i;
   if (!schemes.test(exchange.headers.authorization ?? '')) throw new ApiError('missing_or_invalid_token');
-  if (appId === '') throw new ApiError('missing_or_invalid_service_app_id');
+  if (appId === undefined) throw new ApiError('missing_or_invalid_service_app_id');
 }
 
 function headerText(exchange: HttpExchange, name: string): string | undefined {

@@ -66,7 +66,7 @@ function inTransaction(
     work({
       ...services,
       em: em as SqlEntityManager,
-      app: { id: appId, name: acmeApp.name },
+      app: { id: appId },
       nowMs: services.clock.now(),
       requestId: 'seeds',
       proof: {

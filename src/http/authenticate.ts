@@ -2,33 +2,11 @@ import { createHash, hash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { ApiError } from '../errors.ts';
 import type { AuthenticatedApp } from '../operation-context.ts';
+import type { AppDirectory } from '../ports/app-directory.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { UserTokens } from '../ports/user-tokens.ts';
 import type { HttpExchange } from './http-exchange.ts';
 import type { FailureLimit } from './rate-limit.ts';
-
-/** An app as the credentials check needs it. */
-export interface AppRecord {
-  readonly id: string;
-  readonly name: string;
-  /**
-   * SHA-256 of each secret in force (UTF-8), 32 bytes. A plain hash does for a secret of 32 random bytes: there is
-   * no dictionary to try, which is all that a slow password hash would hinder, and it costs 2 µs instead of 100 ms.
-   */
-  readonly secretHashes: readonly Uint8Array[];
-}
-
-/** Where apps are looked up. Implemented by storage. */
-export interface AppDirectory {
-  find(appId: string): Promise<AppRecord | undefined>;
-  /** Grows whenever an app or one of its secrets changes in this process; what was cached before is dropped. */
-  generation(): number;
-}
-
-/** Verifies user access tokens. Implemented by the users' domain. */
-interface UserTokens {
-  /** The user that a valid, unexpired token of this app names; undefined for any other text. */
-  verify(token: string, app: AuthenticatedApp, nowMs: number): Promise<{ userId: string } | undefined>;
-}
 
 export interface AuthenticateOptions {
   readonly apps: AppDirectory;
@@ -45,9 +23,6 @@ export type Authenticate = (exchange: HttpExchange) => Promise<void> | void;
 const CACHE_MS = 30_000;
 const MAX_CACHED = 1_000;
 const APP_ID_HEADER = 'service-app-id';
-
-// The app of an operation that is open to all, when the request names none that exists.
-const nobody: AuthenticatedApp = { id: '', name: '' };
 
 interface CachedApp {
   readonly app: AuthenticatedApp;
@@ -85,7 +60,7 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
     if (!matchesAny(credentials.secret, record?.secretHashes ?? []) || record === undefined) {
       throw new ApiError('invalid_app_credentials');
     }
-    const app = { id: record.id, name: record.name };
+    const app = { id: record.id };
     accepted.set(digest, { app, generation, untilMs: clock.now() + CACHE_MS });
     exchange.app = requireSameApp(exchange, app);
   };
@@ -94,17 +69,16 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
     const appId = requireAppId(exchange);
     const record = await apps.find(appId);
     if (record === undefined) throw new ApiError('missing_or_invalid_token');
-    const app = { id: record.id, name: record.name };
-    const user = await userTokens?.verify(token, app, exchange.nowMs);
+    const user = await userTokens?.verify(token, { appId, nowMs: exchange.nowMs });
     if (user === undefined) throw new ApiError('missing_or_invalid_token');
-    exchange.app = app;
+    exchange.app = { id: appId };
     exchange.userId = user.userId;
   };
 
   const nameApp = async (exchange: HttpExchange): Promise<void> => {
     const appId = exchange.headers[APP_ID_HEADER];
     const record = typeof appId === 'string' ? await apps.find(appId) : undefined;
-    exchange.app = record === undefined ? nobody : { id: record.id, name: record.name };
+    exchange.app = record === undefined ? undefined : { id: record.id };
   };
 
   // Credentials that were accepted before pass without being counted: a neighbour's failures do not lock them out.

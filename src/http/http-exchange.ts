@@ -26,6 +26,7 @@ export interface HttpExchange {
   readonly remoteAddress: string;
   rawBody: Buffer;
   route: Route | undefined;
+  /** Undefined until the credentials check, and after it where the request needs no app and names none. */
   app: AuthenticatedApp | undefined;
   /** The user whose access token stood in for the app's secret. */
   userId: string | undefined;

@@ -1,43 +1,8 @@
 import { hash } from 'node:crypto';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { canonicalJson, NotCanonicalizableError } from '../crypto/canonical-json.ts';
 import { ApiError } from '../errors.ts';
+import type { KeyUse } from '../ports/idempotency.ts';
 import { type HttpExchange, operationOf } from './http-exchange.ts';
-
-/** One use of an idempotency key. */
-export interface KeyUse {
-  readonly appId: string;
-  readonly key: string;
-  /** Stands for method, path and body: the same key with another one is refused. */
-  readonly fingerprint: string;
-  readonly nowMs: number;
-}
-
-/** An answer as it was sent. */
-export interface KeptAnswer {
-  readonly status: number;
-  readonly text: string | undefined;
-}
-
-/** Keeps answers by app and key for 24 hours. Implemented by storage. */
-export interface Idempotency {
-  /**
-   * The answer kept for this use, or undefined: then the work is the caller's, who calls `end` when it is done.
-   * Throws `invalid_data` when the key was used with another fingerprint or its first use is still at work.
-   */
-  begin(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer | undefined>;
-  /**
-   * Writes the answer into the transaction of `em`. A refusal leaves an answer that is there alone, unless it
-   * `replaces` the one that the same request has kept.
-   */
-  keep(
-    em: SqlEntityManager,
-    use: KeyUse,
-    answer: KeptAnswer,
-    options?: { readonly replaces: boolean },
-  ): Promise<void>;
-  end(use: KeyUse): void;
-}
 
 /** The use that a request makes of an idempotency key; undefined when it sends none or its operation takes none. */
 export function keyUseOf(exchange: HttpExchange): KeyUse | undefined {

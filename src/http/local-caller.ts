@@ -3,8 +3,6 @@ import { ApiError } from '../errors.ts';
 import type { HttpExchange } from './http-exchange.ts';
 import type { PipelineOptions } from './pipeline.ts';
 
-const nobody = { id: '', name: '' };
-
 /**
  * Lets programs of this machine in, without credentials.
  *
@@ -30,7 +28,6 @@ export function requireLocalCaller({
     const isOwnHost = URL.canParse(`http://${named}`) && ownHosts.has(new URL(`http://${named}`).hostname);
     const isForeignPage = origin !== undefined && origin.replace(/^https?:\/\//, '') !== named;
     if (!isLoopback(exchange.remoteAddress) || !isOwnHost || isForeignPage) throw new ApiError('not_found');
-    exchange.app = nobody;
   };
 }
 

@@ -1,9 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
 import type { OperationContext, PreparationContext, Services } from '../operation-context.ts';
+import type { Idempotency, KeptAnswer, KeyUse } from '../ports/idempotency.ts';
 import { keepPrepared, type Prepared } from '../prepared.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
-import { type Idempotency, isKeptRefusal, type KeptAnswer, type KeyUse, keyUseOf } from './idempotency.ts';
+import { isKeptRefusal, keyUseOf } from './idempotency.ts';
 import type { CheckResponse } from './response-check.ts';
 import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
 
@@ -160,6 +161,7 @@ function preparationContextOf(
 ): PreparationContext {
   return {
     ...services,
+    // INVARIANT: set by the credentials check, except for operations open to all, whose handlers cannot read it.
     app: exchange.app!,
     em,
     nowMs: exchange.nowMs,

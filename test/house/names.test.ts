@@ -33,6 +33,12 @@ test('each operation has one handler of its name under its tag, and no handler i
   expect(misnamed.map(({ path }) => path)).toEqual([]);
 });
 
+test('handlers of operations that are open to all, and no others, have no app to read', () => {
+  const open = handlers.filter(({ text }) => text.includes(': OpenHandler<')).map(({ path }) => nameOf(path));
+  const expected = Object.values(operations).filter(({ security }) => security === 'none');
+  expect(open).toEqual(expected.map(({ id }) => id));
+});
+
 test('no barrels, no default exports, no folders for what belongs nowhere', () => {
   const barrels = files.filter(({ path }) => basename(path) === 'index.ts');
   const defaults = files.filter(

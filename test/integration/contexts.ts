@@ -40,7 +40,7 @@ export function contextOf(em: SqlEntityManager, appId: string, nowMs = startMs):
   return {
     ...services,
     em,
-    app: { id: appId, name: appId },
+    app: { id: appId },
     nowMs,
     requestId: 'test',
     proof: unsignedProof,

@@ -34,9 +34,9 @@ describe.each(databaseKinds)('%s', (kind) => {
       .execute();
 
   test('an event stands or falls with the change it tells of', async () => {
-    await inTransaction(database, (context) => recordEvent(context, 'wallet.restored', restored));
+    await inTransaction(database, (context) => recordEvent(context, { appId: context.app.id, type: 'wallet.restored', payload: restored }));
     const undone = inTransaction(database, async (context) => {
-      await recordEvent(context, 'wallet.restored', restored);
+      await recordEvent(context, { appId: context.app.id, type: 'wallet.restored', payload: restored });
       throw new Error('undo');
     });
     await expect(undone).rejects.toThrow('undo');
@@ -57,7 +57,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   test('an event that is not what the contract says is our bug, and is not recorded', async () => {
     const { wallet_id: _, ...incomplete } = restored;
     const record = (type: string, payload: object) =>
-      inTransaction(database, (context) => recordEvent(context, type, payload));
+      inTransaction(database, (context) => recordEvent(context, { appId: context.app.id, type, payload }));
     await expect(record('wallet.restored', incomplete)).rejects.toThrow(
       /^event `wallet.restored`.*wallet_id/,
     );

@@ -12,7 +12,7 @@ export const run: Handler<'replayEvent'> = async ({ path }, context) => {
     const original = await findEvent(em, path.event_id);
     const app = await findApp(em, original.appId);
     const { type, ...payload } = JSON.parse(original.payload) as { type: string };
-    const id = await recordEvent({ app, em, ids, nowMs: clock.now() }, type, payload);
+    const id = await recordEvent({ em, ids, nowMs: clock.now() }, { appId: app.id, type, payload });
     return findEvent(em, id);
   });
   return eventView(event, context);

@@ -10,7 +10,10 @@ export const run: Handler<'triggerEvent'> = async ({ body }, context) => {
   const { type, ...payload } = await payloadOf(body, context);
   const event = await context.change(async (em) => {
     const app = await findApp(em, body.app_id ?? appId);
-    const id = await recordEvent({ app, em, ids, nowMs: clock.now() }, String(type), payload);
+    const id = await recordEvent(
+      { em, ids, nowMs: clock.now() },
+      { appId: app.id, type: String(type), payload },
+    );
     return findEvent(em, id);
   });
   return eventView(event, context);

@@ -265,8 +265,9 @@ describe('the log', () => {
     const { services, database } = sandbox;
     const payload = { wallet_id: 'w', wallet_address: '0x', chain_type: 'ethereum' };
     await database.orm.em.fork().transactional(async (em) => {
-      const context = { ...services, app: acmeApp, em: em as never, nowMs: startMs };
-      for (let count = 0; count < 1201; count += 1) await recordEvent(context, 'wallet.restored', payload);
+      const context = { ...services, em: em as never, nowMs: startMs };
+      for (let count = 0; count < 1201; count += 1)
+        await recordEvent(context, { appId: acmeApp.id, type: 'wallet.restored', payload });
     });
     const last = await trigger('wallet.restored', { set: { wallet_id: 'the last' } });
     const found = await list('where=wallet_id=the+last&type=wallet.restored');
@@ -325,9 +326,8 @@ describe('waiting for an event', () => {
     await em.begin();
     const payload = { wallet_id: 'w', wallet_address: '0x', chain_type: 'ethereum' };
     const id = await recordEvent(
-      { ...services, app: acmeApp, em, nowMs: startMs },
-      'wallet.restored',
-      payload,
+      { ...services, em, nowMs: startMs },
+      { appId: acmeApp.id, type: 'wallet.restored', payload },
     );
     const waiting = list('wait_ms=30000');
     await em.rollback();

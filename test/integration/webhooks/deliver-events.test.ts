@@ -86,10 +86,14 @@ describe.each(databaseKinds)('%s', (kind) => {
     inTransaction(database, (context) => createWebhookEndpoint(context, { url }), { appId });
 
   const record = (em: SqlEntityManager, walletId: string, number: number, appId = 'acme') =>
-    recordEvent(contextOf(em, appId), 'wallet.restored', {
-      wallet_id: walletId,
-      wallet_address: String(number),
-      chain_type: 'ethereum',
+    recordEvent(contextOf(em, appId), {
+      appId,
+      type: 'wallet.restored',
+      payload: {
+        wallet_id: walletId,
+        wallet_address: String(number),
+        chain_type: 'ethereum',
+      },
     });
 
   const recordAll = (events: readonly (readonly [walletId: string, number: number])[], appId = 'acme') =>

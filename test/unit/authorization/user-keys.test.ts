@@ -223,10 +223,12 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await verify(token)).toBe(alice);
       expect(await userOf(token)).toBe(alice);
       const tokens = createUserTokens(house.database.orm, house.services);
-      expect(await tokens.verify(token, acme, startMs)).toEqual({ userId: alice });
-      expect(await tokens.verify(token, acme, startMs + 3_599_999)).toEqual({ userId: alice });
-      expect(await tokens.verify(token, acme, startMs + 3_600_000)).toBeUndefined();
-      expect(await tokens.verify('x', acme, startMs)).toBeUndefined();
+      expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs })).toEqual({ userId: alice });
+      expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs + 3_599_999 })).toEqual({
+        userId: alice,
+      });
+      expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs + 3_600_000 })).toBeUndefined();
+      expect(await tokens.verify('x', { appId: acme.id, nowMs: startMs })).toBeUndefined();
     });
 
     test('are nothing to another app', async () => {

@@ -5,7 +5,7 @@ import type { Operation } from '../../../src/http/operation.ts';
 import { createFailureLimit, type FailureLimit } from '../../../src/http/rate-limit.ts';
 import { noonMs, sha256, stoppedClock, toyApp, toyDirectory } from './toy-server.ts';
 
-const app = { id: toyApp.id, name: toyApp.name };
+const app = { id: toyApp.id };
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 const good = basic(`${toyApp.id}:${toyApp.secret}`);
 
@@ -17,8 +17,8 @@ function setUp(failures?: FailureLimit) {
   const directory = toyDirectory();
   const clock = stoppedClock();
   const userTokens = {
-    verify: async (token: string, of: { id: string }) =>
-      token === 'alices-token' && of.id === toyApp.id ? { userId: 'did:service:alice' } : undefined,
+    verify: async (token: string, { appId }: { appId: string }) =>
+      token === 'alices-token' && appId === toyApp.id ? { userId: 'did:service:alice' } : undefined,
   };
   const authenticate = createAuthenticate({ apps: directory, userTokens, clock, failures });
   const ask = async (headers: Record<string, string>, security: Operation['security'] = 'app') => {
@@ -181,10 +181,10 @@ describe('an operation that takes user tokens', () => {
 describe('an operation open to all', () => {
   test('asks for nothing and believes nothing but the name of the app', async () => {
     const { ask } = setUp();
-    expect(await ask({}, 'none')).toEqual({ app: { id: '', name: '' }, userId: undefined });
-    expect(await ask({ authorization: 'Basic wrong' }, 'none')).toMatchObject({ app: { id: '' } });
+    expect(await ask({}, 'none')).toEqual({ app: undefined, userId: undefined });
+    expect(await ask({ authorization: 'Basic wrong' }, 'none')).toMatchObject({ app: undefined });
     expect(await ask({ 'service-app-id': toyApp.id }, 'none')).toMatchObject({ app });
-    expect(await ask({ 'service-app-id': 'other' }, 'none')).toMatchObject({ app: { id: '' } });
+    expect(await ask({ 'service-app-id': 'other' }, 'none')).toMatchObject({ app: undefined });
   });
 });
 

@@ -151,7 +151,7 @@ describe('through the pipeline', () => {
       path: { toy_id: 'did:service:cabc' },
       query: { user_id: 'did:acme:c2' },
       body: { acme_access_token: 'x', user_id: 'did:acme:c3' },
-      app: { id: toyApp.id, name: toyApp.name },
+      app: { id: toyApp.id },
     });
   });
 

@@ -5,7 +5,7 @@ import type { HttpExchange } from '../../../src/http/http-exchange.ts';
 import { MAX_BODY_BYTES } from '../../../src/http/read-body.ts';
 import { appHeaders, echo, noonMs, startToyServer, type ToyServer, toyApp } from './toy-server.ts';
 
-const app = { id: toyApp.id, name: toyApp.name };
+const app = { id: toyApp.id };
 const json = { ...appHeaders, 'content-type': 'application/json' };
 
 test('a request goes all the way and back', async () => {

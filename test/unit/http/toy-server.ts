@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ValidateFunction } from '../../../src/generated/validate-function.ts';
-import type { AppDirectory, AppRecord } from '../../../src/http/authenticate.ts';
 import { createAuthenticate } from '../../../src/http/authenticate.ts';
 import type { HttpExchange, RunOperation } from '../../../src/http/http-exchange.ts';
 import type { Operation, RequestValidators } from '../../../src/http/operation.ts';
 import { createPipeline, type PipelineOptions } from '../../../src/http/pipeline.ts';
 import { startServer } from '../../../src/http/server.ts';
+import type { AppCredentials, AppDirectory } from '../../../src/ports/app-directory.ts';
 import type { Clock } from '../../../src/ports/clock.ts';
 import type { Log } from '../../../src/ports/log.ts';
 
@@ -84,7 +84,7 @@ export const appHeaders = {
 };
 
 export interface ToyDirectory extends AppDirectory {
-  records: AppRecord[];
+  records: AppCredentials[];
   lookups: number;
   changes: number;
 }
@@ -92,7 +92,7 @@ export interface ToyDirectory extends AppDirectory {
 /** Apps in memory; `lookups` counts how often the check had to ask. */
 export function toyDirectory(): ToyDirectory {
   const directory: ToyDirectory = {
-    records: [{ id: toyApp.id, name: toyApp.name, secretHashes: [sha256(toyApp.secret)] }],
+    records: [{ id: toyApp.id, secretHashes: [sha256(toyApp.secret)] }],
     lookups: 0,
     changes: 0,
     generation: () => directory.changes,

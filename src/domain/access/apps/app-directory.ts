@@ -1,27 +1,17 @@
+import type { AppDirectory } from '../../../ports/app-directory.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import type { Orm } from '../../../storage/open-database.ts';
 import { secretsInForce } from './app-secret.ts';
 import { getApp } from './find-app.ts';
 
-/** An app as the credentials check needs it. */
-interface AppCredentials {
-  readonly id: string;
-  readonly name: string;
-  /** SHA-256 of each secret in force, 32 bytes. */
-  readonly secretHashes: readonly Uint8Array[];
-}
-
-/** Where the credentials check looks apps up. */
-export interface AppDirectory {
-  find(appId: string): Promise<AppCredentials | undefined>;
-  /** Grows with every `announceChange`: what was read before may be out of date. */
-  generation(): number;
+/** A directory that is told of changes. */
+export interface StoredAppDirectory extends AppDirectory {
   /** Called after an app or one of its secrets was changed by this process. */
   announceChange(): void;
 }
 
 /** A directory over the stored apps. It keeps nothing: whoever asks often keeps the answer for a while. */
-export function createAppDirectory(orm: Orm, clock: Clock): AppDirectory {
+export function createAppDirectory(orm: Orm, clock: Clock): StoredAppDirectory {
   let generation = 0;
   return {
     async find(appId) {
@@ -30,7 +20,7 @@ export function createAppDirectory(orm: Orm, clock: Clock): AppDirectory {
       const secretHashes = secretsInForce(app.secretHashes, clock.now()).map(({ hash }) =>
         Buffer.from(hash, 'hex'),
       );
-      return { id: app.id, name: app.name, secretHashes };
+      return { id: app.id, secretHashes };
     },
     generation: () => generation,
     announceChange: () => {

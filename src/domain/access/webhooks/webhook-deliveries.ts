@@ -104,7 +104,11 @@ export async function testWebhookEndpoint(
 ): Promise<DeliveryRow> {
   const endpoint = await findWebhookEndpointForUpdate(context, endpointId);
   requireEnabled(endpoint);
-  const event = await recordEventForOne(context, TEST_TYPE, { payload });
+  const event = await recordEventForOne(context, {
+    appId: context.app.id,
+    type: TEST_TYPE,
+    payload: { payload },
+  });
   const delivery: DeliveryRow = {
     id: deliveryIdOf(event.id, endpoint.id),
     endpoint_id: endpoint.id,

@@ -23,18 +23,26 @@ export function hasAnnouncedDelivery(em: SqlEntityManager): boolean {
 }
 
 /** What recording needs of a context. */
-export type EventContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>;
+export type EventContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
+
+/** An event that is about to be recorded. */
+export interface NewEvent {
+  /** The app whose endpoints it is delivered to. */
+  readonly appId: string;
+  /** One of the contract's webhooks, `wallet.archived` for instance. */
+  readonly type: string;
+  /** The webhook's fields besides `type`. */
+  readonly payload: object;
+}
 
 /**
  * Records a domain event in the transaction of the change it tells of, to be delivered later.
  *
- * @param type one of the contract's webhooks, `wallet.archived` for instance.
- * @param payload the webhook's fields besides `type`.
  * @returns the event's id, which every delivery carries as `webhook-id`.
  * @throws AssertionError when the contract has no such event or the payload is not what it says: our bug.
  */
-export function recordEvent(context: EventContext, type: string, payload: object): Promise<string> {
-  return storeEvent(context, type, payload, null);
+export function recordEvent(context: EventContext, event: NewEvent): Promise<string> {
+  return storeEvent(context, event, null);
 }
 
 /** An event as others refer to it. */
@@ -47,12 +55,8 @@ export interface StoredEvent {
  * Records an event as `recordEvent` does, but for one endpoint alone: nobody gives it to the others. The caller adds
  * the delivery.
  */
-export async function recordEventForOne(
-  context: EventContext,
-  type: string,
-  payload: object,
-): Promise<StoredEvent> {
-  const id = await storeEvent(context, type, payload, context.nowMs);
+export async function recordEventForOne(context: EventContext, event: NewEvent): Promise<StoredEvent> {
+  const id = await storeEvent(context, event, context.nowMs);
   return context.em
     .getKysely<Tables>()
     .selectFrom('outbox_events')
@@ -63,8 +67,7 @@ export async function recordEventForOne(
 
 async function storeEvent(
   context: EventContext,
-  type: string,
-  payload: object,
+  { appId, type, payload }: NewEvent,
   fannedOutAtMs: number | null,
 ): Promise<string> {
   const body = { type, ...payload };
@@ -72,7 +75,7 @@ async function storeEvent(
   const id = `msg_${context.ids.cuid2()}`;
   await insertEvent(context.em, {
     id,
-    app_id: context.app.id,
+    app_id: appId,
     type,
     payload: JSON.stringify(body),
     resource_id: resourceOf(body),
@@ -83,9 +86,9 @@ async function storeEvent(
   return id;
 }
 
-type NewEvent = Omit<Selectable<Tables['outbox_events']>, 'sequence'>;
+type EventRow = Omit<Selectable<Tables['outbox_events']>, 'sequence'>;
 
-const insertEvent = prepareQuery<NewEvent>((database, event) =>
+const insertEvent = prepareQuery<EventRow>((database, event) =>
   database.insertInto('outbox_events').values({
     id: event.id,
     app_id: event.app_id,

@@ -1,28 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../../../errors.ts';
+import type { Idempotency, KeptAnswer, KeyUse } from '../../../ports/idempotency.ts';
 import { tryLockName } from '../../../storage/locks.ts';
-
-/** One use of an idempotency key by an app. */
-interface KeyUse {
-  readonly appId: string;
-  readonly key: string;
-  readonly fingerprint: string;
-  /** Unix ms. */
-  readonly nowMs: number;
-}
-
-/** An answer as it was sent. */
-interface KeptAnswer {
-  readonly status: number;
-  readonly text: string | undefined;
-}
-
-/** What `answerOnce` keeps: one answer for each app and key. */
-export interface AnswerOnce {
-  begin(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer | undefined>;
-  keep(em: SqlEntityManager, use: KeyUse, answer: KeptAnswer): Promise<void>;
-  end(use: KeyUse): void;
-}
 
 /** As much of the tables as is used here. */
 interface Tables {
@@ -46,7 +25,7 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
  *
  * Throws `invalid_data` with the texts that published clients compare.
  */
-export function answerOnce(): AnswerOnce {
+export function answerOnce(): Idempotency {
   const atWork = new Set<string>();
   return {
     async begin(em, use) {

@@ -68,9 +68,8 @@ export async function advanceTransaction(
     .where('next_check_at_ms', row.next_check_at_ms === null ? 'is' : '=', row.next_check_at_ms)
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return false;
-  const app = { id: row.app_id, name: '' };
   for (const type of way.flatMap((status) => events[status] ?? [])) {
-    await recordEvent({ ...context, app }, type, eventPayload({ ...row, ...changed }));
+    await recordEvent(context, { appId: row.app_id, type, payload: eventPayload({ ...row, ...changed }) });
   }
   if (inclusion !== undefined && way.length > 0) await tellOfGas(context, { ...row, ...changed }, inclusion);
   if (way.includes('confirmed')) await tellOfFunds(context, { ...row, ...changed });

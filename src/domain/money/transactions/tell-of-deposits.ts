@@ -46,19 +46,23 @@ export async function tellOfDeposits(
     const asset = assetOf(read.caip2, transfer.tokenAddress ?? 'native');
     if (asset === undefined || transfer.rawAmount === 0n) continue;
     for (const receiver of receivers.get(storedAddress(read.caip2, transfer.recipient)) ?? []) {
-      await recordEvent({ ...context, app: { id: receiver.app_id, name: '' } }, 'wallet.funds_deposited', {
-        wallet_id: receiver.id,
-        // One transaction may contain several transfers to one wallet; each has its own position.
-        idempotency_key: `deposited:${read.caip2}:${transfer.position}:${receiver.id}`,
-        caip2: read.caip2,
-        asset,
-        amount: String(transfer.rawAmount),
-        transaction_hash: transfer.hash,
-        sender: transfer.sender,
-        recipient: normalizeAddress(transfer.recipient),
-        block: {
-          number: Number(transfer.blockNumber),
-          timestamp: transfer.blockTimestampSeconds,
+      await recordEvent(context, {
+        appId: receiver.app_id,
+        type: 'wallet.funds_deposited',
+        payload: {
+          wallet_id: receiver.id,
+          // One transaction may contain several transfers to one wallet; each has its own position.
+          idempotency_key: `deposited:${read.caip2}:${transfer.position}:${receiver.id}`,
+          caip2: read.caip2,
+          asset,
+          amount: String(transfer.rawAmount),
+          transaction_hash: transfer.hash,
+          sender: transfer.sender,
+          recipient: normalizeAddress(transfer.recipient),
+          block: {
+            number: Number(transfer.blockNumber),
+            timestamp: transfer.blockTimestampSeconds,
+          },
         },
       });
     }

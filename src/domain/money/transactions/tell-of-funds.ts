@@ -31,10 +31,14 @@ export async function tellOfFunds(
     ...(row.fee_paid === null ? {} : { transaction_fee: row.fee_paid }),
   };
   const database = context.em.getKysely<Tables>();
-  await recordEvent({ ...context, app: { id: row.app_id, name: '' } }, 'wallet.funds_withdrawn', {
-    ...payload,
-    wallet_id: row.wallet_id,
-    idempotency_key: `withdrawn:${row.id}`,
+  await recordEvent(context, {
+    appId: row.app_id,
+    type: 'wallet.funds_withdrawn',
+    payload: {
+      ...payload,
+      wallet_id: row.wallet_id,
+      idempotency_key: `withdrawn:${row.id}`,
+    },
   });
   const isListed = context.chains.find(row.caip2)?.transfersAfter !== undefined;
   if (!isListed) await tellReceivers(context, row.id, payload);
@@ -55,10 +59,14 @@ async function tellReceivers(
     .orderBy('id')
     .execute();
   for (const receiver of receivers) {
-    await recordEvent({ ...context, app: { id: receiver.app_id, name: '' } }, 'wallet.funds_deposited', {
-      ...payload,
-      wallet_id: receiver.id,
-      idempotency_key: `deposited:${transactionId}:${receiver.id}`,
+    await recordEvent(context, {
+      appId: receiver.app_id,
+      type: 'wallet.funds_deposited',
+      payload: {
+        ...payload,
+        wallet_id: receiver.id,
+        idempotency_key: `deposited:${transactionId}:${receiver.id}`,
+      },
     });
   }
 }

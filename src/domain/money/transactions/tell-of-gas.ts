@@ -20,16 +20,23 @@ export async function tellOfGas(
   inclusion: Inclusion,
 ): Promise<void> {
   if (row.is_sponsored === 0 || row.is_gas_told === 1) return;
-  const app = { id: row.app_id, name: '' };
   if (inclusion.operation !== undefined) {
-    await recordEvent({ ...context, app }, 'user_operation.completed', completedOf(row, inclusion));
+    await recordEvent(context, {
+      appId: row.app_id,
+      type: 'user_operation.completed',
+      payload: completedOf(row, inclusion),
+    });
   }
-  await recordEvent({ ...context, app }, 'usage.gas_sponsorship.recorded', {
-    event_id: context.ids.cuid2(),
-    amount_usd: decimalText(await costInUsd(context, [{ caip2: row.caip2, fee: inclusion.feePaid }])),
-    recorded_at: context.nowMs,
-    source_type: row.method === 'transfer' ? 'wallet-action-transfer' : 'rpc',
-    source_id: row.id,
+  await recordEvent(context, {
+    appId: row.app_id,
+    type: 'usage.gas_sponsorship.recorded',
+    payload: {
+      event_id: context.ids.cuid2(),
+      amount_usd: decimalText(await costInUsd(context, [{ caip2: row.caip2, fee: inclusion.feePaid }])),
+      recorded_at: context.nowMs,
+      source_type: row.method === 'transfer' ? 'wallet-action-transfer' : 'rpc',
+      source_id: row.id,
+    },
   });
   await context.em
     .getKysely<Tables>()

@@ -19,10 +19,13 @@ export async function tellWhenSlow(
   if (!isSlow || row.is_slow_told === 1 || row.transaction_request === null) return;
   const request = JSON.parse(row.transaction_request) as { readonly type?: number };
   if (request.type === TEMPO_TYPE) return;
-  const app = { id: row.app_id, name: '' };
-  await recordEvent({ ...context, app }, 'transaction.still_pending', {
-    ...eventPayload(row),
-    transaction_request: request,
+  await recordEvent(context, {
+    appId: row.app_id,
+    type: 'transaction.still_pending',
+    payload: {
+      ...eventPayload(row),
+      transaction_request: request,
+    },
   });
   await context.em
     .getKysely<Tables>()

@@ -71,7 +71,11 @@ export async function beginWalletAction(
       })),
     )
     .execute();
-  await recordEvent(context, actionEventType(row), actionEvent(row));
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: actionEventType(row),
+    payload: actionEvent(row),
+  });
   return row;
 }
 

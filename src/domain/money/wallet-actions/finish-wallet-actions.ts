@@ -56,10 +56,12 @@ export async function finishWalletActions(
       .set({ status, outcome: row.outcome, ended_at_ms: nowMs })
       .where('id', '=', row.id)
       .execute();
-    const context = { ...services, em, nowMs, app: { id: row.app_id, name: '' } };
     // The exchange is no longer polled for a deposit that never arrived.
     if (own.some((step) => 'exchange' in step)) await forgetExchange(em, row.id);
-    await recordEvent(context, actionEventType(row), actionEvent(row, own));
+    await recordEvent(
+      { ...services, em, nowMs },
+      { appId: row.app_id, type: actionEventType(row), payload: actionEvent(row, own) },
+    );
     ended.push({
       id: row.id,
       view: walletActionView(row),

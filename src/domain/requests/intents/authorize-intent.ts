@@ -72,10 +72,14 @@ export async function authorizeIntent(
   const party = findAgreed(parties, agreement);
   if (added.length > 0 || party !== undefined) await storeDetails(context, intent.id, details);
   for (const member of added) {
-    await recordEvent(context, 'intent.authorized', {
-      ...intentSummary(intent),
-      authorized_at: context.nowMs,
-      member: memberView(member, timestamp),
+    await recordEvent(context, {
+      appId: context.app.id,
+      type: 'intent.authorized',
+      payload: {
+        ...intentSummary(intent),
+        authorized_at: context.nowMs,
+        member: memberView(member, timestamp),
+      },
     });
   }
   if (party !== undefined) await carryOut(context, { ...held, party, agreement, prepared });

@@ -63,7 +63,11 @@ export async function proposeIntent<Id extends ProposableId>(
     intent,
     parties.map(({ id }) => id),
   );
-  await recordEvent(context, 'intent.created', { ...intentSummary(intent), authorization_details: details });
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'intent.created',
+    payload: { ...intentSummary(intent), authorization_details: details },
+  });
   return (await readIntentView(context, intent)) as Proposing<Id>['response'];
 }
 

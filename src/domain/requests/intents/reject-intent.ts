@@ -17,9 +17,13 @@ export async function rejectIntent(context: OperationContext, id: string): Promi
   const isMine = await moveIntent(context, intent.id, { from: 'pending', to: 'rejected', outcome });
   assert(isMine, `intent ${id} is held and was decided by somebody else`);
   const rejected = await reloadIntent(context, intent.id);
-  await recordEvent(context, 'intent.rejected', {
-    ...intentSummary(rejected),
-    rejected_at: context.nowMs,
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'intent.rejected',
+    payload: {
+      ...intentSummary(rejected),
+      rejected_at: context.nowMs,
+    },
   });
   return readIntentView(context, rejected);
 }

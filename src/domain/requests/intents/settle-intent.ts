@@ -17,7 +17,7 @@ const settledEvents = { executed: 'intent.executed', failed: 'intent.failed' } a
  * Result: whether this call did; false when it was settled before.
  */
 export async function settleIntent(
-  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
   intent: IntentRow,
   result: IntentActionResult,
 ): Promise<boolean> {
@@ -25,9 +25,13 @@ export async function settleIntent(
   const outcome = { action_result: JSON.stringify(result) };
   const isMine = await moveIntent(context, intent.id, { from: 'processing', to: status, outcome });
   if (isMine) {
-    await recordEvent(context, settledEvents[status], {
-      ...intentSummary({ ...intent, status }),
-      action_result: result,
+    await recordEvent(context, {
+      appId: intent.app_id,
+      type: settledEvents[status],
+      payload: {
+        ...intentSummary({ ...intent, status }),
+        action_result: result,
+      },
     });
   }
   return isMine;
@@ -56,7 +60,7 @@ export async function settleIntentOfAction(
     failure === undefined
       ? undefined
       : new ApiError('transaction_execution_failure', failure, { data: { wallet_action_id: id } });
-  await settleIntent({ ...context, app: { id: row.app_id, name: '' } }, row, {
+  await settleIntent(context, row, {
     ...kept,
     ...(refusal === undefined
       ? { response_body: view }
@@ -95,8 +99,7 @@ export async function settleLeftIntents(
   for (const row of rows) {
     if (row.action_result === null) continue;
     const result = JSON.parse(row.action_result) as IntentActionResult;
-    const app = { id: row.app_id, name: '' };
-    if (await settleIntent({ ...context, app }, row, result)) settled += 1;
+    if (await settleIntent(context, row, result)) settled += 1;
   }
   return settled;
 }

@@ -99,11 +99,15 @@ async function markExported(
     .set({ exported_at_ms: context.nowMs })
     .where('id', '=', wallet.id)
     .execute();
-  await recordEvent(context, isPhrase ? 'wallet.seed_phrase_export' : 'wallet.private_key_export', {
-    user_id: await soleUserOf(context, wallet.owner_id),
-    wallet_id: wallet.id,
-    wallet_address: wallet.address,
-    ...(exportSource === undefined ? {} : { export_source: exportSource }),
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: isPhrase ? 'wallet.seed_phrase_export' : 'wallet.private_key_export',
+    payload: {
+      user_id: await soleUserOf(context, wallet.owner_id),
+      wallet_id: wallet.id,
+      wallet_address: wallet.address,
+      ...(exportSource === undefined ? {} : { export_source: exportSource }),
+    },
   });
 }
 

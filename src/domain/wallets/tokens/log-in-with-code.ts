@@ -106,7 +106,11 @@ async function verifyAccount(context: OperationContext, userId: string, { type, 
   const user = userView(stored);
   const account = stored.linkedAccounts.find((candidate) => candidate.type === type);
   if (account !== undefined) {
-    await recordEvent(context, 'user.authenticated', { user, account: linkedAccountView(account) });
+    await recordEvent(context, {
+      appId: context.app.id,
+      type: 'user.authenticated',
+      payload: { user, account: linkedAccountView(account) },
+    });
   }
   return user;
 }

@@ -1,5 +1,6 @@
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
-import type { AuthenticatedApp, OperationContext, Services } from '../../../operation-context.ts';
+import type { OperationContext, Services } from '../../../operation-context.ts';
+import type { UserTokens } from '../../../ports/user-tokens.ts';
 import type { Orm } from '../../../storage/open-database.ts';
 import { getUser } from '../../access/user-records/find-user.ts';
 import { getVerificationKey } from './signing-keys.ts';
@@ -43,16 +44,12 @@ export function claimsToBeOurs(token: string, prefix: string): boolean {
   }
 }
 
-/** `verifyAccessToken` for the credentials check, which runs before there is an operation. */
-export interface UserTokens {
-  verify(token: string, app: AuthenticatedApp, nowMs: number): Promise<{ userId: string } | undefined>;
-}
-
 /** User tokens over the stored signing keys. */
 export function createUserTokens(orm: Orm, { prefix }: Pick<Services, 'prefix'>): UserTokens {
   return {
-    async verify(token, app, nowMs) {
-      const userId = await verifyAccessToken({ em: orm.em.fork(), app, nowMs, prefix }, token);
+    async verify(token, { appId, nowMs }) {
+      const context = { em: orm.em.fork(), app: { id: appId }, nowMs, prefix };
+      const userId = await verifyAccessToken(context, token);
       return userId === undefined ? undefined : { userId };
     },
   };

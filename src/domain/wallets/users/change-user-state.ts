@@ -43,10 +43,18 @@ export async function changeUserState(
   };
   await context.em.getKysely<Tables>().updateTable('users').set(change).where('id', '=', row.id).execute();
   for (const method of wanted.filter((type) => !known.some((old) => old.type === type))) {
-    await recordEvent(context, 'mfa.enabled', { user_id: row.id, method });
+    await recordEvent(context, {
+      appId: context.app.id,
+      type: 'mfa.enabled',
+      payload: { user_id: row.id, method },
+    });
   }
   for (const { type: method } of known.filter(({ type }) => !wanted.includes(type))) {
-    await recordEvent(context, 'mfa.disabled', { user_id: row.id, method });
+    await recordEvent(context, {
+      appId: context.app.id,
+      type: 'mfa.disabled',
+      payload: { user_id: row.id, method },
+    });
   }
   return { row: { ...row, ...change }, linkedAccounts };
 }

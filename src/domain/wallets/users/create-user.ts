@@ -82,7 +82,11 @@ export async function storeUser(context: OperationContext, prepared: PreparedUse
   await context.em.getKysely<Tables>().insertInto('users').values(row).execute();
   const linkedAccounts = await storeAccounts(context, row, { linked: [], accounts: prepared.accounts });
   const withWallets = await addWallets(context, { row, linkedAccounts }, prepared.wallets);
-  await recordEvent(context, 'user.created', { user: userView(withWallets.user) });
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'user.created',
+    payload: { user: userView(withWallets.user) },
+  });
   await announceWallets(context, withWallets);
   return withWallets.user;
 }

@@ -24,5 +24,9 @@ export async function deleteUser(context: OperationContext, userId: string): Pro
   await database.deleteFrom('user_sessions').where('user_id', '=', id).execute();
   await database.deleteFrom('users').where('id', '=', id).execute();
   await database.insertInto('deleted_users').values({ id, app_id: context.app.id, created_at_ms }).execute();
-  await recordEvent(context, 'user.deleted', { user: userView(user) });
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'user.deleted',
+    payload: { user: userView(user) },
+  });
 }

@@ -72,5 +72,9 @@ async function recordChange(
   user: StoredUser,
   account: StoredAccount,
 ): Promise<void> {
-  await recordEvent(context, event, { user: userView(user), account: linkedAccountView(account) });
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: event,
+    payload: { user: userView(user), account: linkedAccountView(account) },
+  });
 }

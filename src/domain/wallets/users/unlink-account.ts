@@ -33,9 +33,13 @@ export async function unlinkAccount(
   await removeSearchTerms(context, [account.id]);
   await context.em.getKysely<Tables>().deleteFrom('linked_accounts').where('id', '=', account.id).execute();
   const changed = { row: user.row, linkedAccounts };
-  await recordEvent(context, 'user.unlinked_account', {
-    user: userView(changed),
-    account: linkedAccountView(account),
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'user.unlinked_account',
+    payload: {
+      user: userView(changed),
+      account: linkedAccountView(account),
+    },
   });
   return changed;
 }

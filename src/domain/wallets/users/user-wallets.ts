@@ -114,7 +114,11 @@ export async function announceWallets(
   { user, made }: UserWithWallets,
 ): Promise<void> {
   for (const wallet of made) {
-    await recordEvent(context, 'user.wallet_created', { user: userView(user), wallet });
+    await recordEvent(context, {
+      appId: context.app.id,
+      type: 'user.wallet_created',
+      payload: { user: userView(user), wallet },
+    });
   }
 }
 

@@ -74,7 +74,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
 }
 
 function denialError(
-  { app, ids, nowMs, diagnostics }: OperationContext,
+  { ids, nowMs, diagnostics }: OperationContext,
   use: UseRecord,
   decisions: readonly PolicyDecision[],
 ): ApiError {
@@ -83,7 +83,7 @@ function denialError(
   const data = { decision: told.at(-1), trace_id: traceId };
   return new ApiError('policy_violation', undefined, {
     ...(diagnostics ? { data } : {}),
-    afterwards: (em) => recordDenial({ app, em, ids, nowMs }, use, { traceId, decisions: told }),
+    afterwards: (em) => recordDenial({ em, ids, nowMs }, use, { traceId, decisions: told }),
   });
 }
 

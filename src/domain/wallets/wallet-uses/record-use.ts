@@ -64,14 +64,18 @@ export async function recordDenial(
   use: UseRecord,
   { traceId, decisions }: { traceId: string; decisions: readonly PolicyDecision[] },
 ): Promise<void> {
-  await recordEvent(context, 'wallet.use_denied', {
-    wallet_id: use.walletId,
-    operation: use.operation,
-    method: use.method,
-    policy_id: decisions.at(-1)?.policy_id,
-    trace_id: traceId,
-    request_id: use.requestId,
-    denied_at: use.judgedAtMs,
+  await recordEvent(context, {
+    appId: use.appId,
+    type: 'wallet.use_denied',
+    payload: {
+      wallet_id: use.walletId,
+      operation: use.operation,
+      method: use.method,
+      policy_id: decisions.at(-1)?.policy_id,
+      trace_id: traceId,
+      request_id: use.requestId,
+      denied_at: use.judgedAtMs,
+    },
   });
   await context.em
     .getKysely<Tables>()

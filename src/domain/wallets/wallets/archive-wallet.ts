@@ -27,12 +27,16 @@ export async function archiveWallet(context: OperationContext, walletId: string)
     .executeTakeFirst();
   if (row === undefined) throw notFound('Wallet');
   await announceChange(context, { resource: 'wallet', id: row.id, change: 'archived' });
-  await recordEvent(context, 'wallet.archived', {
-    wallet_id: row.id,
-    wallet_address: row.address,
-    chain_type: row.chain_type,
-    // CHOICE: seconds, as published samples of this event have it; the wallet itself shows milliseconds.
-    archived_at: Math.floor(context.nowMs / 1000),
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'wallet.archived',
+    payload: {
+      wallet_id: row.id,
+      wallet_address: row.address,
+      chain_type: row.chain_type,
+      // CHOICE: seconds, as published samples of this event have it; the wallet itself shows milliseconds.
+      archived_at: Math.floor(context.nowMs / 1000),
+    },
   });
   return row;
 }
