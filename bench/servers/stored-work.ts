@@ -4,12 +4,12 @@ import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { walletKeyBinding } from '../../src/domain/base/sealed-keys/seal-bindings.ts';
 import { generateWalletKey } from '../../src/domain/wallets/wallets/generate-wallet-key.ts';
 import { type WalletRow, walletColumns } from '../../src/domain/wallets/wallets/wallet-row.ts';
 import { decodeWalletSecret } from '../../src/domain/wallets/wallets/wallet-secret.ts';
 import { walletView } from '../../src/domain/wallets/wallets/wallet-view.ts';
 import type { CreateWalletRequest, WalletRpcRequest } from '../../src/generated/schemas.ts';
-import type { SealBinding } from '../../src/ports/key-vault.ts';
 import { type PersonalSignParams, signPersonalMessage } from '../../src/signing/ethereum/personal-sign.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
 import { upgradeSqlite } from '../../src/storage/upgrade-sqlite.ts';
@@ -87,7 +87,7 @@ export function storedWork(): Work {
         address: key.address,
         publicKey: key.publicKey,
       });
-      const sealed = await vault.seal(key.secretBytes, bindingOf(wallet));
+      const sealed = await vault.seal(key.secretBytes, walletKeyBinding(wallet));
       key.secretBytes.fill(0);
       insertBoth.immediate(wallet, [
         ...[wallet.id, sealed.sealedSecret, sealed.wrappedDataKey, sealed.masterKeyId],
@@ -104,16 +104,12 @@ export function storedWork(): Work {
         wrappedDataKey: key.wrapped_data_key,
         masterKeyId: key.master_key_id,
       };
-      const signature = await vault.withSecret(sealed, bindingOf(wallet), (bytes) =>
+      const signature = await vault.withSecret(sealed, walletKeyBinding(wallet), (bytes) =>
         signPersonalMessage(decodeWalletSecret(bytes).privateKey, params),
       );
       return { method, data: { signature, encoding: 'hex' } };
     },
   };
-}
-
-function bindingOf(wallet: WalletRow): SealBinding {
-  return { walletId: wallet.id, appId: wallet.app_id, chainType: wallet.chain_type };
 }
 
 /** A row with nothing set but what every wallet has. */

@@ -31,8 +31,8 @@ export interface MasterKeyVault extends KeyVault {
 /**
  * A vault with one or more master keys.
  *
- * Envelope encryption: AES-256-GCM of the secret under a data key, which the master key wraps. Both are bound to
- * wallet, app, chain type and version, so a sealed key copied to another row cannot be opened.
+ * Envelope encryption: AES-256-GCM of the secret under a data key, which the master key wraps. Both are bound to the
+ * row, the app, the purpose and the version, so a sealed key copied to another row cannot be opened.
  *
  * @throws VaultError when two master keys have the same id.
  */
@@ -100,7 +100,7 @@ export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOpti
  * bytes.
  */
 function associatedData(kind: 'secret' | 'data key', binding: SealBinding): Buffer {
-  const parts = [`custos ${kind}`, VERSION, binding.walletId, binding.appId, binding.chainType];
+  const parts = [`custos ${kind}`, VERSION, binding.rowId, binding.appId, binding.purpose];
   const lengths = parts.map((part) => Buffer.byteLength(part));
   const bytes = Buffer.alloc(lengths.reduce((sum, length) => sum + 4 + length, 0));
   let at = 0;

@@ -1,13 +1,15 @@
 /** The binding of a sealed secret; opening it under any other binding fails. */
 export interface SealBinding {
-  walletId: string;
-  appId: string;
-  chainType: string;
+  /** What the secret is for: the chain type of a wallet's key, otherwise a name of its own. */
+  readonly purpose: string;
+  /** The row that keeps the secret. */
+  readonly rowId: string;
+  readonly appId: string;
 }
 
-/** A wallet's secret under envelope encryption, as stored in the database. */
+/** A secret under envelope encryption, as stored in the database. */
 export interface SealedKey {
-  /** 12-byte nonce || ciphertext || 16-byte tag of the secret under the wallet's data key. */
+  /** 12-byte nonce || ciphertext || 16-byte tag of the secret under its own data key. */
   sealedSecret: Uint8Array;
   /** 12-byte nonce || ciphertext || 16-byte tag of the data key under the master key. */
   wrappedDataKey: Uint8Array;
@@ -15,7 +17,7 @@ export interface SealedKey {
   masterKeyId: string;
 }
 
-/** Seals and opens wallets' secrets. An open secret exists only during the `use` callback and is wiped afterwards. */
+/** Seals and opens secrets. An open secret exists only during the `use` callback and is wiped afterwards. */
 export interface KeyVault {
   seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;
   withSecret<T>(

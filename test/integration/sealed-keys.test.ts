@@ -1,11 +1,21 @@
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
 import { rotateSealedKeys } from '../../src/domain/base/sealed-keys/rotate-sealed-keys.ts';
+import {
+  masterKeyCheckBinding,
+  signingKeyBinding,
+  walletImportBinding,
+  walletKeyBinding,
+  webhookSecretBinding,
+} from '../../src/domain/base/sealed-keys/seal-bindings.ts';
 import { checkMasterKey } from '../../src/domain/wallets/wallets/check-master-key.ts';
+import type { SealBinding, SealedKey } from '../../src/ports/key-vault.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
 
@@ -24,6 +34,38 @@ async function makeWallets(operations: TestOperations, count: number): Promise<v
   const wallets = Array.from({ length: count }, () => ({ chain_type: 'tron' }));
   expect((await operations.run('createWalletsBatch', { body: { wallets } })).status).toBe(200);
 }
+
+describe('rows that an earlier version sealed', () => {
+  const { master_key_hex: masterKeyHex, rows } = JSON.parse(
+    readFileSync(join(import.meta.dirname, '../vectors/sealed-rows.json'), 'utf8'),
+  ) as { master_key_hex: string; rows: readonly Record<string, string>[] };
+  const before = localMasterKey('before', Buffer.from(masterKeyHex, 'hex'), systemEntropy);
+  const vault = createMasterKeyVault({ masterKeys: [latter, before], entropy: systemEntropy });
+
+  const bindings: Record<string, (row: never) => SealBinding> = {
+    wallet_keys: ({ wallet_id: id, ...row }: { wallet_id: string; app_id: string; chain_type: string }) =>
+      walletKeyBinding({ ...row, id }),
+    wallet_imports: walletImportBinding,
+    app_signing_keys: signingKeyBinding,
+    webhook_secrets: webhookSecretBinding,
+    master_key_checks: () => masterKeyCheckBinding,
+  };
+
+  test.each(rows)('open and are moved to another master key: $table', async ({ table, ...row }) => {
+    const binding = bindings[table!]!(row as never);
+    const sealed = {
+      sealedSecret: Buffer.from(row['sealed_secret_hex']!, 'hex'),
+      wrappedDataKey: Buffer.from(row['wrapped_data_key_hex']!, 'hex'),
+      masterKeyId: row['master_key_id']!,
+    };
+    const open = (each: SealedKey) =>
+      vault.withSecret(each, binding, (secret) => Buffer.from(secret).toString('hex'));
+    expect(await open(sealed)).toBe(row['secret_hex']);
+    const moved = await vault.rewrap(sealed, binding);
+    expect(moved.masterKeyId).toBe('latter');
+    expect(await open(moved)).toBe(row['secret_hex']);
+  });
+});
 
 describe.each(databaseKinds)('on %s', (kind) => {
   test('two rotations at once move every key once, between them', async () => {

@@ -8,7 +8,7 @@ import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts'
 
 const current = { id: 'k2', key: randomBytes(32) };
 const former = { id: 'k1', key: randomBytes(32) };
-const binding = { walletId: 'w', appId: 'a', chainType: 'ethereum' };
+const binding = { purpose: 'ethereum', rowId: 'w', appId: 'a' };
 const secret = Buffer.from('a secret of thirty-three bytes...');
 
 type NamedKey = typeof current;
@@ -30,7 +30,7 @@ describe('a vault', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array(),
-        fc.record({ walletId: fc.string(), appId: fc.string(), chainType: fc.string() }),
+        fc.record({ rowId: fc.string(), appId: fc.string(), purpose: fc.string() }),
         async (bytes, under) => {
           const sealed = await vault.seal(bytes, under);
           expect(await vault.withSecret(sealed, under, (opened) => new Uint8Array(opened))).toEqual(bytes);
@@ -65,11 +65,11 @@ describe('a vault', () => {
     const vault = vaultOf(current);
     const sealed = await vault.seal(secret, binding);
     const others = [
-      { ...binding, walletId: 'x' },
+      { ...binding, rowId: 'x' },
       { ...binding, appId: 'b' },
-      { ...binding, chainType: 'solana' },
-      { walletId: 'wa', appId: '', chainType: 'ethereum' },
-      { walletId: 'a', appId: 'w', chainType: 'ethereum' },
+      { ...binding, purpose: 'solana' },
+      { purpose: 'ethereum', rowId: 'wa', appId: '' },
+      { purpose: 'ethereum', rowId: 'a', appId: 'w' },
     ];
     for (const other of others) await expect(open(vault, sealed, other)).rejects.toThrow(VaultError);
     expect(await open(vault, sealed)).toBe(secret.toString());

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { productionVault } from '../../../src/adapters/production-vault.ts';
 
-const binding = { walletId: 'w', appId: 'a', chainType: 'ethereum' };
+const binding = { purpose: 'ethereum', rowId: 'w', appId: 'a' };
 const [current, former] = [randomBytes(32), randomBytes(32)];
 const vaultOf = (...local: Uint8Array[]) => productionVault({ local, transit: undefined }, systemEntropy);
 

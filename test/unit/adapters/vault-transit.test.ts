@@ -8,7 +8,7 @@ import { VaultError } from '../../../src/adapters/vault-error.ts';
 import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
 import { startTransitService, type TransitService } from '../../support/transit-service.ts';
 
-const binding = { walletId: 'w', appId: 'a', chainType: 'ethereum' };
+const binding = { purpose: 'ethereum', rowId: 'w', appId: 'a' };
 const secret = Buffer.from('a secret of thirty-three bytes...');
 
 let service: TransitService;
@@ -54,7 +54,7 @@ describe('a vault under a management service’s key', () => {
   test('opens nothing under another binding, nor with a byte changed', async () => {
     const vault = vaultOf();
     const sealed = await vault.seal(secret, binding);
-    for (const other of [{ walletId: 'x' }, { appId: 'b' }, { chainType: 'solana' }]) {
+    for (const other of [{ rowId: 'x' }, { appId: 'b' }, { purpose: 'solana' }]) {
       const { message } = await failureOf(open(vault, sealed, { ...binding, ...other }));
       expect(message).toBe('the key management service of `transit:wallet keys` refused to decrypt (400)');
     }

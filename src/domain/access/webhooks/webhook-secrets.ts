@@ -6,7 +6,7 @@ import type { RotateWebhookSecretRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { KeyVault } from '../../../ports/key-vault.ts';
 import { announceDelivery } from '../../base/events/record-event.ts';
-import { webhookSecretBinding } from '../../base/sealed-keys/rotate-sealed-keys.ts';
+import { webhookSecretBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
 import { type EndpointRow, findWebhookEndpointForUpdate } from './find-webhook-endpoint.ts';
 
@@ -23,7 +23,10 @@ export async function createWebhookSecret(context: OperationContext, endpointId:
   const secretBytes = context.entropy.bytes(SECRET_BYTES);
   const id = context.ids.cuid2();
   try {
-    const sealed = await context.vault.seal(secretBytes, webhookSecretBinding(id, context.app.id));
+    const sealed = await context.vault.seal(
+      secretBytes,
+      webhookSecretBinding({ id, app_id: context.app.id }),
+    );
     await context.em
       .getKysely<Tables>()
       .insertInto('webhook_secrets')
@@ -116,5 +119,5 @@ export function openWebhookSecret(vault: KeyVault, row: SecretRow): Promise<stri
     wrappedDataKey: row.wrapped_data_key,
     masterKeyId: row.master_key_id,
   };
-  return vault.withSecret(sealed, webhookSecretBinding(row.id, row.app_id), formatWebhookSecret);
+  return vault.withSecret(sealed, webhookSecretBinding(row), formatWebhookSecret);
 }

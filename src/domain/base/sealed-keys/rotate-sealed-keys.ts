@@ -1,6 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { KeyVault, SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import type { Tables } from '../../tables.ts';
+import {
+  signingKeyBinding,
+  walletImportBinding,
+  walletKeyBinding,
+  webhookSecretBinding,
+} from './seal-bindings.ts';
 
 /** A vault that can move a data key under the current master key. */
 export interface RewrappingVault extends KeyVault {
@@ -120,7 +126,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
     return rows.map((row) => ({
       ...sealedOf(row),
       id: row.wallet_id,
-      binding: { walletId: row.wallet_id, appId: row.app_id, chainType: row.chain_type },
+      binding: walletKeyBinding({ ...row, id: row.wallet_id }),
     }));
   },
   async wallet_imports(em, currentId, limit) {
@@ -135,7 +141,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
     return rows.map((row) => ({
       ...sealedOf(row),
       id: row.id,
-      binding: { walletId: row.id, appId: row.app_id, chainType: row.chain_type },
+      binding: walletImportBinding(row),
     }));
   },
   async app_signing_keys(em, currentId, limit) {
@@ -150,7 +156,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
     return rows.map((row) => ({
       ...sealedOf(row),
       id: row.id,
-      binding: signingKeyBinding(row.id, row.app_id),
+      binding: signingKeyBinding(row),
     }));
   },
   async webhook_secrets(em, currentId, limit) {
@@ -165,17 +171,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
     return rows.map((row) => ({
       ...sealedOf(row),
       id: row.id,
-      binding: webhookSecretBinding(row.id, row.app_id),
+      binding: webhookSecretBinding(row),
     }));
   },
 };
-
-/** What the sealed half of an app's signing key is bound to. */
-export function signingKeyBinding(kid: string, appId: string): SealBinding {
-  return { walletId: kid, appId, chainType: 'app-signing-key' };
-}
-
-/** What a sealed secret of a webhook endpoint is bound to. */
-export function webhookSecretBinding(secretId: string, appId: string): SealBinding {
-  return { walletId: secretId, appId, chainType: 'webhook-secret' };
-}

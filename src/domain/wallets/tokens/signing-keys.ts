@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely';
 import { p256KeyPairFromSeed } from '../../../crypto/p256.ts';
 import type { AppJwk } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { signingKeyBinding } from '../../base/sealed-keys/rotate-sealed-keys.ts';
+import { signingKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
 
 export type SigningKeyContext = Pick<OperationContext, 'em' | 'entropy' | 'ids' | 'vault' | 'nowMs'>;
@@ -65,7 +65,7 @@ export async function withSigningKey<T>(
     wrappedDataKey: row.wrapped_data_key,
     masterKeyId: row.master_key_id,
   };
-  return context.vault.withSecret(sealed, signingKeyBinding(row.id, appId), (pkcs8) =>
+  return context.vault.withSecret(sealed, signingKeyBinding({ id: row.id, app_id: appId }), (pkcs8) =>
     use(createPrivateKey({ key: viewOf(pkcs8), format: 'der', type: 'pkcs8' }), row.id),
   );
 }
@@ -92,7 +92,9 @@ async function ensureSigningKey(context: SigningKeyContext, appId: string): Prom
   const id = context.ids.cuid2();
   const pair = p256KeyPairFromSeed(context.entropy.bytes(48));
   const secret = new Uint8Array(Buffer.from(pair.privateKeyPkcs8, 'base64'));
-  const sealed = await context.vault.seal(secret, signingKeyBinding(id, appId)).finally(() => secret.fill(0));
+  const sealed = await context.vault
+    .seal(secret, signingKeyBinding({ id, app_id: appId }))
+    .finally(() => secret.fill(0));
   await context.em
     .getKysely<Tables>()
     .insertInto('app_signing_keys')

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { SealedKey } from '../../../ports/key-vault.ts';
+import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 import { decodeWalletSecret, type WalletSecret } from '../wallets/wallet-secret.ts';
@@ -27,9 +28,7 @@ export async function useWalletKey<T>(
   } = await selectKey(context.em, { walletId: wallet.id });
   // INVARIANT: every wallet but a custodial one has its key, stored in the transaction that made it.
   assert(sealed !== undefined, `wallet ${wallet.id} has no key`);
-  return context.vault.withSecret(
-    sealed,
-    { walletId: wallet.id, appId: wallet.app_id, chainType: wallet.chain_type },
-    (bytes) => use(decodeWalletSecret(bytes)),
+  return context.vault.withSecret(sealed, walletKeyBinding(wallet), (bytes) =>
+    use(decodeWalletSecret(bytes)),
   );
 }

@@ -4,6 +4,7 @@ import { invalidField } from '../../../errors.ts';
 import type { InitWalletImportRequest, WalletInitImportResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { normalizeWalletAddress } from '../../base/addresses/normalize-address.ts';
+import { walletImportBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
 
 const SEED_BYTES = 32;
@@ -27,11 +28,10 @@ export async function beginImport(
   const id = context.ids.cuid2();
   const { privateKeyBytes, publicKeyBytes } = await hpkeRecipientFromSeed(seed);
   try {
-    const sealed = await context.vault.seal(privateKeyBytes, {
-      walletId: id,
-      appId: context.app.id,
-      chainType,
-    });
+    const sealed = await context.vault.seal(
+      privateKeyBytes,
+      walletImportBinding({ id, app_id: context.app.id, chain_type: chainType }),
+    );
     const begun = {
       id,
       sealed_secret: sealed.sealedSecret,

@@ -1,9 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { KeyVault, SealBinding } from '../../../ports/key-vault.ts';
+import type { KeyVault } from '../../../ports/key-vault.ts';
+import { masterKeyCheckBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
 
 const KNOWN_VALUE = 'custos master key check';
-const BINDING: SealBinding = { walletId: 'master-key-check', appId: '', chainType: '' };
 
 /**
  * Compares the vault's master keys with those that the stored secrets are sealed under, by a known value that the
@@ -24,9 +24,9 @@ export async function checkMasterKey(em: SqlEntityManager, vault: KeyVault): Pro
       wrappedDataKey: check.wrapped_data_key,
       masterKeyId: check.master_key_id,
     };
-    await vault.withSecret(sealed, BINDING, () => undefined);
+    await vault.withSecret(sealed, masterKeyCheckBinding, () => undefined);
   }
-  const sealed = await vault.seal(Buffer.from(KNOWN_VALUE, 'utf8'), BINDING);
+  const sealed = await vault.seal(Buffer.from(KNOWN_VALUE, 'utf8'), masterKeyCheckBinding);
   // Several processes may start for the first time at once.
   await database
     .insertInto('master_key_checks')

@@ -6,6 +6,7 @@ import type { SubmitWalletImportRequest, WalletChainType } from '../../../genera
 import type { OperationContext } from '../../../operation-context.ts';
 import { privateKeyFromImport } from '../../../signing/private-key-forms.ts';
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
+import { walletImportBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
 import { checkWalletFields, resolveWalletOwner } from './check-wallet-fields.ts';
 import {
@@ -82,7 +83,11 @@ async function openImport(
     wrappedDataKey: begun.wrapped_data_key,
     masterKeyId: begun.master_key_id,
   };
-  const binding = { walletId: begun.id, appId: context.app.id, chainType: wallet.chain_type };
+  const binding = walletImportBinding({
+    id: begun.id,
+    app_id: context.app.id,
+    chain_type: wallet.chain_type,
+  });
   try {
     return await context.vault.withSecret(sealed, binding, (recipientPrivateKeyBytes) =>
       openHpke(

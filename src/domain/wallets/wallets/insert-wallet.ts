@@ -3,6 +3,7 @@ import { ApiError } from '../../../errors.ts';
 import type { AdditionalSignerInput, WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { prepareInsertPair } from '../../../storage/insert-pair.ts';
+import { walletKeyBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { WalletKeyMaterial } from './generate-wallet-key.ts';
@@ -58,8 +59,7 @@ export async function insertWallet(
   key: WalletKeyMaterial,
 ): Promise<WalletRow> {
   const row = newWalletRow(context, wallet, key);
-  const binding = { walletId: row.id, appId: row.app_id, chainType: row.chain_type };
-  const sealed = await context.vault.seal(key.secretBytes, binding);
+  const sealed = await context.vault.seal(key.secretBytes, walletKeyBinding(row));
   const isStored = await insertRowAndKey(context.em, row, {
     wallet_id: row.id,
     sealed_secret: sealed.sealedSecret,
