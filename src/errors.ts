@@ -1,4 +1,3 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type ErrorCode, errorCatalogue } from './generated/errors.ts';
 
 export type { ErrorCode };
@@ -10,15 +9,7 @@ interface ApiErrorDetail {
   data?: Record<string, unknown>;
   /** Extra response headers, e.g. `retry-after`. */
   headers?: Record<string, string>;
-  /** What is recorded of the refusal. */
-  afterwards?: Afterwards;
 }
-
-/**
- * Writes what must outlive a refusal, whose own work is undone. Whoever undoes the work runs it then, in a transaction
- * of its own; when it fails, the request has failed.
- */
-export type Afterwards = (em: SqlEntityManager) => Promise<void>;
 
 /**
  * Rows that were read one after the other do not belong together: another transaction changed them in between. The
@@ -51,7 +42,6 @@ export class ApiError extends Error {
   readonly status: number;
   readonly data: Record<string, unknown> | undefined;
   readonly headers: Record<string, string> | undefined;
-  readonly afterwards: Afterwards | undefined;
 
   constructor(code: ErrorCode, message?: string, detail: ApiErrorDetail = {}) {
     const entry = errorCatalogue[code];
@@ -61,7 +51,6 @@ export class ApiError extends Error {
     this.status = entry.status;
     this.data = detail.data;
     this.headers = detail.headers;
-    this.afterwards = detail.afterwards;
   }
 
   /** The wire body `{error, code?, data?}`; some codes are internal names that the wire leaves out. */

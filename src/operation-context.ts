@@ -107,6 +107,12 @@ export interface OperationContext extends PreparationContext {
    * of an idempotency key included; what was committed stays.
    */
   afterCommit(work: () => Promise<void>, options?: AfterCommitOptions): void;
+  /**
+   * Stores what must be kept although the request is refused and its own work undone, such as a denial. Runs once the
+   * work is undone, in a transaction of its own, before the refusal is answered; when it fails, the request has failed.
+   * Forgotten when the request succeeds.
+   */
+  afterRefusal(work: (em: SqlEntityManager) => Promise<void>): void;
   /** Runs work in a transaction of its own, for what happens after the commit. */
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }

@@ -21,6 +21,5 @@ export function relocateIssues(error: unknown, pointer: string): unknown {
     cause: error,
     data: { ...error.data, issues },
     ...(error.headers === undefined ? {} : { headers: error.headers }),
-    ...(error.afterwards === undefined ? {} : { afterwards: error.afterwards }),
   });
 }

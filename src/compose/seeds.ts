@@ -79,6 +79,7 @@ function inTransaction(
       },
       // INVARIANT: seeds are rows only; nothing of them goes out into the world.
       afterCommit: () => assert.fail('a seed left something for after the commit'),
+      afterRefusal: () => undefined,
       inUnit: (work) => work(em as SqlEntityManager),
     }),
   );

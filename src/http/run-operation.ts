@@ -109,16 +109,24 @@ async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
   }
 }
 
+/** What a handler has left for after its transaction. */
+interface Later {
+  readonly afterCommit: (() => Promise<void>)[];
+  readonly afterRefusal: RefusalWork[];
+}
+
+type RefusalWork = (em: SqlEntityManager) => Promise<void>;
+
 async function runIn(
   unit: UnitOfWork,
   exchange: HttpExchange,
   { handler, use, prepared, options }: Work,
 ): Promise<Answer> {
   const { successStatus: status } = operationOf(exchange);
-  const afterCommit: (() => Promise<void>)[] = [];
+  const later: Later = { afterCommit: [], afterRefusal: [] };
   let answer: Answer;
   try {
-    const context = contextOf(unit, exchange, { afterCommit, options });
+    const context = contextOf(unit, exchange, { later, options });
     const body = await handler.run(inputOf(exchange), context, prepared);
     options.check(exchange, status, body);
     answer = body === undefined ? { status } : { status, text: JSON.stringify(body) };
@@ -128,16 +136,17 @@ async function runIn(
     await unit.rollback();
     if (error instanceof ApiError && error.code !== 'internal_error') {
       options.check(exchange, error.status, error.toBody());
-      await settleRefusal(isKeptRefusal(error) ? use : undefined, error, options, false);
+      const kept = isKeptRefusal(error) ? use : undefined;
+      await settleRefusal(error, { use: kept, replaces: false, works: later.afterRefusal }, options);
     }
     throw error;
   }
-  for (const work of afterCommit) await goOut(work, exchange, use, options);
+  for (const work of later.afterCommit) await runAfterCommit(work, exchange, use, options);
   return answer;
 }
 
 /** What the handler left for after the commit; its refusal takes the place of the answer that was kept. */
-async function goOut(
+async function runAfterCommit(
   work: () => Promise<void>,
   exchange: HttpExchange,
   use: KeyUse | undefined,
@@ -149,7 +158,7 @@ async function goOut(
     // Wrapped, so that no collision in it runs the handler again: its work is committed.
     if (!(error instanceof ApiError)) throw new Error('what follows the commit failed', { cause: error });
     options.check(exchange, error.status, error.toBody());
-    await settleRefusal(use, error, options, true);
+    await settleRefusal(error, { use, replaces: true, works: [] }, options);
     throw error;
   }
 }
@@ -173,30 +182,30 @@ function preparationContextOf(
 function contextOf(
   unit: UnitOfWork,
   exchange: HttpExchange,
-  { afterCommit, options }: { afterCommit: (() => Promise<void>)[]; options: RunOptions },
+  { later, options }: { later: Later; options: RunOptions },
 ): OperationContext {
   return {
     ...preparationContextOf(unit.em, exchange, options.services),
-    afterCommit: (work) => void afterCommit.push(work),
+    afterCommit: (work) => void later.afterCommit.push(work),
+    afterRefusal: (work) => void later.afterRefusal.push(work),
     inUnit: inUnitOf(options.openUnit),
   };
 }
 
 /**
- * Keeps the answer under its key and records what the refusal leaves. In a transaction of its own: the one of the
+ * Keeps the refusal under its key and stores what the handler left for it. In a transaction of its own: the one of the
  * work is undone, or done already.
  */
 async function settleRefusal(
-  use: KeyUse | undefined,
   error: ApiError,
+  { use, replaces, works }: { use: KeyUse | undefined; replaces: boolean; works: readonly RefusalWork[] },
   { openUnit, idempotency }: RunOptions,
-  replaces: boolean,
 ): Promise<void> {
-  if (use === undefined && error.afterwards === undefined) return;
+  if (use === undefined && works.length === 0) return;
   await inUnitOf(openUnit)(async (em) => {
     const answer = { status: error.status, text: JSON.stringify(error.toBody()) };
     if (use !== undefined) await idempotency.keep(em, use, answer, { replaces });
-    await error.afterwards?.(em);
+    for (const work of works) await work(em);
   });
 }
 

@@ -63,11 +63,11 @@ function toIssues(
 
 /** Of the faults of a union's branches, those that lie deepest: their branch came closest to what was meant. */
 function deepest(errors: readonly ValidationError[]): readonly ValidationError[] {
-  const told = errors.filter((error) => !unions.has(error.keyword));
-  if (told.length === errors.length || told.length === 0) return errors;
+  const specific = errors.filter((error) => !unions.has(error.keyword));
+  if (specific.length === errors.length || specific.length === 0) return errors;
   const depth = (error: ValidationError): number => error.instancePath.split('/').length;
-  const most = Math.max(...told.map(depth));
-  return told.filter((error) => depth(error) === most);
+  const most = Math.max(...specific.map(depth));
+  return specific.filter((error) => depth(error) === most);
 }
 
 /** The place a reader looks for: a missing or unknown property itself, not the object around it. */

@@ -22,7 +22,7 @@ const json = { ...appHeaders, 'content-type': 'application/json' };
 const toyAnswer = { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] };
 const errorAnswer = { type: 'object', properties: { error: { type: 'string' } }, required: ['error'] };
 
-const insertToy = async ({ body }: Input, { em }: OperationContext): Promise<unknown> => {
+const insertToy = async ({ body }: Input, { em }: Pick<OperationContext, 'em'>): Promise<unknown> => {
   await sql`insert into apps (id, name, secret_hashes, settings, created_at_ms) values (${body.name}, 'toy', '[]', '{}', 0)`.execute(
     em.getKysely(),
   );
@@ -141,6 +141,45 @@ describe.each(databaseKinds)('on %s', (kind) => {
       };
       handler = async (_input, _context, prepared) => ({ id: unwrapPrepared(prepared) });
       expect(await create('bear')).toMatchObject({ status: 500 });
+    });
+  });
+
+  describe('what is stored of a refusal', () => {
+    const sleep = (name: string): Handler => {
+      return async (input, context) => {
+        context.afterRefusal(async (em) => void (await insertToy({ body: { name } }, { em })));
+        await insertToy(input, context);
+        throw new ApiError('invalid_state', 'The bear is asleep.');
+      };
+    };
+
+    test('stays although the work is undone, once', async () => {
+      handler = sleep('a dream');
+      expect(await create('bear', { key: 'k' })).toMatchObject({ status: 400 });
+      expect(await create('bear', { key: 'k' })).toMatchObject({ status: 400 });
+      expect({ runs, toys: await toys() }).toEqual({ runs: 1, toys: ['a dream'] });
+    });
+
+    test('is forgotten when the request succeeds, or runs again', async () => {
+      handler = async (input, context) => {
+        context.afterRefusal(
+          async (em) => void (await insertToy({ body: { name: `dream ${runs}` } }, { em })),
+        );
+        if (runs === 1) throw Object.assign(new Error('duplicate'), { code: '23505' });
+        if (input.body.name === 'cat') throw new ApiError('invalid_state', 'The cat is asleep.');
+        return insertToy(input, context);
+      };
+      expect(await create('bear')).toMatchObject({ status: 200 });
+      expect({ runs, toys: await toys() }).toEqual({ runs: 2, toys: ['bear'] });
+      expect(await create('cat')).toMatchObject({ status: 400 });
+      expect(await toys()).toEqual(['bear', 'dream 3']);
+    });
+
+    test('fails the request when it cannot be stored', async () => {
+      await create('bear');
+      handler = sleep('bear');
+      expect(await create('cat')).toMatchObject({ status: 500 });
+      expect(await toys()).toEqual(['bear']);
     });
   });
 

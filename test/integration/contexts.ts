@@ -45,6 +45,7 @@ export function contextOf(em: SqlEntityManager, appId: string, nowMs = startMs):
     requestId: 'test',
     proof: unsignedProof,
     afterCommit: () => assert.fail('nothing is done after this commit'),
+    afterRefusal: () => undefined,
     inUnit: (work) => work(em),
   };
 }

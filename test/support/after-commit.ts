@@ -3,14 +3,15 @@ import type { OperationContext } from '../../src/operation-context.ts';
 
 /**
  * What a context needs beside its unit of work, for tests that call verbs without the pipeline. `finish` does what
- * the verb left for after its commit.
+ * the verb left for after its commit; what it left for a refusal is dropped.
  */
 export function afterCommitOf(
   database: UnitSource,
-): Pick<OperationContext, 'afterCommit' | 'inUnit'> & { finish(): Promise<void> } {
+): Pick<OperationContext, 'afterCommit' | 'afterRefusal' | 'inUnit'> & { finish(): Promise<void> } {
   const left: (() => Promise<void>)[] = [];
   return {
     afterCommit: (work) => void left.push(work),
+    afterRefusal: () => undefined,
     inUnit: inUnitOf(unitsOf(database)),
     async finish() {
       for (const work of left.splice(0)) await work();

@@ -10,7 +10,7 @@ export interface Machine<Plan> {
   /** Runs a ready transaction and takes its fee. */
   run(entry: PoolEntry<Plan>, block: Block): Execution;
   /** Which transaction took the nonce of one that is `replaced`. */
-  usurperOf(entry: PoolEntry<Plan>): string | null;
+  replacementOf(entry: PoolEntry<Plan>): string | null;
 }
 
 interface ChainRow {
@@ -156,7 +156,7 @@ function fill<Plan>(
       hasChanged = true;
       if (readiness === 'drop') pool.drop(entry.hash);
       else if (readiness === 'replaced') {
-        pool.replace(entry.hash, machine.usurperOf(entry));
+        pool.replace(entry.hash, machine.replacementOf(entry));
       } else {
         block ??= makeBlock();
         const included = block;

@@ -4,7 +4,7 @@ import { advanceTransaction, type Finding } from '../transactions/advance-transa
 import { carrierOf, failed, findStale } from '../transactions/follow-transaction.ts';
 import type { TransactionRow } from '../transactions/transaction-row.ts';
 import type { TransactionStatus } from '../transactions/transaction-state.ts';
-import { chainRefusal } from './ask-chain.ts';
+import { chainRefusal } from './call-chain.ts';
 
 /** Includes `replaced`: the chain refuses a nonce that another transaction has already used. */
 const neverComes: ReadonlySet<TransactionStatus> = new Set(['failed', 'provider_error', 'replaced']);

@@ -6,7 +6,7 @@ import type { EthereumTransaction } from '../../../signing/ethereum/sign-transac
 import { wordHex } from '../../../signing/ethereum/transaction.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity, parseSafeInteger } from '../../../signing/fields.ts';
 import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
-import { askChain, chainRefusal, requireChain } from './ask-chain.ts';
+import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 
 /** A transaction to send from one address, as the caller specified it. */
 export interface EthereumDraft {
@@ -48,7 +48,7 @@ export async function planEthereum(
   requireSameChain(transaction, chain);
   requireSameSender(transaction, draft.address);
   const calls = callsOf(transaction, draft);
-  const [pendingCount, fees, units, [balance = 0n]] = await askChain(
+  const [pendingCount, fees, units, [balance = 0n]] = await callChain(
     Promise.all([
       transaction.nonce === undefined ? chain.nonce(draft.address) : undefined,
       feesFor(transaction, chain),

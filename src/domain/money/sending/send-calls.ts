@@ -19,8 +19,8 @@ import {
 import { SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../../signing/fields.ts';
 import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
-import { askChain, requireChain } from './ask-chain.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
+import { callChain, requireChain } from './call-chain.ts';
 import { type EthereumPlan, planEthereum } from './plan-ethereum.ts';
 import { reserveNonce } from './reserve-nonce.ts';
 
@@ -54,7 +54,7 @@ export async function planCalls(
 ): Promise<CallsPlan> {
   const chain = requireChain(context, { caip2, kind: 'evm' });
   const batch = calls.map((call, index) => readCall(call, `/calls/${index}`));
-  const delegates = await askChain(mustDelegate(chain, address));
+  const delegates = await callChain(mustDelegate(chain, address));
   const plan = await planEthereum(context, {
     caip2,
     address,

@@ -20,8 +20,8 @@ import {
   signSponsoredOperation,
 } from '../../../signing/ethereum/sponsored-operation.ts';
 import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
-import { askChain, requireChain } from './ask-chain.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
+import { callChain, requireChain } from './call-chain.ts';
 import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
 import { findNonce } from './reserve-nonce.ts';
 import { readCall } from './send-calls.ts';
@@ -72,7 +72,7 @@ export async function planOperation(
     throw new ApiError('not_supported', `/sponsor: nobody pays the gas on \`${caip2}\``);
   }
   const calls = readCalls(draft, chain);
-  const [code, count, fees, units] = await askChain(
+  const [code, count, fees, units] = await callChain(
     Promise.all([
       chain.code(address),
       chain.nonce(address),

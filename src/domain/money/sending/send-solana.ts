@@ -7,8 +7,8 @@ import { parseSolanaWire, signSolanaTransaction } from '../../../signing/solana/
 import { decodeSolanaTransaction, type SolanaTransaction } from '../../../signing/solana/wire.ts';
 import { withFeePayer, withSignature } from '../../../signing/solana/with-fee-payer.ts';
 import { decodeSolanaUnits } from '../../base/actions/decode-solana-units.ts';
-import { askChain, chainRefusal, requireChain } from './ask-chain.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
+import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 
 type FeePayer = NonNullable<SolanaChain['feePayer']>;
 
@@ -51,11 +51,11 @@ export async function planSolana(
   const wire = feePayer === undefined ? given.slice() : withFeePayer(given, feePayer.address);
   const decoded = decodeSolanaTransaction(wire);
   if (isPlaceholder) {
-    const { blockhash } = await askChain(chain.latestBlockhash());
+    const { blockhash } = await callChain(chain.latestBlockhash());
     // The decoded fields are views into the wire bytes, so this changes the transaction.
     decoded.recentBlockhash.set(base58ToBytes(blockhash));
   }
-  const simulation = await askChain(chain.simulate(wire));
+  const simulation = await callChain(chain.simulate(wire));
   if (!simulation.succeeds) throw chainRefusal(simulation.reason, simulation.message);
   return { chain, address, wire, feePayer };
 }

@@ -8,8 +8,8 @@ import { encodeTronRawData, type TronRawData } from '../../../signing/tron/raw-d
 import { signTronTransaction } from '../../../signing/tron/sign-transaction.ts';
 import { tronAddressText } from '../../../signing/tron/signer.ts';
 import { decodeTronUnits } from '../../base/actions/decode-raw-bytes.ts';
-import { askChain, chainRefusal, requireChain } from './ask-chain.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
+import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 
 /** TRON mainnet, the default for requests that name no network. */
 export const TRON_MAINNET = 'tron:0x2b6653dc';
@@ -47,7 +47,7 @@ export async function planTron(
     const missing = bytes === undefined ? 'ref_block_bytes' : 'ref_block_hash';
     throw invalidField(`/params/raw_data/${missing}`, 'expected both fields of the reference block or none');
   }
-  const block = hash === undefined ? await askChain(chain.referenceBlock()) : undefined;
+  const block = hash === undefined ? await callChain(chain.referenceBlock()) : undefined;
   const filled = {
     ...rawData,
     ref_block_bytes: bytes ?? block?.refBlockBytes ?? '',
@@ -56,7 +56,7 @@ export async function planTron(
     timestamp: rawData.timestamp ?? context.nowMs,
   } as TronRawData;
   requireOwnerAddress(filled, address);
-  const simulation = await askChain(chain.simulate(encodeTronRawData(filled)));
+  const simulation = await callChain(chain.simulate(encodeTronRawData(filled)));
   if (!simulation.succeeds) throw chainRefusal(simulation.reason, simulation.message);
   return { chain, rawData: filled, energy: simulation.units };
 }

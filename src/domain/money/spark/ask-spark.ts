@@ -12,7 +12,7 @@ import type { SparkDepositQuote } from '../../../ports/spark-operators.ts';
 import { isLayer1Address } from '../../../signing/layer-1-address.ts';
 import { readTokenIdentifier } from '../../../signing/spark.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import { askChain } from '../sending/ask-chain.ts';
+import { callChain } from '../sending/call-chain.ts';
 import { makeInvoice } from './make-invoice.ts';
 import { requireSpark, type SparkAccount } from './require-spark.ts';
 import { isoTime, satoshi } from './spark-view.ts';
@@ -36,7 +36,7 @@ type Asker<Method extends keyof Questions> = (
 
 const askers: { readonly [Method in keyof Questions]: Asker<Method> } = {
   async getBalance(_context, { operators, address, network }) {
-    const { sats, tokens } = await askChain(operators.holdings(address));
+    const { sats, tokens } = await callChain(operators.holdings(address));
     const views = tokens.map(({ identifier, rawAmount, decimals, symbol, issuerKey }) => {
       const metadata = {
         raw_token_identifier: readTokenIdentifier(identifier, network) ?? '',
@@ -69,7 +69,7 @@ const askers: { readonly [Method in keyof Questions]: Asker<Method> } = {
       throw invalidField('/params/onchain_address', `expected a Bitcoin address of ${account.network}`);
     }
     const sats = BigInt(amount);
-    const quote = await askChain(account.operators.quoteWithdrawal({ onchainAddress, sats }));
+    const quote = await callChain(account.operators.quoteWithdrawal({ onchainAddress, sats }));
     if (quote === undefined) throw new ApiError('not_supported', 'the operators quote no such withdrawal');
     const { FAST, MEDIUM, SLOW } = quote.fees;
     return {
@@ -100,7 +100,7 @@ export async function findDeposit(
   params: { readonly transaction_id: string; readonly output_index?: number | undefined },
 ): Promise<SparkDepositQuote> {
   const { transaction_id: transactionId, output_index: outputIndex } = params;
-  const quote = await askChain(operators.quoteDeposit({ depositAddress, transactionId, outputIndex }));
+  const quote = await callChain(operators.quoteDeposit({ depositAddress, transactionId, outputIndex }));
   if (quote !== undefined) return quote;
   throw invalidField(
     '/params/transaction_id',

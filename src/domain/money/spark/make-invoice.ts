@@ -2,7 +2,7 @@ import { ApiError, invalidField } from '../../../errors.ts';
 import type { SparkLightningReceiveRequest, WalletRpcRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { isIdentityKey } from '../../../signing/spark.ts';
-import { askChain } from '../sending/ask-chain.ts';
+import { callChain } from '../sending/call-chain.ts';
 import type { SparkAccount } from './require-spark.ts';
 import { isoTime, satoshi } from './spark-view.ts';
 
@@ -39,7 +39,7 @@ export async function makeInvoice(
   }
   const receiverKey = receiverOf(params) ?? publicKey;
   const id = ids.uuid();
-  const invoice = await askChain(
+  const invoice = await callChain(
     operators.makeInvoice({
       id,
       receiverKey,

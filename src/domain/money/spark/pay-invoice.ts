@@ -8,7 +8,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { SparkInvoice } from '../../../ports/spark-operators.ts';
 import { sparkAddress } from '../../../signing/spark.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import { askChain } from '../sending/ask-chain.ts';
+import { callChain } from '../sending/call-chain.ts';
 import { requireSpark, type SparkAccount } from './require-spark.ts';
 import { requireHolding, type SparkBuilt, type SparkPlan, transferView } from './send-spark.ts';
 import { isoTime, satoshi } from './spark-view.ts';
@@ -31,7 +31,7 @@ export async function planInvoicePayment(
   const invoice = await requirePayable(account, params.invoice, context.nowMs);
   const sats = amountOf(invoice, params.amount_sats_to_send);
   const isOverSpark = params.prefer_spark === true && invoice.hasSparkAddress;
-  const fee = isOverSpark ? 0n : await askChain(account.operators.quotePayment(sats));
+  const fee = isOverSpark ? 0n : await callChain(account.operators.quotePayment(sats));
   if (fee > BigInt(params.max_fee_sats)) {
     throw invalidField('/params/max_fee_sats', `expected at least \`${fee}\`, which the payment costs`);
   }
@@ -56,7 +56,7 @@ async function requirePayable(
   text: string,
   nowMs: number,
 ): Promise<SparkInvoice> {
-  const invoice = await askChain(operators.readInvoice(text));
+  const invoice = await callChain(operators.readInvoice(text));
   const refuse = (message: string) => invalidField('/params/invoice', message);
   if (invoice === undefined) {
     throw refuse(`expected a BOLT 11 invoice of the operators of ${network}; they reach no other node`);

@@ -6,8 +6,8 @@ import { readSparkAddress, readTokenIdentifier } from '../../../signing/spark.ts
 import { type SparkOperation, signSparkOperation } from '../../../signing/spark-operation.ts';
 import { decodeRpcAction } from '../../base/actions/decode-action.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import { askChain, chainRefusal } from '../sending/ask-chain.ts';
 import type { BuiltTransaction } from '../sending/built-transaction.ts';
+import { callChain, chainRefusal } from '../sending/call-chain.ts';
 import { findDeposit } from './ask-spark.ts';
 import { requireSpark, type SparkAccount } from './require-spark.ts';
 import { isoTime, satoshi } from './spark-view.ts';
@@ -111,9 +111,9 @@ export async function planWithdrawal(
   const account = requireSpark(context, wallet, network);
   const { onchain_address: onchainAddress, fee_quote_id: quoteId, exit_speed: speed } = params;
   requireLayer1(account, onchainAddress);
-  const { sats: held } = await askChain(account.operators.holdings(account.address));
+  const { sats: held } = await callChain(account.operators.holdings(account.address));
   const asked = params.amount_sats === undefined ? held : BigInt(params.amount_sats);
-  const quote = await askChain(account.operators.quoteWithdrawal({ onchainAddress, sats: asked, quoteId }));
+  const quote = await callChain(account.operators.quoteWithdrawal({ onchainAddress, sats: asked, quoteId }));
   if (quote === undefined) {
     throw invalidField(
       '/params/fee_quote_id',
@@ -153,7 +153,7 @@ export async function requireHolding(
   token: string | null,
   amount: bigint,
 ): Promise<void> {
-  const [held = 0n] = await askChain(chain.balances(address, [token]));
+  const [held = 0n] = await callChain(chain.balances(address, [token]));
   if (held < amount) throw chainRefusal('insufficient_funds', '');
 }
 

@@ -25,12 +25,12 @@ const BESIDE_TRANSFERS = new Set([
  * NOTE: on Solana a token's receiver is a token account, whose owner the bytes do not contain.
  */
 export function plainTransferOf(units: readonly ActionUnit[]): PlainTransfer | undefined {
-  const told = units.filter(({ solanaInstruction: instruction }) => {
+  const moving = units.filter(({ solanaInstruction: instruction }) => {
     const program = instruction?.programId;
     return typeof program !== 'string' || !BESIDE_TRANSFERS.has(program);
   });
-  const [unit] = told;
-  if (unit === undefined || told.length !== 1) return undefined;
+  const [unit] = moving;
+  if (unit === undefined || moving.length !== 1) return undefined;
   if (unit.ethereumCall !== undefined) return transferOfCall(unit.ethereumCall);
   if (unit.solanaInstruction !== undefined) return transferOfInstruction(unit.solanaInstruction);
   return unit.tronContract === undefined ? undefined : transferOfContract(unit.tronContract);

@@ -8,8 +8,8 @@ import type { KnownAsset } from '../../access/chains/known-assets.ts';
 import type { KnownChain } from '../../access/chains/known-chains.ts';
 import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import { askChain } from '../sending/ask-chain.ts';
 import type { BuiltTransaction } from '../sending/built-transaction.ts';
+import { callChain } from '../sending/call-chain.ts';
 import { type PlannedExchange, planExchange, requireRaw } from './plan-exchange.ts';
 import { type PlannedTransfer, type TransferOrder, transferSenders } from './transfer-senders.ts';
 import type { TransferTerms } from './transfer-terms.ts';
@@ -44,7 +44,7 @@ export async function planTransfer(
   const exchange = terms.isExchange ? await planExchange(context, wallet, terms) : undefined;
   const { asset, rawAmount, to } =
     exchange === undefined ? await readPlain(context, terms) : depositOf(exchange);
-  const [balance = 0n] = await askChain(known.balances(wallet.address, [asset.tokenAddress]));
+  const [balance = 0n] = await callChain(known.balances(wallet.address, [asset.tokenAddress]));
   if (balance < rawAmount) throw new ApiError('insufficient_funds');
   const order = { asset, rawAmount, from: wallet.address, to };
   const { estimatedFee, build } = await planSending(context, order);
@@ -87,7 +87,7 @@ async function readPlain(
 ): Promise<Omit<TransferOrder, 'from'>> {
   const { source, amount, amountPointer, destination } = terms;
   const asset =
-    'asset' in source ? source : await askChain(findToken(context, source.chain, source.tokenAddress));
+    'asset' in source ? source : await callChain(findToken(context, source.chain, source.tokenAddress));
   return { asset, rawAmount: requireRaw(asset, amount, amountPointer), to: destination };
 }
 

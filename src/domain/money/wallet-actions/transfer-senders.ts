@@ -8,9 +8,9 @@ import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
 import { encodeSolanaTransfer, type TokenMint } from '../../../signing/solana/encode-transfer.ts';
 import { encodeTronRawData } from '../../../signing/tron/raw-data.ts';
 import type { KnownAsset } from '../../access/chains/known-assets.ts';
-import { askChain, requireChain } from '../sending/ask-chain.ts';
 import { buildEthereum } from '../sending/build-ethereum.ts';
 import type { BuiltTransaction } from '../sending/built-transaction.ts';
+import { callChain, requireChain } from '../sending/call-chain.ts';
 import { type EthereumPlan, planEthereum } from '../sending/plan-ethereum.ts';
 import { buildSolana, planSolana } from '../sending/send-solana.ts';
 import { buildTron, planTron } from '../sending/send-tron.ts';
@@ -83,7 +83,7 @@ async function sendOnSolana(
 
 async function readMint(context: PreparationContext, caip2: string, address: string): Promise<TokenMint> {
   const chain = requireChain(context, { caip2, kind: 'solana', pointer: '/source/chain' });
-  const mint = await askChain(chain.mint(address));
+  const mint = await callChain(chain.mint(address));
   if (mint === undefined) throw new ApiError('not_supported', `/source: no token at \`${address}\``);
   return { address, ...mint };
 }

@@ -57,7 +57,7 @@ export async function carryOut(context: OperationContext, agreed: AgreedIntent):
   }
   if (later.length === 0) return void (await settleIntent(context, intent, result));
   await keepResult(context, intent.id, result);
-  context.afterCommit(() => goOut(context, intent, { result, later }));
+  context.afterCommit(() => runAfterCommit(context, intent, { result, later }));
 }
 
 type Work = () => Promise<void>;
@@ -69,8 +69,10 @@ async function attempt(
   later: Work[],
 ): Promise<Outcome> {
   const notes: Work[] = [];
+  const refusalWorks: Parameters<OperationContext['afterRefusal']>[0][] = [];
   const afterCommit: OperationContext['afterCommit'] = (work, { isNote = false } = {}) =>
     void (isNote ? notes : later).push(work);
+  const afterRefusal: OperationContext['afterRefusal'] = (work) => void refusalWorks.push(work);
   const proof = {
     ...context.proof,
     signatures: [],
@@ -81,7 +83,7 @@ async function attempt(
   try {
     // A refusal rolls back only the verb's work.
     const body = await inSavepoint(context.em, (em) =>
-      proposal.run({ ...context, em, proof, afterCommit }, input, prepared),
+      proposal.run({ ...context, em, proof, afterCommit, afterRefusal }, input, prepared),
     );
     for (const note of notes) context.afterCommit(note, { isNote: true });
     const { successStatus } = operations[intent.operation_id as OperationId];
@@ -90,7 +92,7 @@ async function attempt(
     later.length = 0;
     const refusal = refusalOf(error);
     // Records that must survive the rollback, such as the trace of a denial.
-    await (error as ApiError).afterwards?.(context.em);
+    for (const work of refusalWorks) await work(context.em);
     return refusal;
   }
 }
@@ -114,7 +116,7 @@ async function keepResult(
  * Runs the verb's after-commit work, such as a broadcast, and settles the intent with its outcome. On an internal
  * error the intent stays `processing` for `settleLeftIntents`.
  */
-async function goOut(
+async function runAfterCommit(
   context: OperationContext,
   intent: IntentRow,
   { result, later }: { result: IntentActionResult; later: readonly Work[] },
@@ -124,8 +126,6 @@ async function goOut(
     for (const work of later) await work();
   } catch (error) {
     outcome = refusalOf(error);
-    const { afterwards } = error as ApiError;
-    if (afterwards !== undefined) await context.inUnit(afterwards);
   }
   await context.inUnit((em) => settleIntent({ ...context, em }, intent, { ...result, ...outcome }));
 }

@@ -1,7 +1,7 @@
 import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { parseQuantity } from '../../../signing/fields.ts';
-import { askChain, requireChain } from '../../money/sending/ask-chain.ts';
+import { callChain, requireChain } from '../../money/sending/call-chain.ts';
 import { findNonce } from '../../money/sending/reserve-nonce.ts';
 import type { RpcRequest } from '../../money/sending/rpc-sender.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
@@ -25,7 +25,7 @@ export async function planAuthorizationNonce(
     throw invalidField('/params/nonce', 'expected a nonce: an authorization for every chain has none to ask');
   }
   const terms = { caip2: `eip155:${chainId}`, kind: 'evm', pointer: '/params/chain_id' } as const;
-  return askChain(requireChain(context, terms).nonce(address));
+  return callChain(requireChain(context, terms).nonce(address));
 }
 
 /**

@@ -9,7 +9,7 @@ import { type AdditionalSigner, requireOwner } from '../../access/owners/require
 import { judgePolicies } from '../../access/policies/enforce-policies.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
 import { applicablePolicies } from './applicable-policies.ts';
-import { recordDenial, tellable, useRecordOf, type WalletUse } from './record-use.ts';
+import { recordDenial, useRecordOf, type WalletUse, withBoundedTraces } from './record-use.ts';
 
 /** What was read from a request: the action that policies judge, and whatever the caller needs beside it. */
 export interface DecodedUse {
@@ -63,7 +63,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
     method: action.method,
     policyIds,
   });
-  if (denial !== undefined) throw denialError(context, use, denial);
+  if (denial !== undefined) throw denied(context, use, denial);
   return {
     decoded,
     async record() {
@@ -73,21 +73,20 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   };
 }
 
-function denialError(
-  { ids, nowMs, diagnostics }: OperationContext,
+/** The refusal of a use. The denial is recorded although the request's work is undone. */
+function denied(
+  { ids, nowMs, diagnostics, afterRefusal }: OperationContext,
   use: UseRecord,
-  decisions: readonly PolicyDecision[],
+  denial: readonly PolicyDecision[],
 ): ApiError {
   const traceId = ids.cuid2();
-  const told = tellable(decisions);
-  const data = { decision: told.at(-1), trace_id: traceId };
-  return new ApiError('policy_violation', undefined, {
-    ...(diagnostics ? { data } : {}),
-    afterwards: (em) => recordDenial({ em, ids, nowMs }, use, { traceId, decisions: told }),
-  });
+  const decisions = withBoundedTraces(denial);
+  afterRefusal((em) => recordDenial({ em, ids, nowMs }, use, { traceId, decisions }));
+  const data = { decision: decisions.at(-1), trace_id: traceId };
+  return new ApiError('policy_violation', undefined, diagnostics ? { data } : {});
 }
 
-/** The wallet's additional signers, as the one who judges signatures asks for them. */
+/** The wallet's additional signers, as `requireOwner` takes them. */
 export function signersOf(wallet: WalletRow): AdditionalSigner[] {
   const signers = JSON.parse(wallet.additional_signers) as WalletAdditionalSigner;
   return signers.map(({ signer_id: signerId, override_policy_ids: overridePolicyIds }) =>

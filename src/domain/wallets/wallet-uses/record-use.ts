@@ -29,8 +29,8 @@ export interface JudgedUse extends WalletUse {
  */
 const MAX_KEPT = 256 * 1024;
 
-/** Decisions as they are told and kept: with their whole traces, or with what decides where those are too long. */
-export function tellable(decisions: readonly PolicyDecision[]): readonly PolicyDecision[] {
+/** Decisions as they are answered and stored: with their whole traces, or with what decides where those are too long. */
+export function withBoundedTraces(decisions: readonly PolicyDecision[]): readonly PolicyDecision[] {
   const isLong = decisions.reduce((sum, { units }) => sum + traceLength(units), 0) > MAX_KEPT;
   return isLong ? decisions.map(shortenTrace) : decisions;
 }
@@ -53,8 +53,8 @@ export function useRecordOf(
 }
 
 /**
- * Records that a policy denied the use of a wallet, and tells of it. `decisions` led to it, the denying one last, as
- * `tellable`.
+ * Records that a policy denied the use of a wallet, with its event. `decisions` led to it, the denying one last, from
+ * `withBoundedTraces`.
  *
  * CHOICE: `wallet.use_denied` is an event of our own. None of the 67 published ones tells of a denied request:
  * `wallet_action.*.rejected` names a wallet action, `intent.rejected` an intent, and an rpc request is neither.

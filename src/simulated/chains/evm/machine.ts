@@ -54,18 +54,18 @@ export function makeEvmMachine(state: EvmState, pool: Pool<EvmPlan>): Machine<Ev
   return {
     readiness: (entry, nowSeconds) => readinessOf(state, entry, nowSeconds),
     run: (entry) => include(state, entry),
-    usurperOf({ sender, lane, nonce = 0, hash, plan }) {
+    replacementOf({ sender, lane, nonce = 0, hash, plan }) {
       if (plan.sentinel !== 'replaced' || state.accounts.nonce(sender, lane) > nonce)
         return pool.ofNonce(sender, lane, nonce) ?? null;
       // The sender's other transaction is nowhere but here: it only takes the nonce.
       state.accounts.setNonce(sender, lane, nonce + 1);
-      return usurperHash(hash);
+      return replacementHash(hash);
     },
   };
 }
 
-// CHOICE: the sentinel's usurper has the hash of the replaced one with every bit turned.
-function usurperHash(hash: string): string {
+// CHOICE: the sentinel's replacement has the hash of the replaced one with every bit turned.
+function replacementHash(hash: string): string {
   return bytesTo0xHex(hexToBytes(hash.slice(2)).map((byte) => byte ^ 0xff));
 }
 

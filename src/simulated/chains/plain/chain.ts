@@ -31,7 +31,7 @@ const ADDRESS = /^[\x21-\x7e]{1,128}$/;
 const idle: Machine<never> = {
   readiness: () => 'drop',
   run: () => ({ fee: 0n, failure: undefined, movements: [] }),
-  usurperOf: () => null,
+  replacementOf: () => null,
 };
 
 /**

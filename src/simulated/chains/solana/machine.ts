@@ -57,7 +57,7 @@ export function makeSolanaMachine(
       const { fee, revert, movements } = runSolana(state, plan, { isIncluded: true });
       return { fee, failure: revert?.message, movements };
     },
-    usurperOf: () => null,
+    replacementOf: () => null,
   };
 }
 

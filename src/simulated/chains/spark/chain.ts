@@ -27,7 +27,7 @@ const LAYER_1_ADDRESS = /^(bc|bcrt)1[02-9ac-hj-np-z]{38,87}$/;
 const idle: Machine<SparkOperation> = {
   readiness: () => 'drop',
   run: () => ({ fee: 0n, failure: undefined, movements: [] }),
-  usurperOf: () => null,
+  replacementOf: () => null,
 };
 
 type Parts = ReturnType<typeof makeParts>;

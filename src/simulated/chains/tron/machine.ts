@@ -43,7 +43,7 @@ export function makeTronMachine(state: TronState): Machine<TronPlan> {
       const { fee, revert, movements } = runTron(state, plan, { isIncluded: true });
       return { fee, failure: revert?.message, movements };
     },
-    usurperOf: () => null,
+    replacementOf: () => null,
   };
 }
 

@@ -33,7 +33,7 @@ export function requireChain<Kind extends ChainKind>(
  * CHOICE: a chain that cannot be reached answers 400 `transaction_broadcast_failure`, which clients know to be safe to
  * try again, and not 5xx, which they repeat at once by themselves.
  */
-export async function askChain<T>(question: Promise<T>): Promise<T> {
+export async function callChain<T>(question: Promise<T>): Promise<T> {
   try {
     return await question;
   } catch (cause) {
@@ -50,10 +50,10 @@ const MAX_MESSAGE = 300;
 
 /** What a caller is told when a chain refuses a transaction, or a dry run of it fails. `message` is the chain's own. */
 export function chainRefusal(reason: BroadcastRefusal, message: string): ApiError {
-  const told = message.length <= MAX_MESSAGE ? message : `${message.slice(0, MAX_MESSAGE - 3)}...`;
+  const shown = message.length <= MAX_MESSAGE ? message : `${message.slice(0, MAX_MESSAGE - 3)}...`;
   if (reason === 'insufficient_funds') return new ApiError('insufficient_funds');
   if (reason === 'reverts') {
-    return new ApiError('transaction_execution_failure', `The transaction would revert: ${told}`);
+    return new ApiError('transaction_execution_failure', `The transaction would revert: ${shown}`);
   }
-  return new ApiError('transaction_broadcast_failure', `The chain refused the transaction: ${told}`);
+  return new ApiError('transaction_broadcast_failure', `The chain refused the transaction: ${shown}`);
 }
