@@ -26,7 +26,7 @@ export function sandboxChains(
   const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
   return {
     // Between real chains nothing is exchanged here: no deposit on them would be seen.
-    exchange: simulated.exchange({ ids, prices, deals: has }),
+    exchange: simulated.exchange({ ids, prices, supports: has }),
     chains: {
       find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
       // A chain that is real now may have been simulated in this folder before.

@@ -4,12 +4,12 @@ import { type ChainType, deriveWallet } from '../signing/chains.ts';
 
 const KEY_BYTES = 32;
 
-/** A customer whose id begins like this is unknown to the simulated custodian. */
+/** Sentinel: the simulated custodian does not know customers whose id starts with this prefix. */
 const UNKNOWN_CUSTOMER = 'unknown';
 
 /**
- * A custodian in this process. Its keys follow from the wallets' ids, so that it remembers them without a store; they
- * guard nothing but simulated money.
+ * An in-process custodian. It derives keys from wallet ids, so it needs no storage; the keys protect only simulated
+ * funds.
  */
 const simulatedCustodian: Custodian = {
   async openWallet({ walletId, userId, chain }) {

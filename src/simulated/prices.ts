@@ -1,6 +1,6 @@
 import type { Prices } from '../ports/prices.ts';
 
-// CHOICE: round numbers in the order of magnitude of 2026, so that a tester can compute with them in the head.
+// CHOICE: round numbers close to the prices of 2026, easy to calculate with.
 const usd: Readonly<Record<string, string>> = {
   usdc: '1',
   'usdc.e': '1',
@@ -30,7 +30,7 @@ const usd: Readonly<Record<string, string>> = {
   prl: '1',
 };
 
-/** Prices that never change, for testers. */
+/** Constant prices for tests. */
 export const fixedPrices: Prices = {
   inUsd: async (symbols) =>
     new Map(

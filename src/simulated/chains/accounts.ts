@@ -1,6 +1,6 @@
 import type { ChainStore } from './store.ts';
 
-/** What chains with contracts keep of accounts beside balances. Addresses are as the ledger writes them. */
+/** Account state other than balances, for chains with contracts. Addresses are in the ledger's notation. */
 export interface ContractAccounts {
   nonce(address: string, lane: string): number;
   setNonce(address: string, lane: string, nonce: number): void;

@@ -3,13 +3,13 @@ import type { ChainTerms } from './chain-terms.ts';
 import type { Block, Execution, Pool, PoolEntry } from './pool.ts';
 import type { ChainStore } from './store.ts';
 
-/** What one kind of chain does with a transaction that waits. */
+/** The execution rules of one kind of chain. */
 export interface Machine<Plan> {
-  /** `waits`: not yet (a nonce before it is missing). `drop`: it can no longer pay. */
+  /** `waits`: not executable yet, e.g. because of a nonce gap. `drop`: the sender can no longer pay. */
   readiness(entry: PoolEntry<Plan>, nowSeconds: number): 'ready' | 'waits' | 'replaced' | 'drop';
-  /** Runs a ready transaction and takes its fee. */
+  /** Executes a ready transaction and charges its fee. */
   run(entry: PoolEntry<Plan>, block: Block): Execution;
-  /** Which transaction took the nonce of one that is `replaced`. */
+  /** The hash of the transaction that used the nonce of a `replaced` one. */
   replacementOf(entry: PoolEntry<Plan>): string | null;
 }
 
@@ -20,12 +20,12 @@ interface ChainRow {
   height: number;
 }
 
-/** The blocks of one chain. Each call brings it to the present of the clock first. */
+/** The blocks of one chain. Each call first processes the blocks that are due at the clock's time. */
 export interface Blocks {
   head(): Block;
-  /** Makes blocks now, beside those of the block time; the first takes everything that is ready. */
+  /** Mines extra blocks immediately; the first one includes every ready transaction. */
   mine(count: number): Block;
-  /** When a transaction that comes now is due for a block. */
+  /** The time at which a transaction received now is due for inclusion. */
   dueMs(): number;
   isFinal(blockNumber: number): boolean;
 }
@@ -35,15 +35,15 @@ interface BlocksOptions<Plan> {
   readonly caip2: string;
   readonly terms: ChainTerms;
   readonly clock: Clock;
-  /** Undefined: the next block. Otherwise each transaction has a block of its own so long after it came. */
+  /** Undefined: with the next block. Otherwise each transaction gets its own block after this delay. */
   readonly confirmAfterMs: number | undefined;
   readonly pool: Pool<Plan>;
   readonly machine: Machine<Plan>;
 }
 
 /**
- * Blocks come by the clock: number = base height + time since the base / block time. Only those that hold something
- * are ever made; the others are counted.
+ * Block numbers follow the clock: base height + (time since the base / block time). Empty blocks are only counted;
+ * blocks with transactions are processed.
  */
 export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
   const { clock, terms, confirmAfterMs, pool, caip2 } = options;
@@ -61,19 +61,19 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
   function catchUp(): ChainRow {
     const nowMs = clock.now();
     const row = chain.read(nowMs);
-    if (nowMs < row.seen_ms) turnBack(options.store, caip2, row, nowMs);
+    if (nowMs < row.seen_ms) rebase(options.store, caip2, row, nowMs);
     if (nowMs !== row.seen_ms) {
       const isExtra = confirmAfterMs !== undefined;
-      // What waits for its time, or has let it pass, is looked at in the present as well.
+      // Checked at each due time, and at the current time for validity windows that opened or closed since.
       for (const atMs of [...new Set(pool.due(nowMs).map(({ dueMs }) => dueMs)), nowMs]) {
-        fill(options, { untilMs: atMs, atMs, makeBlock: () => makeBlock(row, atMs, isExtra) });
+        fillBlock(options, { untilMs: atMs, atMs, makeBlock: () => makeBlock(row, atMs, isExtra) });
       }
       row.height = heightAt(row, nowMs);
       row.seen_ms = nowMs;
       chain.write(row);
     } else if (confirmAfterMs === 0) {
       const makeNow = () => makeBlock(row, nowMs, true);
-      if (fill(options, { untilMs: nowMs, atMs: nowMs, makeBlock: makeNow })) chain.write(row);
+      if (fillBlock(options, { untilMs: nowMs, atMs: nowMs, makeBlock: makeNow })) chain.write(row);
     }
     return row;
   }
@@ -87,8 +87,8 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
       const row = catchUp();
       let block = makeBlock(row, row.seen_ms, true);
       const first = block;
-      fill(options, { untilMs: Number.MAX_SAFE_INTEGER, atMs: row.seen_ms, makeBlock: () => first });
-      for (let made = 1; made < count; made += 1) block = makeBlock(row, row.seen_ms, true);
+      fillBlock(options, { untilMs: Number.MAX_SAFE_INTEGER, atMs: row.seen_ms, makeBlock: () => first });
+      for (let mined = 1; mined < count; mined += 1) block = makeBlock(row, row.seen_ms, true);
       chain.write(row);
       return block;
     },
@@ -128,10 +128,10 @@ function chainRow({ store, caip2, terms }: Pick<BlocksOptions<never>, 'store' | 
 }
 
 /**
- * CHOICE: a clock that is set back does not take blocks away; the chain goes on from its newest block at the new
- * time, and what waits goes on waiting as long as before.
+ * CHOICE: setting the clock back removes no blocks. The chain continues from its latest block at the new time, and the
+ * remaining delay of pending transactions stays the same.
  */
-function turnBack(store: ChainStore, caip2: string, row: ChainRow, nowMs: number): void {
+function rebase(store: ChainStore, caip2: string, row: ChainRow, nowMs: number): void {
   const shiftMs = nowMs - row.seen_ms;
   row.base_height = row.height;
   row.base_ms = nowMs;
@@ -141,13 +141,13 @@ function turnBack(store: ChainStore, caip2: string, row: ChainRow, nowMs: number
   );
 }
 
-/** Takes what is ready into one block, which is made with its first transaction. Whether anything was taken. */
-function fill<Plan>(
+/** Includes ready transactions in one block, created on the first of them. Returns whether there was any. */
+function fillBlock<Plan>(
   { store, pool, machine }: Pick<BlocksOptions<Plan>, 'store' | 'pool' | 'machine'>,
   { untilMs, atMs, makeBlock }: { untilMs: number; atMs: number; makeBlock: () => Block },
 ): boolean {
   let block: Block | undefined;
-  // One transaction can make another ready: the list is gone through until nothing more happens.
+  // A transaction can make another one ready, so this repeats until nothing changes.
   for (let hasChanged = true; hasChanged; ) {
     hasChanged = false;
     for (const entry of pool.due(untilMs)) {

@@ -9,7 +9,7 @@ export function refuse(reason: BroadcastRefusal, message: string): Refusal {
   return { isAccepted: false, reason, message };
 }
 
-/** What bytes were decoded to, or the refusal of bytes that are no transaction. */
+/** The result of `decode`, or a refusal when the bytes are not a valid transaction. */
 export async function decodeOrRefuse<T extends object>(decode: () => T | Promise<T>): Promise<T | Refusal> {
   try {
     return await decode();
@@ -19,10 +19,8 @@ export async function decodeOrRefuse<T extends object>(decode: () => T | Promise
   }
 }
 
-/** Behaves as a node that is down where the recipient asks for it. Throws ChainUnavailableError. */
-export function assertNodeAnswers(sentinel: Sentinel | null): void {
+/** Simulates an unavailable node for the sentinel recipient. Throws ChainUnavailableError. */
+export function assertNodeAvailable(sentinel: Sentinel | null): void {
   if (sentinel !== 'provider_error') return;
-  throw new ChainUnavailableError(
-    'the node did not answer: the recipient is the sentinel that asks for this',
-  );
+  throw new ChainUnavailableError('no response from the node, as requested by the sentinel recipient');
 }

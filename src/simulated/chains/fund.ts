@@ -17,42 +17,42 @@ interface PlainFunding {
   readonly ledger: Ledger;
   readonly block: Block;
   readonly deposit: Deposit;
-  /** Whom deposits come from, in the lists of transfers. */
+  /** The sender of faucet deposits in lists of transfers. */
   readonly faucet: string;
-  /** What all holdings of an asset may come to. */
-  readonly most: bigint;
-  readonly usualDecimals: number;
+  /** The maximum total supply of an asset. */
+  readonly maxSupply: bigint;
+  readonly defaultDecimals: number;
   isAddress(text: string): boolean;
 }
 
-/** Gives out an asset on a chain whose tokens are kept by owner. Throws InvalidDepositError. */
-export function fundPlainly(funding: PlainFunding): Funded {
-  const { world, caip2, ledger, block, deposit, faucet, most, isAddress } = funding;
-  const { address, tokenAddress, rawAmount, decimals = funding.usualDecimals, symbol = 'TOKEN' } = deposit;
+/** Deposits an asset on a chain that stores token balances per owner. Throws InvalidDepositError. */
+export function fundPlain(funding: PlainFunding): Funded {
+  const { world, caip2, ledger, block, deposit, faucet, maxSupply, isAddress } = funding;
+  const { address, tokenAddress, rawAmount, decimals = funding.defaultDecimals, symbol = 'TOKEN' } = deposit;
   const { payer } = deposit;
   for (const [field, text] of [
     ['address', address],
     ['tokenAddress', tokenAddress],
   ] as const) {
     if (text === null || isAddress(text)) continue;
-    throw new InvalidDepositError(field, 'expected an address of this chain');
+    throw new InvalidDepositError(field, `expected an address of \`${caip2}\`, got \`${text}\``);
   }
   const asset = tokenAddress ?? NATIVE;
-  if (payer === undefined && ledger.total(asset) + rawAmount > most) {
-    throw new InvalidDepositError('rawAmount', `expected all holdings together to stay within ${most}`);
+  if (payer === undefined && ledger.total(asset) + rawAmount > maxSupply) {
+    throw new InvalidDepositError('rawAmount', `expected a total supply of at most ${maxSupply}`);
   }
   if (tokenAddress !== null) {
     registerToken(world, caip2, { address: tokenAddress, decimals, symbol, program: null });
   }
-  if (payer !== undefined) takeFrom(ledger, { payer, asset, rawAmount });
+  if (payer !== undefined) debitPayer(ledger, { payer, asset, rawAmount });
   ledger.credit(address, asset, rawAmount);
   const movement = { sender: payer ?? faucet, recipient: address, asset, amount: rawAmount };
   const hash = recordDeposit(world, caip2, { ...movement, block, hashOf });
   return { hash, rawBalance: ledger.balance(address, asset), blockNumber: BigInt(block.number) };
 }
 
-/** Takes what is given out of the payer's account. Throws RevertError when it holds less. */
-export function takeFrom(
+/** Debits the payer's account. Throws RevertError when it holds too little. */
+export function debitPayer(
   ledger: Ledger,
   { payer, asset, rawAmount }: { payer: string; asset: string; rawAmount: bigint },
 ): void {

@@ -1,15 +1,15 @@
 import type { ChainStore } from './store.ts';
 
-/** Holds every fee that was ever paid, so that what a chain holds in all is what was given out. No address is it. */
+/** Collects all fees, so that the total supply stays equal to the sum of all deposits. Not a valid address. */
 export const FEE_ACCOUNT = 'fees';
-/** The native asset, as the ledger writes it. */
+/** The native asset in the ledger. */
 export const NATIVE = '';
 
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
-/** Thrown inside an execution: its effects are undone and the reason is kept. */
+/** Reverts an execution; the message becomes the revert reason. */
 export class RevertError extends Error {
-  /** Whether the account lacks the native asset that it wants to send. */
+  /** Whether the account holds too little of the native asset. */
   readonly isShortfall: boolean;
 
   constructor(reason: string, isShortfall = false) {
@@ -19,7 +19,7 @@ export class RevertError extends Error {
   }
 }
 
-/** One movement of an asset, as the list of transfers shows it. */
+/** One transfer of an asset, as recorded in the list of transfers. */
 export interface Movement {
   readonly sender: string;
   readonly recipient: string;
@@ -27,18 +27,17 @@ export interface Movement {
   readonly amount: bigint;
 }
 
-/** What one chain's accounts hold. */
+/** The balances of one chain. */
 export interface Ledger {
   balance(owner: string, asset: string): bigint;
-  /** Throws RevertError with `shortfall` when the owner holds less. */
+  /** Throws RevertError with the message `shortfall` when the owner holds too little. */
   debit(entry: { owner: string; asset: string; amount: bigint; shortfall: string }): void;
-  /** Throws RevertError where the sum has no room in 256 bits. */
+  /** Throws RevertError when the balance would exceed 256 bits. */
   credit(owner: string, asset: string, amount: bigint): void;
-  /** Sum over every owner, fees included. */
+  /** The sum over all owners, including fees. */
   total(asset: string): bigint;
 }
 
-/** The ledger of one chain. */
 export function makeLedger(store: ChainStore, caip2: string): Ledger {
   const balance = (owner: string, asset: string): bigint => {
     const row = store.first<{ amount: string }>(

@@ -2,12 +2,12 @@ import type { ChainStatus } from '../../ports/chains.ts';
 import type { Movement } from './ledger.ts';
 import type { ChainStore } from './store.ts';
 
-/** A transaction that was taken, with what its bytes were decoded to. */
+/** An accepted transaction with its execution plan. */
 export interface PoolEntry<Plan> {
   readonly id: number;
   readonly hash: string;
   readonly sender: string;
-  /** Nonces count apart in each lane; '' is the usual one. */
+  /** Nonces are counted separately in each lane; '' is the default lane. */
   readonly lane: string;
   readonly nonce: number | undefined;
   readonly plan: Plan;
@@ -19,10 +19,10 @@ export interface Block {
   readonly seconds: number;
 }
 
-/** What running a transaction came to. */
+/** The result of executing a transaction. */
 export interface Execution {
   readonly fee: bigint;
-  /** Why nothing but the fee moved; undefined when it succeeded. */
+  /** The revert reason; undefined when it succeeded. */
   readonly failure: string | undefined;
   readonly movements: readonly Movement[];
 }
@@ -43,23 +43,23 @@ interface TransactionRow {
   replaced_by: string | null;
 }
 
-/** The transactions of one chain: those that wait and those that came into a block. */
+/** The transactions of one chain, pending and included. */
 export interface Pool<Plan> {
   add(entry: Omit<PoolEntry<Plan>, 'id'> & { receivedMs: number }): void;
   isKnown(hash: string): boolean;
   waiting(sender: string, lane: string): readonly PoolEntry<Plan>[];
-  /** Waiting and due by then, in the order in which they came. */
+  /** Pending transactions due by `untilMs`, in order of arrival. */
   due(untilMs: number): readonly PoolEntry<Plan>[];
   include(entry: PoolEntry<Plan>, block: Block, execution: Execution): void;
   replace(hash: string, byHash: string | null): void;
   drop(hash: string): void;
-  /** Which transaction took a nonce. */
+  /** The hash of the included transaction with this nonce. */
   ofNonce(sender: string, lane: string, nonce: number): string | undefined;
-  /** Undefined: not known. `isFinal` of a block number. */
+  /** Undefined for an unknown transaction. `isFinal` takes a block number. */
   status(hash: string, isFinal: (block: number) => boolean): ChainStatus | undefined;
 }
 
-/** The pool of one chain. A transaction that was dropped may come again and then waits anew. */
+/** The pool of one chain. A dropped transaction may be broadcast again. */
 export function makePool<Plan>(store: ChainStore, caip2: string): Pool<Plan> {
   const rowOf = (hash: string) =>
     store.first<TransactionRow>('select * from transactions where caip2 = ? and hash = ?', caip2, hash);
@@ -125,7 +125,7 @@ function include<Plan>(
   for (const movement of movements) recordTransfer(store, caip2, { ...movement, hash: entry.hash, block });
 }
 
-/** Adds a transfer to the chain's list. */
+/** Adds a transfer to the chain's list of transfers. */
 export function recordTransfer(
   store: ChainStore,
   caip2: string,
@@ -166,7 +166,7 @@ function toEntry<Plan>(row: TransactionRow): PoolEntry<Plan> {
   };
 }
 
-// Bigints are written as digits with an n, which no other text of a plan looks like.
+// Serializes bigints as digits followed by `n`; no string in a plan has that format.
 function writePlan(plan: unknown): string {
   return JSON.stringify(plan, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value));
 }

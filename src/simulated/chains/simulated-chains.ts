@@ -23,60 +23,64 @@ import {
   type World,
 } from './world.ts';
 
-/** Every simulated chain, and what a tester does with them. Only chains that `has` knows may be named. */
+/** The simulated chains and the controls for testers. Only chains for which `has` returns true may be passed. */
 export interface SimulatedChains extends Chains {
   has(caip2: string): boolean;
-  /** Gives out an asset, or says which member of the deposit the chain cannot take. */
+  /** Deposits an asset from the faucet; `fault` names the invalid member of the deposit. */
   fund(
     caip2: string,
     deposit: Deposit,
   ): Promise<Funded | { readonly fault: InvalidDepositError['field']; readonly message: string }>;
-  /** Decimals of a token, or of the native asset; undefined: never heard of. */
+  /** Decimals of a token or the native asset; undefined for a token that does not exist. */
   decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
-  /** Ids of the chains that anything happened on, or that anybody asked. */
+  /** Ids of the chains in use: at least one call went to them. */
   used(): Promise<readonly string[]>;
-  /** Makes blocks now, on one chain or on every chain that was used. The newest height of each. */
+  /** Mines blocks on one chain or on every chain in use; returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
-  /** Sum of an asset over every account, the paid fees included. */
+  /** The sum of an asset over all accounts, including fees. */
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
-  /** Exchanges assets between those chains that `deals` lets through, which must be simulated. */
+  /** Exchanges assets between the simulated chains that `supports` accepts. */
   exchange(options: ExchangeOptions): Exchange;
-  /** Back to empty chains. */
+  /** Deletes all state. */
   reset(): Promise<void>;
   close(): Promise<void>;
 }
 
 interface ExchangeOptions extends Pick<ExchangeParts, 'ids' | 'prices'> {
-  deals(caip2: string): boolean;
+  supports(caip2: string): boolean;
 }
 
 interface SimulatedChainsOptions extends Omit<World, 'store' | 'knownTokens'> {
-  /** Path of the file that holds the chains, or `:memory:`. */
+  /** Path of the chains' file, or `:memory:`. */
   readonly file: string;
   knownTokens?: World['knownTokens'];
 }
 
-/** How the chains of one namespace are simulated. What they are made of is loaded when one of them is first asked. */
-interface Kind {
-  /** What the references of the namespace look like (CAIP-2). */
+/** The implementation for one CAIP-2 namespace, imported on the first call to one of its chains. */
+interface ChainKind {
+  /** The format of the namespace's references (CAIP-2). */
   readonly reference: RegExp;
   readonly load: () => Promise<(world: World, caip2: string) => Simulated>;
-  /** The chain whose every answer waits for `make`. */
-  readonly face: (caip2: string, make: () => Promise<Simulated>) => AnyChain;
+  /** A chain whose methods call `make` first. */
+  readonly proxy: (caip2: string, make: () => Promise<Simulated>) => AnyChain;
 }
 
-const everyChain = ['balances', 'broadcast', 'statusOf', 'transfersOf', 'transfersAfter'] as const;
+const commonMethods = ['balances', 'broadcast', 'statusOf', 'transfersOf', 'transfersAfter'] as const;
 
 const reference = /^[-_a-zA-Z0-9]{1,32}$/;
 
-const plain: Kind = {
+const plain: ChainKind = {
   reference,
-  load: async () => (await import('./plain/chain.ts')).simulatePlainly,
-  face: (caip2, make) => ({ kind: 'plain', caip2, ...lazyMethods(chainOf<PlainChain>(make))(...everyChain) }),
+  load: async () => (await import('./plain/chain.ts')).simulatePlain,
+  proxy: (caip2, make) => ({
+    kind: 'plain',
+    caip2,
+    ...lazyMethods(chainOf<PlainChain>(make))(...commonMethods),
+  }),
 };
 
-// CHOICE: chain types without a registered CAIP-2 namespace are their own.
-const kinds: Readonly<Record<string, Kind>> = {
+// CHOICE: a chain type without a registered CAIP-2 namespace uses its own name as the namespace.
+const kinds: Readonly<Record<string, ChainKind>> = {
   aptos: plain,
   bip122: plain,
   cosmos: plain,
@@ -91,44 +95,44 @@ const kinds: Readonly<Record<string, Kind>> = {
   eip155: {
     reference: /^[1-9]\d{0,15}$/,
     load: async () => (await import('./evm/chain.ts')).simulateEvm,
-    face: (caip2, make) => ({
+    proxy: (caip2, make) => ({
       kind: 'evm',
       caip2,
       chainId: BigInt(caip2.slice('eip155:'.length)),
-      ...lazyMethods(chainOf<EvmChain>(make))(...everyChain, 'nonce', 'fees', 'simulate', 'read', 'code'),
-      ...(tempoChains.has(caip2) ? {} : { bundler: bundlerFace(make) }),
+      ...lazyMethods(chainOf<EvmChain>(make))(...commonMethods, 'nonce', 'fees', 'simulate', 'read', 'code'),
+      ...(tempoChains.has(caip2) ? {} : { bundler: bundlerProxy(make) }),
     }),
   },
   tron: {
     reference,
     load: async () => (await import('./tron/chain.ts')).simulateTron,
-    face: (caip2, make) => ({
+    proxy: (caip2, make) => ({
       kind: 'tron',
       caip2,
-      ...lazyMethods(chainOf<TronChain>(make))(...everyChain, 'referenceBlock', 'simulate'),
+      ...lazyMethods(chainOf<TronChain>(make))(...commonMethods, 'referenceBlock', 'simulate'),
     }),
   },
   spark: {
     reference: /^(mainnet|regtest)$/,
     load: async () => (await import('./spark/chain.ts')).simulateSpark,
-    face: (caip2, make) => ({
+    proxy: (caip2, make) => ({
       kind: 'plain',
       caip2,
       spark: lazyMethods(async () => (await chainOf<PlainChain>(make)()).spark!)(
         ...(['holdings', 'quoteDeposit', 'quoteWithdrawal'] as const),
         ...(['makeInvoice', 'readInvoice', 'quotePayment'] as const),
       ),
-      ...lazyMethods(chainOf<PlainChain>(make))(...everyChain),
+      ...lazyMethods(chainOf<PlainChain>(make))(...commonMethods),
     }),
   },
   solana: {
     reference,
     load: async () => (await import('./solana/chain.ts')).simulateSolana,
-    face: (caip2, make) => ({
+    proxy: (caip2, make) => ({
       kind: 'solana',
       caip2,
       ...lazyMethods(chainOf<SolanaChain>(make))(
-        ...everyChain,
+        ...commonMethods,
         ...(['latestBlockhash', 'simulate', 'tokenAccounts', 'mint', 'rentExemption'] as const),
       ),
       feePayer: {
@@ -139,22 +143,22 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
 };
 
-function bundlerFace(make: () => Promise<Simulated>): Bundler {
+function bundlerProxy(make: () => Promise<Simulated>): Bundler {
   const bundler = async () => (await chainOf<EvmChain>(make)()).bundler!;
   return { paymaster: PAYMASTER_ADDRESS, ...lazyMethods(bundler)('broadcast', 'statusOf') };
 }
 
 /**
- * The simulated chains of every namespace that is known here; each chain begins when it is first asked, and the file
- * is opened then. Nothing is shared with the server's own database, so asking inside its transactions is safe.
+ * The simulated chains of all supported namespaces. A chain is created, and the file opened, on the first call.
+ * Independent of the server's database, so calls inside its transactions are safe.
  */
 export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedChains {
   const { file, clock, confirmAfterMs, knownTokens = () => [] } = options;
-  const made = new Map<string, { chain: AnyChain; make: () => Promise<Simulated> }>();
-  let listed: readonly KnownToken[] | undefined;
+  const chains = new Map<string, { chain: AnyChain; make: () => Promise<Simulated> }>();
+  let tokenList: readonly KnownToken[] | undefined;
   const tokens = (): readonly KnownToken[] => {
-    listed ??= knownTokens();
-    return listed;
+    tokenList ??= knownTokens();
+    return tokenList;
   };
   let opened: Promise<ChainStore> | undefined;
   const open = (): Promise<ChainStore> => {
@@ -163,7 +167,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
   };
 
   function get(caip2: string) {
-    const known = made.get(caip2);
+    const known = chains.get(caip2);
     if (known !== undefined) return known;
     const kind = kindOf(caip2);
     if (kind === undefined) return undefined;
@@ -174,18 +178,18 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       );
       return simulated;
     };
-    const entry = { chain: kind.face(caip2, make), make };
-    made.set(caip2, entry);
+    const entry = { chain: kind.proxy(caip2, make), make };
+    chains.set(caip2, entry);
     return entry;
   }
 
   function simulatedOf(caip2: string): Promise<Simulated> {
     const entry = get(caip2);
-    assert(entry, 'expected a chain that is simulated');
+    assert(entry, `expected a simulated chain, got \`${caip2}\``);
     return entry.make();
   }
 
-  // What is in memory only and was never opened holds nothing.
+  // An in-memory store that was never opened is empty.
   const used = async (): Promise<readonly string[]> => {
     if (opened === undefined && file === ':memory:') return [];
     const rows = (await open()).all<{ caip2: string }>('select caip2 from chains order by caip2');
@@ -201,7 +205,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       try {
         return store.atomically(() => {
           chain.head();
-          return chain.give(deposit);
+          return chain.fund(deposit);
         });
       } catch (error) {
         return faultOf(error);
@@ -215,9 +219,9 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       return heights;
     },
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
-    exchange({ ids, prices, deals }) {
+    exchange({ ids, prices, supports }) {
       let simulated: Promise<Exchange> | undefined;
-      const chain = async (caip2: string) => (deals(caip2) ? simulatedOf(caip2) : undefined);
+      const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
       const make = (): Promise<Exchange> => {
         simulated ??= Promise.all([open(), import('../exchange/exchange.ts')]).then(
           ([store, { simulateExchange }]) => simulateExchange({ clock, ids, prices, store, chain }),
@@ -226,20 +230,20 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       };
       return lazyMethods(make)('quote', 'statusOf');
     },
-    // A file that was not opened yet may hold chains of an earlier start.
+    // Opens the file if necessary: it may contain chains from an earlier start.
     reset: async () => (await open()).reset(),
     close: async () => (await opened)?.close(),
   };
 }
 
-function kindOf(caip2: string): Kind | undefined {
+function kindOf(caip2: string): ChainKind | undefined {
   const colon = caip2.indexOf(':');
   const namespace = caip2.slice(0, Math.max(colon, 0));
   const kind = Object.hasOwn(kinds, namespace) ? kinds[namespace] : undefined;
   return kind?.reference.test(caip2.slice(colon + 1)) === true ? kind : undefined;
 }
 
-// Which kind a namespace makes is known by the table above.
+// The table above determines the kind of chain for each namespace.
 function chainOf<C extends AnyChain>(make: () => Promise<Simulated>): () => Promise<C> {
   return async () => (await make()).chain as C;
 }

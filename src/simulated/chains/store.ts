@@ -3,8 +3,8 @@ import { upgradeSqlite } from '../../storage/upgrade-sqlite.ts';
 import { chainStoreSteps } from './store-schema.ts';
 
 /*
- * Simulated chains are a world outside the server: they keep their own file, take their own transactions and never
- * wait for the server's. Every call is synchronous, so one call is one transaction and nothing comes between.
+ * Simulated chains are external to the server: they use their own file and transactions and never wait for those of the
+ * server's database. All calls are synchronous, so transactions do not interleave.
  */
 
 const TABLES = [
@@ -24,12 +24,12 @@ const RESTART = 'delete from sqlite_sequence;';
 
 type Value = string | number | null;
 
-/** Where simulated chains are kept. */
+/** The storage of simulated chains. */
 export interface ChainStore {
   all<Row>(sql: string, ...values: Value[]): Row[];
   first<Row>(sql: string, ...values: Value[]): Row | undefined;
   run(sql: string, ...values: Value[]): void;
-  /** All of the work or, when it throws, nothing; inside another transaction only this part is undone. */
+  /** Runs `work` in a transaction and rolls back when it throws. Nested calls use savepoints. */
   atomically<T>(work: () => T): T;
   reset(): void;
   close(): void;
@@ -44,7 +44,7 @@ export interface ChainStore {
 export function openChainStore(file: string): ChainStore {
   const database: Database = new Sqlite(file);
   database.pragma('journal_mode = WAL');
-  // NOTE: a killed process loses nothing; only a loss of power may take the last blocks, as a reorganization would.
+  // NOTE: a killed process loses nothing. A power failure may lose the latest blocks, like a reorganization.
   database.pragma('synchronous = NORMAL');
   upgradeSqlite(database, chainStoreSteps);
   const statements = new Map<string, Statement<unknown[], unknown>>();
@@ -60,7 +60,7 @@ export function openChainStore(file: string): ChainStore {
     atomically: (work) => database.transaction(work).immediate(),
     reset: () =>
       database.transaction(
-        // The sequence too: positions of transfers begin anew.
+        // Also resets the sequence, so that transfer positions restart at 1.
         () => void database.exec(TABLES.map((table) => `delete from ${table};`).join(' ') + RESTART),
       )(),
     close: () => void database.close(),

@@ -4,7 +4,7 @@ import { type Ledger, type Movement, RevertError } from './ledger.ts';
 
 const MAX_ALLOWANCE = 2n ** 256n - 1n;
 
-/** What a token changes when it is called. */
+/** The state that a token call changes. */
 export interface TokenEffects {
   readonly ledger: Ledger;
   readonly accounts: ContractAccounts;
@@ -12,16 +12,16 @@ export interface TokenEffects {
 }
 
 /**
- * Does what an ERC-20 token does with a call. Throws RevertError.
+ * Executes an ERC-20 call. Throws RevertError.
  *
- * CHOICE: every address that is sent the exact calldata of ERC-20 is a token; one never heard of holds nothing.
+ * CHOICE: every address called with exact ERC-20 calldata counts as a token; an unknown token has only zero balances.
  */
 export function applyTokenCall(
   { ledger, accounts, movements }: TokenEffects,
   { from, token, value }: { from: string; token: string; value: bigint },
   call: TokenCall,
 ): void {
-  if (value > 0n) throw new RevertError('execution reverted: the token takes no native value');
+  if (value > 0n) throw new RevertError('execution reverted: the token accepts no native value');
   if (call.name === 'approve') {
     accounts.setAllowance({ token, owner: from, spender: call.spender }, call.amount);
     return;
@@ -40,7 +40,7 @@ function spendAllowance(
   amount: bigint,
 ): void {
   const allowed = accounts.allowance(key);
-  // An allowance of 2^256 - 1 is never used up.
+  // The maximum allowance is infinite: it does not decrease.
   if (allowed === MAX_ALLOWANCE) return;
   if (allowed < amount) throw new RevertError('execution reverted: ERC20: insufficient allowance');
   accounts.setAllowance(key, allowed - amount);

@@ -5,7 +5,7 @@ import { type Ledger, type Movement, NATIVE } from './ledger.ts';
 import { type Block, recordTransfer } from './pool.ts';
 import type { ChainStore } from './store.ts';
 
-/** A token that simulated chains know from the start. */
+/** A token that exists on simulated chains from the start. */
 export interface KnownToken {
   readonly caip2: string;
   readonly address: string;
@@ -13,24 +13,23 @@ export interface KnownToken {
   readonly decimals: number;
 }
 
-/** What all simulated chains share. */
+/** The dependencies of all simulated chains. */
 export interface World {
   readonly store: ChainStore;
   readonly clock: Clock;
-  /** See `--confirm-after`: undefined waits for the next block. */
+  /** See `--confirm-after`; undefined: with the next block. */
   readonly confirmAfterMs: number | undefined;
-  /** Made when a chain is first asked. */
   knownTokens(): readonly KnownToken[];
 }
 
-/** What is given: out of nothing, or out of an account. */
+/** A deposit from the faucet or from a payer's account. */
 export interface Deposit {
   readonly address: string;
-  /** Whose it was, as the ledger writes addresses; undefined: nobody's. */
+  /** The debited account in the ledger's notation; undefined for the faucet. */
   readonly payer?: string | undefined;
   readonly tokenAddress: string | null;
   readonly rawAmount: bigint;
-  /** Of a token never heard of. */
+  /** `decimals` and `symbol` apply to a token that does not exist yet. */
   readonly decimals?: number | undefined;
   readonly symbol?: string | undefined;
 }
@@ -41,7 +40,7 @@ export interface Funded {
   readonly blockNumber: bigint;
 }
 
-/** A deposit that the chain cannot take. `field` is the one of the deposit that is at fault. */
+/** The chain cannot accept the deposit. `field` is the invalid member of the deposit. */
 export class InvalidDepositError extends Error {
   readonly field: 'address' | 'tokenAddress' | 'rawAmount';
 
@@ -52,20 +51,17 @@ export class InvalidDepositError extends Error {
   }
 }
 
-/** A simulated chain and what only its maker does with it. */
+/** A simulated chain with its internal controls. `fund` and `head` must run inside a transaction of the store. */
 export interface Simulated<C extends AnyChain = AnyChain> {
   readonly chain: C;
   readonly ledger: Ledger;
-  /** Decimals of a token, or of the native asset; undefined: never heard of. */
+  /** Decimals of a token or the native asset; undefined for a token that does not exist. */
   decimalsOf(tokenAddress: string | null): number | undefined;
-  /**
-   * Gives out an asset, inside a transaction of the store. Throws InvalidDepositError, and RevertError when a payer
-   * holds less.
-   */
-  give(deposit: Deposit): Funded;
-  /** The newest block, with everything that is due. Inside a transaction of the store. */
+  /** Throws InvalidDepositError, and RevertError when the payer holds too little. */
+  fund(deposit: Deposit): Funded;
+  /** Processes due blocks and returns the latest one. */
   head(): Block;
-  /** Makes blocks now; the newest. */
+  /** Mines blocks immediately and returns the latest one. */
   mine(count: number): Block;
 }
 
@@ -80,7 +76,9 @@ interface TransferRow {
   block_seconds: number;
 }
 
-/** The list of transfers of one chain. `text` writes an address of the ledger as the chain type does. */
+/**
+ * Transfers from or to an address, newest first. `text` converts an address of the ledger to the chain type's format.
+ */
 export function transfersOf(
   { store }: World,
   caip2: string,
@@ -98,7 +96,7 @@ export function transfersOf(
   return rows.map((row) => toTransfer(row, text));
 }
 
-/** Every transfer of the chain behind a position, oldest first. */
+/** All transfers on the chain after a position, oldest first. */
 export function transfersAfter(
   { store }: World,
   caip2: string,
@@ -128,7 +126,7 @@ function toTransfer(row: TransferRow, text: (address: string) => string): ChainT
   };
 }
 
-/** Registers a token unless it is known; its decimals and symbol. */
+/** Registers a token unless it exists. Decimals and symbol of a known token take precedence. */
 export function registerToken(
   world: World,
   caip2: string,
@@ -145,19 +143,19 @@ export function registerToken(
   );
 }
 
-/** What is known of a token from before anybody used it. */
+/** Looks up a token that exists from the start. */
 export function knownToken({ knownTokens }: World, caip2: string, address: string): KnownToken | undefined {
   return knownTokens().find(
     (candidate) => candidate.caip2 === caip2 && sameAddress(candidate.address, address),
   );
 }
 
-// Only EVM addresses are the same in another case, and only they begin with 0x here.
+// Only EVM addresses, which start with 0x, ignore case.
 function sameAddress(left: string, right: string): boolean {
   return left.startsWith('0x') ? left.toLowerCase() === right.toLowerCase() : left === right;
 }
 
-/** Enters a deposit into the list of transfers; the ledger was changed before. */
+/** Adds a deposit to the list of transfers and returns its hash. The caller updates the ledger. */
 export function recordDeposit(
   { store }: World,
   caip2: string,

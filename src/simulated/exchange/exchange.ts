@@ -11,46 +11,46 @@ import type {
 import type { Ids } from '../../ports/ids.ts';
 import type { Prices } from '../../ports/prices.ts';
 import { RevertError } from '../chains/ledger.ts';
+import { rollBack } from '../chains/roll-back.ts';
 import type { ChainStore } from '../chains/store.ts';
-import { undone } from '../chains/undone.ts';
 import { type Deposit, type Funded, InvalidDepositError, type Simulated } from '../chains/world.ts';
 import {
-  endOf,
-  endOrder,
+  closeOrder,
+  findDeposit,
   findOrder,
+  type IncludedDeposit,
   insertOrder,
   type OrderRow,
-  type SeenDeposit,
-  seeDeposit,
+  outcomeOf,
 } from './orders.ts';
-import { isAllFees, type Rate, rateOfInput, rateOfOutput, rawWorth, type Side } from './rates.ts';
-import { inLedger, isUnpayable, STOCK_USD, solverOn, stockOnce } from './solver.ts';
+import { exceedsInput, type Rate, rateOfInput, rateOfOutput, rawAmountWorth, type Side } from './rates.ts';
+import { ensureInventory, INVENTORY_USD, isUnpayable, solverOn, toLedger } from './solver.ts';
 
-/** CHOICE: how long a quote holds; a deposit that comes into a block later is given back. */
+/** CHOICE: validity of a quote; a deposit included later is refunded. */
 const QUOTE_SECONDS = 600;
 
-/** What the exchange is made of. */
+/** The dependencies of the exchange. */
 export interface ExchangeParts {
   readonly clock: Clock;
   readonly ids: Pick<Ids, 'uuid'>;
   readonly prices: Prices;
   readonly store: ChainStore;
-  /** Undefined for chains that are not simulated. */
+  /** Undefined for a chain that is not simulated. */
   chain(caip2: string): Promise<Simulated | undefined>;
 }
 
-/** A side of an order with the chain that it is on. */
-interface Place extends ExchangeAsset, Side {
+/** One side of an order, with its chain and the solver's account there. */
+interface OrderSide extends ExchangeAsset, Side {
   readonly address: string;
   readonly chain: Simulated;
   readonly solver: string;
 }
 
 /**
- * An exchange whose solver has an account on every chain: it takes deposits there and pays out of what it holds, at the
- * fixed prices less its fee. Asked how an exchange stands, it looks for the deposit, and once the source chain has a
- * block behind it pays, in the newest block of the destination chain. Its books are kept with the chains, so what it
- * does and what it knows to have done are one transaction of their store.
+ * An exchange whose solver has an account on every chain. It receives deposits there and pays from its inventory, at
+ * fixed prices minus its fee. `statusOf` looks for the deposit and, once the source chain has a later block, pays in
+ * the latest block of the destination chain. Orders are stored with the chains, so a payment and its record are one
+ * transaction.
  */
 export function simulateExchange(parts: ExchangeParts): Exchange {
   return {
@@ -63,36 +63,36 @@ async function quoteOrder(
   parts: ExchangeParts,
   order: ExchangeOrder,
 ): Promise<ExchangeQuote | ExchangeRefusal> {
-  const source = await placeOf(parts, order.source);
-  const destination = await placeOf(parts, order.destination);
+  const source = await sideOf(parts, order.source);
+  const destination = await sideOf(parts, order.destination);
   if (source === undefined || destination === undefined) {
-    return { fault: 'pair', message: 'nobody here exchanges this pair' };
+    return { fault: 'pair', message: 'the exchange does not support this pair' };
   }
-  if (isAllFees(order.appFeeBps)) {
-    return { fault: 'fee', message: 'with the fee of the exchange it leaves nothing to deliver' };
+  if (exceedsInput(order.appFeeBps)) {
+    return { fault: 'fee', message: 'expected fees below the input, including the fee of the exchange' };
   }
   const terms = { source, destination, appFeeBps: order.appFeeBps };
   const rate =
     order.amountType === 'exact_input'
       ? rateOfInput(terms, order.rawAmount)
       : rateOfOutput(terms, order.rawAmount);
-  if (rate === undefined) return { fault: 'amount', message: 'too little to deliver anything' };
+  if (rate === undefined) return { fault: 'amount', message: 'the amount is too small for any output' };
   const supplies = await suppliesOf(parts, [source, destination]);
   return parts.store.atomically(() => {
-    for (const place of [source, destination]) place.chain.head();
-    const isStocked = supplies.every(({ chain, ...supply }) => stockOnce(parts.store, chain, supply));
+    for (const side of [source, destination]) side.chain.head();
+    const isStocked = supplies.every(({ chain, ...supply }) => ensureInventory(parts.store, chain, supply));
     if (!isStocked || !canPay(parts, destination, rate.rawOutput)) {
-      return { fault: 'amount', message: 'more than the exchange can deliver' };
+      return { fault: 'amount', message: 'the amount exceeds what the exchange can pay' };
     }
     return open(parts, { source, destination, rate });
   });
 }
 
-/** Undefined where the solver has no account, the chain is a real one, or the asset has no price. */
-async function placeOf(
+/** Undefined when the solver has no account on the chain, the chain is not simulated, or the asset has no price. */
+async function sideOf(
   { chain: find, prices }: ExchangeParts,
   side: ExchangeOrder['source'],
-): Promise<Place | undefined> {
+): Promise<OrderSide | undefined> {
   const solver = solverOn(side.caip2);
   const chain = await find(side.caip2);
   const price = (await prices.inUsd([side.asset])).get(side.asset);
@@ -100,29 +100,29 @@ async function placeOf(
   return { ...side, chain, solver, price };
 }
 
-/** What the solver must have a stock of: both assets, and on Solana lamports, for the accounts that it opens. */
-async function suppliesOf({ prices }: ExchangeParts, places: readonly Place[]) {
+/** The assets that the solver needs: both sides, and SOL on Solana for the token accounts that it creates. */
+async function suppliesOf({ prices }: ExchangeParts, sides: readonly OrderSide[]) {
   const sol = (await prices.inUsd(['sol'])).get('sol');
-  const lamports = places
+  const lamports = sides
     .filter(({ caip2 }) => caip2.startsWith('solana:'))
-    .map((place) => ({ ...place, asset: 'sol', tokenAddress: null, decimals: 9, price: sol ?? '1' }));
-  return [...places, ...lamports].map(({ chain, caip2, tokenAddress, decimals, asset, price }) => ({
+    .map((side) => ({ ...side, asset: 'sol', tokenAddress: null, decimals: 9, price: sol ?? '1' }));
+  return [...sides, ...lamports].map(({ chain, caip2, tokenAddress, decimals, asset, price }) => ({
     ...{ chain, caip2, tokenAddress, decimals },
     symbol: asset.toUpperCase(),
-    rawAmount: rawWorth(STOCK_USD, { price, decimals }),
+    rawAmount: rawAmountWorth(INVENTORY_USD, { price, decimals }),
   }));
 }
 
-/** Whether the solver could pay now; nothing is kept of the trial. */
-function canPay({ store }: ExchangeParts, { chain, ...place }: Place, rawAmount: bigint): boolean {
+/** Whether the solver can pay now: tries it and rolls back. */
+function canPay({ store }: ExchangeParts, { chain, ...side }: OrderSide, rawAmount: bigint): boolean {
   return (
-    undone(store, () => tryToGive(store, chain, { ...place, payer: place.solver, rawAmount })) !== undefined
+    rollBack(store, () => tryToPay(store, chain, { ...side, payer: side.solver, rawAmount })) !== undefined
   );
 }
 
 function open(
   { store, ids, clock }: ExchangeParts,
-  { source, destination, rate }: { source: Place; destination: Place; rate: Rate },
+  { source, destination, rate }: { source: OrderSide; destination: OrderSide; rate: Rate },
 ): ExchangeQuote {
   const { rawInput, rawOutput, relayerFee, appFee } = rate;
   const id = ids.uuid();
@@ -131,7 +131,7 @@ function open(
     id,
     source_caip2: source.caip2,
     source_token: source.tokenAddress,
-    payer: inLedger(source.caip2, source.address),
+    payer: toLedger(source.caip2, source.address),
     destination_caip2: destination.caip2,
     destination_token: destination.tokenAddress,
     recipient: destination.address,
@@ -149,37 +149,40 @@ function open(
 async function settleOrder(parts: ExchangeParts, id: string, depositHash: string): Promise<ExchangeStatus> {
   const { store } = parts;
   const known = findOrder(store, id);
-  if (known === undefined) throw new Error(`the exchange has no quote ${id}`);
+  if (known === undefined) throw new Error(`expected the id of a quote, got \`${id}\``);
   const source = await parts.chain(known.source_caip2);
   const destination = await parts.chain(known.destination_caip2);
-  assert(source !== undefined && destination !== undefined, 'both chains of a quote are simulated');
+  assert(
+    source !== undefined && destination !== undefined,
+    'expected both chains of a quote to be simulated',
+  );
   return store.atomically(() => {
-    // Read again: whoever asked at the same time may have been first.
+    // Read again: a concurrent call may have settled the order.
     const order = findOrder(store, id) ?? known;
-    const before = endOf(order);
-    if (before !== undefined) return before;
+    const earlierOutcome = outcomeOf(order);
+    if (earlierOutcome !== undefined) return earlierOutcome;
     const { number: height } = source.head();
     destination.head();
-    const asset = inLedger(order.source_caip2, order.source_token);
+    const asset = toLedger(order.source_caip2, order.source_token);
     const recipient = solverOn(order.source_caip2)!;
-    const deposit = seeDeposit(store, order, { hash: depositHash, recipient, asset });
+    const deposit = findDeposit(store, order, { hash: depositHash, recipient, asset });
     if (deposit === undefined || deposit.blockNumber >= height) return { kind: 'waiting' };
-    const end = settle(order, { store, source, destination }, deposit);
-    if (end === undefined) return { kind: 'waiting' };
-    endOrder(store, order, { depositHash, end });
-    return end;
+    const outcome = settle(order, { store, source, destination }, deposit);
+    if (outcome === undefined) return { kind: 'waiting' };
+    closeOrder(store, order, { depositHash, outcome });
+    return outcome;
   });
 }
 
-/** Pays, or gives back what was deposited; undefined when the solver has too little for either and must wait. */
+/** Pays the recipient or refunds the deposit; undefined when the solver holds too little for either. */
 function settle(
   order: OrderRow,
   { store, source, destination }: { store: ChainStore; source: Simulated; destination: Simulated },
-  deposit: SeenDeposit,
+  deposit: IncludedDeposit,
 ): Exclude<ExchangeStatus, { kind: 'waiting' }> | undefined {
   const refusal = refusalOf(order, deposit);
   if (refusal === undefined) {
-    const paid = tryToGive(store, destination, {
+    const paid = tryToPay(store, destination, {
       address: order.recipient,
       payer: solverOn(order.destination_caip2)!,
       tokenAddress: order.destination_token,
@@ -187,7 +190,7 @@ function settle(
     });
     if (paid !== undefined) return { kind: 'paid', hash: paid.hash };
   }
-  const refunded = tryToGive(store, source, {
+  const refunded = tryToPay(store, source, {
     address: order.payer,
     payer: solverOn(order.source_caip2)!,
     tokenAddress: order.source_token,
@@ -197,18 +200,18 @@ function settle(
   return refunded && { kind: 'refunded', hash: refunded.hash, reason };
 }
 
-/** Why a deposit is not exchanged. */
-function refusalOf(order: OrderRow, { rawAmount, blockSeconds }: SeenDeposit): string | undefined {
-  if (blockSeconds > order.expires_seconds) return 'the deposit came after the quote had expired';
-  if (rawAmount !== BigInt(order.raw_input)) return 'the deposit was not what was quoted';
+/** Why a deposit is refunded; undefined when it is exchanged. */
+function refusalOf(order: OrderRow, { rawAmount, blockSeconds }: IncludedDeposit): string | undefined {
+  if (blockSeconds > order.expires_seconds) return 'the deposit was included after the quote had expired';
+  if (rawAmount !== BigInt(order.raw_input)) return 'the deposit differs from the quoted amount';
   if (isUnpayable(order.destination_caip2, order.recipient)) return 'the payment to the recipient reverts';
   return undefined;
 }
 
-/** All of it or, when it cannot be given, nothing. */
-function tryToGive(store: ChainStore, chain: Simulated, deposit: Deposit): Funded | undefined {
+/** Pays atomically; undefined when the payment fails. */
+function tryToPay(store: ChainStore, chain: Simulated, deposit: Deposit): Funded | undefined {
   try {
-    return store.atomically(() => chain.give(deposit));
+    return store.atomically(() => chain.fund(deposit));
   } catch (error) {
     if (error instanceof RevertError || error instanceof InvalidDepositError) return undefined;
     throw error;

@@ -1,7 +1,7 @@
 import type { ExchangeStatus } from '../../ports/exchange.ts';
 import type { ChainStore } from '../chains/store.ts';
 
-/** What was quoted, and what came of it. Accounts of the ledger are in its spelling, recipients as asked. */
+/** A quote and its outcome. `payer` is in the ledger's notation, `recipient` as given in the order. */
 export interface OrderRow {
   readonly id: string;
   readonly source_caip2: string;
@@ -19,8 +19,8 @@ export interface OrderRow {
   readonly reason: string | null;
 }
 
-/** A deposit as the source chain has it. */
-export interface SeenDeposit {
+/** A deposit included on the source chain. */
+export interface IncludedDeposit {
   readonly rawAmount: bigint;
   readonly blockNumber: number;
   readonly blockSeconds: number;
@@ -41,32 +41,33 @@ export function findOrder(store: ChainStore, id: string): OrderRow | undefined {
   return store.first<OrderRow>('select * from exchange_orders where id = ?', id);
 }
 
-/** Writes down how an order ended, with the deposit that it was for: no other order takes the same one. */
-export function endOrder(
+/** Stores the outcome of an order with its deposit. A deposit can belong to one order only. */
+export function closeOrder(
   store: ChainStore,
   order: OrderRow,
-  { depositHash, end }: { depositHash: string; end: Exclude<ExchangeStatus, { kind: 'waiting' }> },
+  { depositHash, outcome }: { depositHash: string; outcome: Exclude<ExchangeStatus, { kind: 'waiting' }> },
 ): void {
   store.run(
     'update exchange_orders set state = ?, deposit_hash = ?, hash = ?, reason = ? where id = ?',
-    ...[end.kind, depositHash, end.hash, end.kind === 'refunded' ? end.reason : null, order.id],
+    ...[outcome.kind, depositHash, outcome.hash, outcome.kind === 'refunded' ? outcome.reason : null],
+    ...[order.id],
   );
 }
 
-/** Where an order stands; undefined while it is open. */
-export function endOf({ state, hash, reason }: OrderRow): ExchangeStatus | undefined {
+/** The outcome of an order; undefined while it is open. */
+export function outcomeOf({ state, hash, reason }: OrderRow): ExchangeStatus | undefined {
   if (state === 'open') return undefined;
   return state === 'paid'
     ? { kind: 'paid', hash: hash ?? '' }
     : { kind: 'refunded', hash: hash ?? '', reason: reason ?? '' };
 }
 
-/** What the order's payer has paid to `recipient` by a transaction, if it is in a block. */
-export function seeDeposit(
+/** The included deposit of the order's payer to `recipient` in a transaction; undefined if there is none. */
+export function findDeposit(
   store: ChainStore,
   order: OrderRow,
   { hash, recipient, asset }: { hash: string; recipient: string; asset: string },
-): SeenDeposit | undefined {
+): IncludedDeposit | undefined {
   const rows = store.all<{ amount: string; block_number: number; block_seconds: number }>(
     `select amount, block_number, block_seconds from transfers
      where caip2 = ? and hash = ? and sender = ? and recipient = ? and asset = ?

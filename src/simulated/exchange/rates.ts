@@ -1,7 +1,7 @@
-/** CHOICE: what the solver takes of every input, in hundredths of a percent. */
+/** CHOICE: the solver's fee in basis points of the input. */
 const RELAYER_FEE_BPS = 12n;
 
-const WHOLE_BPS = 10_000n;
+const FULL_BPS = 10_000n;
 
 /** A price in US dollars, `digits / 10^scale`. */
 interface Price {
@@ -9,7 +9,7 @@ interface Price {
   readonly scale: number;
 }
 
-/** One side of an exchange: what it is worth, and how finely it is counted. */
+/** The price and decimals of one side of an exchange. */
 export interface Side {
   /** US dollars for one unit, as a decimal string above 0. */
   readonly price: string;
@@ -22,7 +22,7 @@ export interface RateTerms {
   readonly appFeeBps: number;
 }
 
-/** What is paid and what arrives. `rawInput`, `relayerFee` and `appFee` are in base units of the source. */
+/** Input, output and fees. `rawInput`, `relayerFee` and `appFee` are in base units of the source asset. */
 export interface Rate {
   readonly rawInput: bigint;
   readonly rawOutput: bigint;
@@ -30,41 +30,40 @@ export interface Rate {
   readonly appFee: bigint;
 }
 
-/** Whether the fees take all of any input: there is no rate then. */
-export function isAllFees(appFeeBps: number): boolean {
-  return BigInt(appFeeBps) + RELAYER_FEE_BPS >= WHOLE_BPS;
+/** Whether the fees consume the whole input, so that there is no rate. */
+export function exceedsInput(appFeeBps: number): boolean {
+  return BigInt(appFeeBps) + RELAYER_FEE_BPS >= FULL_BPS;
 }
 
 /**
- * What arrives for an input. Every rounding is against the user, so that output and fees are together never worth more
- * than the input. Undefined when nothing would arrive. `appFeeBps` must
- * not make it all fees.
+ * The output for an input; undefined when it is zero. Rounds in favor of the exchange, so output and fees are never
+ * worth more than the input. Precondition: `exceedsInput(terms.appFeeBps)` is false.
  */
 export function rateOfInput(terms: RateTerms, rawInput: bigint): Rate | undefined {
   const { numerator, denominator } = ratioOf(terms);
-  const left = leftOf(terms);
+  const netBps = netBpsOf(terms);
   // output = floor(floor(input * (1 - fees)) * ratio)
-  const rawOutput = (((rawInput * left) / WHOLE_BPS) * numerator) / denominator;
+  const rawOutput = (((rawInput * netBps) / FULL_BPS) * numerator) / denominator;
   return rawOutput === 0n ? undefined : { rawInput, rawOutput, ...feesOf(terms, rawInput) };
 }
 
-/** The least input for an output. */
+/** The smallest input for an output. */
 export function rateOfOutput(terms: RateTerms, rawOutput: bigint): Rate {
   const { numerator, denominator } = ratioOf(terms);
-  const left = leftOf(terms);
-  // The least i with floor(i * left / 10000) >= needed is ceil(needed * 10000 / left).
+  const netBps = netBpsOf(terms);
+  // The smallest i with floor(i * net / 10000) >= needed is ceil(needed * 10000 / net).
   const needed = ceilingOf(rawOutput * denominator, numerator);
-  const rawInput = ceilingOf(needed * WHOLE_BPS, left);
+  const rawInput = ceilingOf(needed * FULL_BPS, netBps);
   return { rawInput, rawOutput, ...feesOf(terms, rawInput) };
 }
 
-/** Base units that a number of whole US dollars buys, rounded down. */
-export function rawWorth(dollars: bigint, { price, decimals }: Side): bigint {
+/** The amount in base units that is worth a number of US dollars, rounded down. */
+export function rawAmountWorth(dollars: bigint, { price, decimals }: Side): bigint {
   const { digits, scale } = readPrice(price);
   return (dollars * 10n ** BigInt(scale + decimals)) / digits;
 }
 
-/** Base units of the destination for one of the source, as a fraction. */
+/** Base units of the destination per base unit of the source, as a fraction. */
 function ratioOf({ source, destination }: RateTerms): { numerator: bigint; denominator: bigint } {
   const [from, to] = [readPrice(source.price), readPrice(destination.price)];
   return {
@@ -73,15 +72,15 @@ function ratioOf({ source, destination }: RateTerms): { numerator: bigint; denom
   };
 }
 
-/** What the fees leave of an input, in hundredths of a percent. */
-function leftOf({ appFeeBps }: RateTerms): bigint {
-  return WHOLE_BPS - RELAYER_FEE_BPS - BigInt(appFeeBps);
+/** The input without fees, in basis points. */
+function netBpsOf({ appFeeBps }: RateTerms): bigint {
+  return FULL_BPS - RELAYER_FEE_BPS - BigInt(appFeeBps);
 }
 
-/** Both fees, together the input less what is exchanged; the last unit is the relayer's. */
+/** Both fees; their sum is the input minus the exchanged amount. The relayer gets the rounding remainder. */
 function feesOf(terms: RateTerms, rawInput: bigint): Pick<Rate, 'relayerFee' | 'appFee'> {
-  const fees = rawInput - (rawInput * leftOf(terms)) / WHOLE_BPS;
-  const appFee = (rawInput * BigInt(terms.appFeeBps)) / WHOLE_BPS;
+  const fees = rawInput - (rawInput * netBpsOf(terms)) / FULL_BPS;
+  const appFee = (rawInput * BigInt(terms.appFeeBps)) / FULL_BPS;
   return { relayerFee: fees - appFee, appFee };
 }
 

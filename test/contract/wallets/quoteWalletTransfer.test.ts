@@ -192,19 +192,19 @@ describe.each(['quoteWalletTransfer', 'transferFromWallet'] as const)('%s refuse
       'more than the solver has',
       { source: { ...base, amount: '1001202' } },
       'invalid_data',
-      '/source/amount: more than the exchange can deliver',
+      '/source/amount: the amount exceeds what the exchange can pay',
     ],
     [
       'a number beyond all numbers',
       { source: { ...base, amount: '9'.repeat(100) } },
       'invalid_data',
-      '/source/amount: more than the exchange can deliver',
+      '/source/amount: the amount exceeds what the exchange can pay',
     ],
     [
       'the same as what must arrive',
       { source: { asset: 'usdc', chain: 'base' }, amount: '9'.repeat(100), amount_type: 'exact_output' },
       'invalid_data',
-      '/amount: more than the exchange can deliver',
+      '/amount: the amount exceeds what the exchange can pay',
     ],
     [
       'too little to buy anything',
@@ -213,7 +213,7 @@ describe.each(['quoteWalletTransfer', 'transferFromWallet'] as const)('%s refuse
         destination: { address: receiver, asset: 'usdc' },
       },
       'invalid_data',
-      '/source/amount: too little to deliver anything',
+      '/source/amount: the amount is too small for any output',
     ],
     [
       'an amount finer than the asset that it fixes',
@@ -225,7 +225,7 @@ describe.each(['quoteWalletTransfer', 'transferFromWallet'] as const)('%s refuse
       'a fee that leaves nothing',
       { fee_configuration: { type: 'total_fee_bps', value: 9988 } },
       'invalid_data',
-      '/fee_configuration/value: with the fee of the exchange it leaves nothing to deliver',
+      '/fee_configuration/value: expected fees below the input, including the fee of the exchange',
     ],
   ])('%s', async (_, change, code, error) => {
     const body = { ...acrossChains('1'), ...change };

@@ -497,8 +497,8 @@ describe('finding the sandbox', () => {
     const stranger = createServer((_request, response) => void response.end('hello'));
     await once(stranger.listen(0, '127.0.0.1'), 'listening');
     const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
-    expect(await list('--url', url)).toMatch(/answers, but is no sandbox of Custos/);
-    expect(await list('--url', url.replace('http:', 'https:'))).toMatch(/does not speak TLS/);
+    expect(await list('--url', url)).toMatch(/responds, but is not a Custos sandbox/);
+    expect(await list('--url', url.replace('http:', 'https:'))).toMatch(/does not support TLS/);
     stranger.close();
     await using mock = await serveCustos(['mock']);
     expect(await list(...at(mock))).toMatch(/has no control plane for this; is it a `custos sandbox`\?\n$/);

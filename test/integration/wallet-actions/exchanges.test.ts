@@ -70,7 +70,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
   /** A server of its own that works with the chains and their exchange as they are now. */
   function connect(served: TestOperations): void {
     const { ids } = served.services;
-    const exchange = chains.exchange({ ids, prices: fixedPrices, deals: chains.has });
+    const exchange = chains.exchange({ ids, prices: fixedPrices, supports: chains.has });
     Object.assign(served.services, { chains, exchange: inWeather(exchange, weather) });
   }
 
@@ -223,7 +223,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
       status: 'failed',
       destination_amount: null,
       failure_reason: {
-        message: 'The exchange gave the deposit back: the deposit came after the quote had expired.',
+        message: 'The exchange gave the deposit back: the deposit was included after the quote had expired.',
       },
     });
     expect(await held(base, wallet.address, base.token)).toBe(3_000_000_000n);
@@ -325,13 +325,13 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
       },
     };
     expect(await both()).toEqual([absent, absent]);
-    // A chain that is not simulated is none that the exchange deals on.
-    const deals = (caip2: string) => caip2 !== tron.caip2;
+    // A chain that is not simulated is not supported by the exchange.
+    const supports = (caip2: string) => caip2 !== tron.caip2;
     const { ids } = operations.services;
-    Object.assign(operations.services, { exchange: chains.exchange({ ids, prices: fixedPrices, deals }) });
+    Object.assign(operations.services, { exchange: chains.exchange({ ids, prices: fixedPrices, supports }) });
     const apart = {
       ...absent,
-      body: { ...absent.body, error: '/destination: nobody here exchanges this pair' },
+      body: { ...absent.body, error: '/destination: the exchange does not support this pair' },
     };
     expect(await both()).toEqual([apart, apart]);
     const { body } = await operations.run('listWalletActions', { path: { wallet_id: wallet.id } });

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  isAllFees,
+  exceedsInput,
   type Rate,
   type RateTerms,
   rateOfInput,
   rateOfOutput,
-  rawWorth,
+  rawAmountWorth,
 } from '../../../src/simulated/exchange/rates.ts';
 
 const usdc = { price: '1', decimals: 6 };
@@ -32,15 +32,15 @@ test('what would deliver nothing has no rate', () => {
   const terms = { source: usdc, destination: usdc, appFeeBps: 0 };
   expect(rateOfInput(terms, 1n)).toBeUndefined();
   expect(rateOfInput({ ...terms, source: { ...ether, price: '0.000001' } }, 10n ** 6n)).toBeUndefined();
-  expect(isAllFees(9_987)).toBe(false);
-  expect(isAllFees(9_988)).toBe(true);
+  expect(exceedsInput(9_987)).toBe(false);
+  expect(exceedsInput(9_988)).toBe(true);
   expect(rateOfInput({ ...terms, appFeeBps: 9_987 }, 10_000n)?.rawOutput).toBe(1n);
 });
 
 test('a stock is what so many dollars buy, rounded down', () => {
-  expect(rawWorth(1_000_000n, usdc)).toBe(1_000_000_000_000n);
-  expect(rawWorth(1_000_000n, ether)).toBe(333_333_333_333_333_333_333n);
-  expect(rawWorth(1_000_000n, pol)).toBe(2_000_000n * 10n ** 18n);
+  expect(rawAmountWorth(1_000_000n, usdc)).toBe(1_000_000_000_000n);
+  expect(rawAmountWorth(1_000_000n, ether)).toBe(333_333_333_333_333_333_333n);
+  expect(rawAmountWorth(1_000_000n, pol)).toBe(2_000_000n * 10n ** 18n);
 });
 
 describe('whatever is exchanged', () => {

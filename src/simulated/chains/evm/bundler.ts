@@ -13,19 +13,19 @@ import { InvalidTransactionError } from '../../../signing/signing-errors.ts';
 import { decodeOrRefuse, refuse } from '../decode-or-refuse.ts';
 import { PAYMASTER_ADDRESS } from '../sponsors.ts';
 import { fundEvm } from './faucet.ts';
-import { canAfford } from './gas-money.ts';
+import { canAfford } from './gas-payment.ts';
 import { BLOCK_GAS_LIMIT, OPERATION_LANE } from './machine.ts';
 import type { EvmParts } from './parts.ts';
 import { type EvmPlan, gasBefore, planAuthorizations, sentinelAmong } from './plan.ts';
 
-/** CHOICE: ten native units at once. */
+/** CHOICE: 10 units of the native asset per refill. */
 const REFILL = 10n ** 19n;
-/** CHOICE: what the entry point does with one operation beside its calls. */
+/** CHOICE: the entry point's own gas per operation. */
 const ENTRY_POINT_GAS = 60_000n;
 
 interface Decoded {
   readonly hash: string;
-  /** Of the transaction that carries the operation and nothing else. */
+  /** Hash of the transaction that contains only this operation. */
   readonly bundleHash: string;
   readonly nonceKey: string;
   readonly sequence: bigint;
@@ -34,26 +34,26 @@ interface Decoded {
 
 /** The bundler of one simulated chain. */
 export function simulateBundler(parts: EvmParts): Bundler {
-  const { pool, blocks, state, now } = parts;
+  const { pool, blocks, state, atHead } = parts;
   return {
     paymaster: PAYMASTER_ADDRESS,
     async broadcast(bytes) {
       const decoded = await decodeOrRefuse(() => decode(bytes, Number(state.chainId)));
-      return 'isAccepted' in decoded ? decoded : now(() => take(parts, decoded));
+      return 'isAccepted' in decoded ? decoded : atHead(() => acceptOperation(parts, decoded));
     },
     async statusOf(_hash, bytes) {
       const { plan, bundleHash } = decode(bytes, Number(state.chainId));
-      // CHOICE: the sentinel of a provider error has the bundler take an operation and lose it.
+      // CHOICE: with the sentinel of a provider error, the bundler accepts the operation and then loses it.
       if (plan.sentinel === 'provider_error') return { kind: 'unknown', isExpired: true };
-      return now(() => {
+      return atHead(() => {
         const status = pool.status(bundleHash, blocks.isFinal) ?? { kind: 'unknown', isExpired: false };
-        return withCarrier(status, bundleHash, priceOf(parts, plan));
+        return withBundleTransaction(status, bundleHash, priceOf(parts, plan));
       });
     },
   };
 }
 
-function withCarrier(status: ChainStatus, transactionHash: string, price: bigint): ChainStatus {
+function withBundleTransaction(status: ChainStatus, transactionHash: string, price: bigint): ChainStatus {
   if (status.kind !== 'included' && status.kind !== 'reverted') return status;
   return { ...status, operation: { transactionHash, gasUsed: status.feePaid / price, logIndex: 0 } };
 }
@@ -64,7 +64,7 @@ function priceOf({ state }: EvmParts, { maxFeePerGas, maxPriorityFeePerGas }: Ev
   return offered < maxFeePerGas ? offered : maxFeePerGas;
 }
 
-/** Bytes to what the operation will do. Throws InvalidTransactionError. */
+/** Decodes a signed operation into its execution plan. Throws InvalidTransactionError. */
 function decode(bytes: Uint8Array, chainId: number): Decoded {
   const { user_operation: operation, authorization } = decodeSponsoredOperation(bytes);
   const params = { contract: ENTRY_POINT_ADDRESS, chain_id: chainId, user_operation: operation };
@@ -126,12 +126,15 @@ function authorizationOf({ contract, chain_id: chainId, nonce, r, s, y_parity: p
   return { contract, chainId: Number(chainId), nonce: BigInt(nonce), signature };
 }
 
-function take(parts: EvmParts, { hash, bundleHash, nonceKey, sequence, plan }: Decoded): BroadcastOutcome {
+function acceptOperation(
+  parts: EvmParts,
+  { hash, bundleHash, nonceKey, sequence, plan }: Decoded,
+): BroadcastOutcome {
   const { world, state, pool, blocks } = parts;
   if (pool.isKnown(bundleHash) || plan.sentinel === 'provider_error') return { isAccepted: true, hash };
   const lane = `${OPERATION_LANE}${nonceKey}`;
   if (plan.feePayer !== PAYMASTER_ADDRESS) return refuse('invalid', 'AA30 paymaster not deployed');
-  if (!willBeAccount(parts, plan)) return refuse('invalid', 'AA20 account not deployed');
+  if (!isOrWillBeAccount(parts, plan)) return refuse('invalid', 'AA20 account not deployed');
   if (sequence !== BigInt(state.accounts.nonce(plan.sender, lane))) {
     return refuse('stale', 'AA25 invalid account nonce');
   }
@@ -139,7 +142,7 @@ function take(parts: EvmParts, { hash, bundleHash, nonceKey, sequence, plan }: D
     return refuse('invalid', `AA95 out of gas: have ${plan.gasLimit}, want ${plan.intrinsicGas}`);
   }
   if (priceOf(parts, plan) < state.baseFee) return refuse('underpriced', 'max fee below the base fee');
-  while (!canPay(parts, plan)) {
+  while (!canPaymasterPay(parts, plan)) {
     fundEvm(parts, { address: PAYMASTER_ADDRESS, tokenAddress: null, rawAmount: REFILL });
   }
   if (!canAfford(state, [plan])) return refuse('insufficient_funds', 'insufficient funds for the calls');
@@ -149,18 +152,18 @@ function take(parts: EvmParts, { hash, bundleHash, nonceKey, sequence, plan }: D
   return { isAccepted: true, hash };
 }
 
-/** Everything that the paymaster has promised to pay by now, and this. */
-function canPay({ state, pool }: EvmParts, plan: EvmPlan): boolean {
-  const others = pool.due(Number.MAX_SAFE_INTEGER).map((entry) => entry.plan);
-  const promised = [...others.filter(({ feePayer }) => feePayer === PAYMASTER_ADDRESS), plan];
+/** Whether the paymaster can pay for this operation and all pending ones. */
+function canPaymasterPay({ state, pool }: EvmParts, plan: EvmPlan): boolean {
+  const pending = pool.due(Number.MAX_SAFE_INTEGER).map((entry) => entry.plan);
+  const sponsored = [...pending.filter(({ feePayer }) => feePayer === PAYMASTER_ADDRESS), plan];
   return canAfford(
     state,
-    promised.map((each) => ({ ...each, sender: PAYMASTER_ADDRESS, calls: [] })),
+    sponsored.map((each) => ({ ...each, sender: PAYMASTER_ADDRESS, calls: [] })),
   );
 }
 
-/** Whether the account takes operations, or will once the delegation that comes with this one can be made. */
-function willBeAccount({ state }: EvmParts, { sender, authorizations }: EvmPlan): boolean {
+/** Whether the sender is a smart account, or becomes one through an authorization in this operation. */
+function isOrWillBeAccount({ state }: EvmParts, { sender, authorizations }: EvmPlan): boolean {
   const next = BigInt(state.accounts.nonce(sender, ''));
   return (
     state.accounts.delegate(sender) === SIMPLE_ACCOUNT_ADDRESS ||

@@ -5,19 +5,19 @@ import { checksumAddress } from '../../../signing/ethereum/address.ts';
 import { BATCH_EXECUTOR_ADDRESS } from '../../../signing/ethereum/batch-executor.ts';
 import { ENTRY_POINT_ADDRESS, SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import { termsOf } from '../chain-terms.ts';
-import { assertNodeAnswers, decodeOrRefuse } from '../decode-or-refuse.ts';
+import { assertNodeAvailable, decodeOrRefuse } from '../decode-or-refuse.ts';
 import { NATIVE } from '../ledger.ts';
 import { PAYMASTER_ADDRESS, tempoChains } from '../sponsors.ts';
 import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+import { acceptTransaction } from './accept-transaction.ts';
 import { simulateBundler } from './bundler.ts';
 import { dryRun } from './dry-run.ts';
 import { fundEvm } from './faucet.ts';
 import { type EvmParts, makeEvmParts } from './parts.ts';
 import { decodeSigned } from './plan.ts';
-import { take } from './take.ts';
 import { answerTokenQuery } from './token-queries.ts';
 
-/** What every simulated chain has deployed. */
+/** Contracts deployed on every simulated chain. */
 const CONTRACTS: ReadonlySet<string> = new Set([
   BATCH_EXECUTOR_ADDRESS,
   SIMPLE_ACCOUNT_ADDRESS,
@@ -25,7 +25,7 @@ const CONTRACTS: ReadonlySet<string> = new Set([
   PAYMASTER_ADDRESS,
 ]);
 
-/** One simulated EVM chain. Inside, addresses are lower-case hex. */
+/** One simulated EVM chain. Addresses are lower-case hex internally. */
 export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
   const parts = makeEvmParts(world, caip2);
   const { state, blocks } = parts;
@@ -36,79 +36,80 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
       caip2,
       chainId: state.chainId,
       ...(tempoChains.has(caip2) ? {} : { bundler: simulateBundler(parts) }),
-      ...asked(parts),
-      ...sent(parts),
-      ...listed(parts),
+      ...queries(parts),
+      ...transactions(parts),
+      ...transferLists(parts),
     },
     ledger,
     decimalsOf: (tokenAddress) =>
       tokenAddress === null ? 18 : tokenOf(parts, tokenAddress.toLowerCase())?.decimals,
-    give: (deposit) => fundEvm(parts, deposit),
+    fund: (deposit) => fundEvm(parts, deposit),
     head: () => blocks.head(),
     mine: (count) => state.store.atomically(() => blocks.mine(count)),
   };
 }
 
-/** What can be asked of the newest state. */
-function asked(
+/** Queries on the latest state. */
+function queries(
   parts: EvmParts,
 ): Pick<EvmChain, 'balances' | 'nonce' | 'fees' | 'simulate' | 'read' | 'code'> {
-  const { caip2, state, now } = parts;
+  const { caip2, state, atHead } = parts;
   const { accounts, ledger } = state;
   const { baseFee, priorityFee } = termsOf(caip2);
   return {
     balances: (address, tokens) =>
-      now(() => tokens.map((token) => ledger.balance(address.toLowerCase(), token?.toLowerCase() ?? NATIVE))),
-    nonce: (address) => now(() => BigInt(nextNonce(parts, address.toLowerCase()))),
+      atHead(() =>
+        tokens.map((token) => ledger.balance(address.toLowerCase(), token?.toLowerCase() ?? NATIVE)),
+      ),
+    nonce: (address) => atHead(() => BigInt(nextNonce(parts, address.toLowerCase()))),
     fees: async () => ({ maxFeePerGas: 2n * baseFee + priorityFee, maxPriorityFeePerGas: priorityFee }),
-    simulate: (call) => now(() => dryRun(state, call)),
+    simulate: (call) => atHead(() => dryRun(state, call)),
     read: ({ to, data }) =>
-      now(() => {
+      atHead(() => {
         const address = to.toLowerCase();
         return answerTokenQuery({ token: tokenOf(parts, address), to: address, data, state });
       }),
     code: (address) =>
-      now(() => {
+      atHead(() => {
         const key = address.toLowerCase();
         const delegate = accounts.delegate(key);
         if (delegate !== undefined) return hexToBytes(`ef0100${delegate.slice(2)}`);
         const isContract = CONTRACTS.has(key) || tokenOf(parts, key) !== undefined;
-        // CHOICE: contracts that are simulated show the code of one that always fails.
+        // CHOICE: simulated contracts have no bytecode; this returns INVALID, the code of a contract that always fails.
         return isContract ? Uint8Array.of(0xfe) : new Uint8Array();
       }),
   };
 }
 
-/** What has to do with signed transactions. */
-function sent(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'> {
-  const { world, state, pool, blocks, now } = parts;
+function transactions(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'> {
+  const { world, state, pool, blocks, atHead } = parts;
   return {
     async broadcast(signedBytes) {
       const decoded = await decodeOrRefuse(() => decodeSigned(signedBytes));
       if ('isAccepted' in decoded) return decoded;
-      assertNodeAnswers(decoded.plan.sentinel);
-      return now(() => take(parts, decoded));
+      assertNodeAvailable(decoded.plan.sentinel);
+      return atHead(() => acceptTransaction(parts, decoded));
     },
     async statusOf(hash, signedBytes) {
       const { plan, lane, nonce } = await decodeSigned(signedBytes);
-      return now(() => {
+      return atHead(() => {
         const status = pool.status(hash, blocks.isFinal);
         if (status !== undefined && status.kind !== 'unknown') return status;
-        const isTaken = nonce < BigInt(state.accounts.nonce(plan.sender, lane));
+        const isNonceUsed = nonce < BigInt(state.accounts.nonce(plan.sender, lane));
         const isExpired = plan.validBefore !== null && world.clock.now() >= plan.validBefore * 1000;
-        if (!isTaken) return { kind: 'unknown', isExpired };
+        if (!isNonceUsed) return { kind: 'unknown', isExpired };
         return { kind: 'replaced', byHash: pool.ofNonce(plan.sender, lane, Number(nonce)) };
       });
     },
   };
 }
 
-function listed({ world, caip2, now }: EvmParts): Pick<EvmChain, 'transfersOf' | 'transfersAfter'> {
+function transferLists({ world, caip2, atHead }: EvmParts): Pick<EvmChain, 'transfersOf' | 'transfersAfter'> {
   return {
     transfersOf: (query) =>
-      now(() => transfersOf(world, caip2, { query: lowerCase(query), text: checksummed })),
+      atHead(() => transfersOf(world, caip2, { query: lowerCase(query), text: checksummed })),
     transfersAfter: (position, limit) =>
-      now(() => transfersAfter(world, caip2, { position, limit, text: checksummed })),
+      atHead(() => transfersAfter(world, caip2, { position, limit, text: checksummed })),
   };
 }
 

@@ -1,10 +1,10 @@
 import { bytesTo0xHex } from '../../../crypto/encoding.ts';
 import type { EvmCall, Simulation } from '../../../ports/chains.ts';
-import { undone } from '../undone.ts';
+import { rollBack } from '../roll-back.ts';
 import { BLOCK_GAS_LIMIT, type EvmState, runEvm } from './machine.ts';
 import { gasBefore, planAuthorizations } from './plan.ts';
 
-/** Runs a call as it would be run in a block, then undoes everything. */
+/** Executes a call as in a block, then rolls back. */
 export function dryRun(state: EvmState, call: EvmCall): Simulation {
   const sender = call.from.toLowerCase();
   const calls = [{ to: call.to?.toLowerCase() ?? null, value: call.value, data: bytesTo0xHex(call.data) }];
@@ -17,7 +17,7 @@ export function dryRun(state: EvmState, call: EvmCall): Simulation {
     ...gasBefore(calls, { accessList: [], authorizations }),
     sentinel: null,
   };
-  return undone(state.store, () => {
+  return rollBack(state.store, () => {
     const nonce = state.accounts.nonce(sender, '');
     state.accounts.setNonce(sender, '', nonce + 1);
     if (call.delegatedTo !== undefined) state.accounts.setDelegate(sender, call.delegatedTo.toLowerCase());

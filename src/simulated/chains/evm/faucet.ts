@@ -1,28 +1,31 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, utf8ToBytes } from '../../../crypto/encoding.ts';
-import { takeFrom } from '../fund.ts';
+import { debitPayer } from '../fund.ts';
 import { NATIVE } from '../ledger.ts';
 import { type Deposit, type Funded, InvalidDepositError, recordDeposit, registerToken } from '../world.ts';
 import type { EvmParts } from './parts.ts';
 
-/** Whom deposits come from, in the lists of transfers. */
+/** The sender of faucet deposits in lists of transfers. */
 const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
-/** Gives out an asset. Throws InvalidDepositError, and RevertError when a payer holds less. */
+/**
+ * Deposits an asset, from the faucet or a payer. Throws InvalidDepositError, and RevertError when the payer holds too
+ * little.
+ */
 export function fundEvm({ world, caip2, state, blocks }: EvmParts, deposit: Deposit): Funded {
   const { ledger } = state;
   const owner = checkAddress(deposit.address, 'address');
   const asset = deposit.tokenAddress === null ? NATIVE : checkAddress(deposit.tokenAddress, 'tokenAddress');
   const { payer, rawAmount } = deposit;
   if (payer === undefined && ledger.total(asset) + rawAmount > MAX_AMOUNT) {
-    throw new InvalidDepositError('rawAmount', 'expected all holdings together to stay below 2^256');
+    throw new InvalidDepositError('rawAmount', 'expected a total supply below 2^256');
   }
   if (asset !== NATIVE) {
     const { decimals = 18, symbol = 'TOKEN' } = deposit;
     registerToken(world, caip2, { address: asset, decimals, symbol, program: null });
   }
-  if (payer !== undefined) takeFrom(ledger, { payer, asset, rawAmount });
+  if (payer !== undefined) debitPayer(ledger, { payer, asset, rawAmount });
   ledger.credit(owner, asset, rawAmount);
   const block = blocks.head();
   const movement = { sender: payer ?? FAUCET_ADDRESS, recipient: owner, asset, amount: rawAmount };
@@ -36,5 +39,5 @@ function hashOf(text: string): string {
 
 function checkAddress(address: string, field: 'address' | 'tokenAddress'): string {
   if (/^0x[0-9a-fA-F]{40}$/.test(address)) return address.toLowerCase();
-  throw new InvalidDepositError(field, 'expected 0x and 40 hex digits');
+  throw new InvalidDepositError(field, `expected 0x and 40 hex digits, got \`${address}\``);
 }

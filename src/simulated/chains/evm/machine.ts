@@ -9,18 +9,18 @@ import { type Ledger, type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Execution, Pool, PoolEntry } from '../pool.ts';
 import type { ChainStore } from '../store.ts';
 import { applyTokenCall } from '../token-effects.ts';
-import { canAfford, hasNativeAsset, withGas } from './gas-money.ts';
+import { canAfford, hasNativeAsset, withGas } from './gas-payment.ts';
 import type { EvmPlan, PlannedAuthorization, PlannedCall } from './plan.ts';
 
-// CHOICE: what contracts cost. Real tokens differ among themselves; these are near the usual.
+// CHOICE: gas per token call, close to that of common token contracts.
 const TOKEN_GAS: Readonly<Record<TokenCall['name'], bigint>> = {
   transfer: 30_000n,
   approve: 25_000n,
   transferFrom: 38_000n,
 };
-/** No transaction has more gas than a block. */
+/** Also the maximum gas of one transaction. */
 export const BLOCK_GAS_LIMIT = 30_000_000n;
-/** Nonces of user operations are counted by the entry point, each key by itself. */
+/** Prefix of the nonce lanes of user operations: the entry point counts nonces per key. */
 export const OPERATION_LANE = 'operation ';
 const BATCHED_CALL_GAS = 3_000n;
 const BATCHED_VALUE_GAS = 9_000n;
@@ -28,7 +28,7 @@ const NEW_AUTHORITY_GAS = 25_000n;
 const KNOWN_AUTHORITY_GAS = 12_500n;
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** One EVM chain's state, and what a call may touch of it. */
+/** The state of one EVM chain. */
 export interface EvmState {
   readonly store: ChainStore;
   readonly chainId: bigint;
@@ -49,7 +49,7 @@ interface Frame {
   gas: bigint;
 }
 
-/** Runs EVM transactions as nodes would, as far as simulated chains know contracts. */
+/** Executes EVM transactions like a node, limited to the contracts that simulated chains support. */
 export function makeEvmMachine(state: EvmState, pool: Pool<EvmPlan>): Machine<EvmPlan> {
   return {
     readiness: (entry, nowSeconds) => readinessOf(state, entry, nowSeconds),
@@ -57,15 +57,15 @@ export function makeEvmMachine(state: EvmState, pool: Pool<EvmPlan>): Machine<Ev
     replacementOf({ sender, lane, nonce = 0, hash, plan }) {
       if (plan.sentinel !== 'replaced' || state.accounts.nonce(sender, lane) > nonce)
         return pool.ofNonce(sender, lane, nonce) ?? null;
-      // The sender's other transaction is nowhere but here: it only takes the nonce.
+      // The sentinel's replacement does not exist as a transaction; it only uses the nonce.
       state.accounts.setNonce(sender, lane, nonce + 1);
-      return replacementHash(hash);
+      return sentinelReplacementHash(hash);
     },
   };
 }
 
-// CHOICE: the sentinel's replacement has the hash of the replaced one with every bit turned.
-function replacementHash(hash: string): string {
+// CHOICE: the hash of the sentinel's replacement is the replaced hash with all bits inverted.
+function sentinelReplacementHash(hash: string): string {
   return bytesTo0xHex(hexToBytes(hash.slice(2)).map((byte) => byte ^ 0xff));
 }
 
@@ -76,15 +76,15 @@ function readinessOf(state: EvmState, entry: PoolEntry<EvmPlan>, nowSeconds: num
   if (plan.validBefore !== null && nowSeconds >= plan.validBefore) return 'drop';
   if (nonce > next || plan.sentinel === 'stuck' || nowSeconds < plan.validAfter) return 'waits';
   if (lane.startsWith(OPERATION_LANE)) {
-    if (!takesOperations(state, plan)) return 'waits';
+    if (!acceptsOperations(state, plan)) return 'waits';
   } else if (plan.sentinel === 'replaced') return 'replaced';
   return canAfford(state, [plan]) ? 'ready' : 'drop';
 }
 
-// A delegation that comes with the operation is made before it runs.
-function takesOperations({ accounts, chainId }: EvmState, { sender, authorizations }: EvmPlan): boolean {
+// Authorizations in the operation are applied before it runs.
+function acceptsOperations({ accounts, chainId }: EvmState, { sender, authorizations }: EvmPlan): boolean {
   const isDelegated = accounts.delegate(sender) === SIMPLE_ACCOUNT_ADDRESS;
-  const isCountReached = (nonce: bigint): boolean => nonce === BigInt(accounts.nonce(sender, ''));
+  const isNextNonce = (nonce: bigint): boolean => nonce === BigInt(accounts.nonce(sender, ''));
   return (
     isDelegated ||
     authorizations.some(
@@ -92,7 +92,7 @@ function takesOperations({ accounts, chainId }: EvmState, { sender, authorizatio
         authority === sender &&
         contract === SIMPLE_ACCOUNT_ADDRESS &&
         (here === 0 || BigInt(here) === chainId) &&
-        isCountReached(nonce),
+        isNextNonce(nonce),
     )
   );
 }
@@ -114,8 +114,9 @@ type Runnable = Pick<
 >;
 
 /**
- * Runs the calls; what they did is undone when one fails. The sender's nonce was raised before. `isIncluded` is
- * false in a dry run, where the sentinel of a revert does not speak yet: it is to be found in a block only.
+ * Executes the calls and reverts all of them when one fails. The caller has already incremented the sender's nonce.
+ * `isIncluded` is false in a dry run, where the revert sentinel has no effect: it only makes included transactions
+ * fail.
  */
 export function runEvm(
   state: EvmState,
@@ -151,7 +152,7 @@ function gasOf({ intrinsicGas, floorGas }: Runnable, executed: bigint, refund: b
   return used < floorGas ? floorGas : used;
 }
 
-/** Records the delegations that are valid; a call that fails later does not undo them (EIP-7702). The gas refund. */
+/** Applies the valid authorizations, which a later failure does not revert (EIP-7702). Returns the gas refund. */
 function delegateAccounts(state: EvmState, authorizations: readonly PlannedAuthorization[]): bigint {
   const { accounts, ledger } = state;
   let refund = 0n;
@@ -172,7 +173,7 @@ function runCall(frame: Frame, from: string, { to, value, data }: PlannedCall, n
   const token = to === null ? undefined : decodeTokenCall(hexToBytes(data.slice(2)));
   const delegate = accounts.delegate(recipient);
   moveValue(frame, from, recipient, value);
-  // CHOICE: a contract that simulated chains do not know takes what it is sent and does nothing with it.
+  // CHOICE: an unsupported contract accepts the value and does nothing else.
   if (delegate === BATCH_EXECUTOR_ADDRESS) runBatch(frame, from, recipient, data);
   else if (delegate === undefined && token !== undefined) {
     frame.gas += TOKEN_GAS[token.name];
@@ -187,7 +188,8 @@ function runCall(frame: Frame, from: string, { to, value, data }: PlannedCall, n
 
 function moveValue({ state, movements }: Frame, from: string, to: string, value: bigint): void {
   if (value === 0n) return;
-  if (!hasNativeAsset(state)) throw new RevertError('this chain has no native asset to send', true);
+  if (!hasNativeAsset(state))
+    throw new RevertError('expected no value on a chain without a native asset', true);
   const shortfall = 'insufficient funds for transfer';
   state.ledger.debit({ owner: from, asset: NATIVE, amount: value, shortfall });
   state.ledger.credit(to, NATIVE, value);

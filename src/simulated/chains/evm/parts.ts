@@ -7,15 +7,15 @@ import type { World } from '../world.ts';
 import { type EvmState, makeEvmMachine } from './machine.ts';
 import type { EvmPlan } from './plan.ts';
 
-/** What one simulated EVM chain is made of. */
+/** The components of one simulated EVM chain. */
 export interface EvmParts {
   readonly world: World;
   readonly caip2: string;
   readonly state: EvmState;
   readonly pool: Pool<EvmPlan>;
   readonly blocks: Blocks;
-  /** One transaction of the store, at the chain's present. */
-  now<T>(work: () => T): Promise<T>;
+  /** Runs `work` in one transaction of the store, after processing due blocks. */
+  atHead<T>(work: () => T): Promise<T>;
 }
 
 export function makeEvmParts(world: World, caip2: string): EvmParts {
@@ -31,10 +31,10 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
   const pool = makePool<EvmPlan>(store, caip2);
   const machine = makeEvmMachine(state, pool);
   const blocks = makeBlocks({ store, caip2, terms, clock, confirmAfterMs, pool, machine });
-  const now = async <T>(work: () => T): Promise<T> =>
+  const atHead = async <T>(work: () => T): Promise<T> =>
     store.atomically(() => {
       blocks.head();
       return work();
     });
-  return { world, caip2, state, pool, blocks, now };
+  return { world, caip2, state, pool, blocks, atHead };
 }

@@ -13,7 +13,7 @@ import { type Sentinel, sentinelOf } from '../sentinels.ts';
 
 /** One call of a transaction; addresses and data are lower-case 0x hex. */
 export interface PlannedCall {
-  /** Null makes a contract. */
+  /** Null for a contract creation. */
   readonly to: string | null;
   readonly value: bigint;
   readonly data: string;
@@ -23,16 +23,16 @@ export interface PlannedAuthorization {
   readonly contract: string;
   readonly chainId: number;
   readonly nonce: bigint;
-  /** Null: the signature is nobody's. */
+  /** The signer; null when the signature is invalid. */
   readonly authority: string | null;
 }
 
-/** An EVM transaction as it will be run. */
+/** A decoded EVM transaction, ready for execution. */
 export interface EvmPlan {
   readonly sender: string;
-  /** Who pays the gas; another than the sender on Tempo only. */
+  /** Pays the gas; differs from the sender for user operations and on Tempo. */
   readonly feePayer: string;
-  /** What the gas is to be paid in, on Tempo only. */
+  /** The fee token of a Tempo transaction. */
   readonly feeToken: string | null;
   readonly calls: readonly PlannedCall[];
   readonly authorizations: readonly PlannedAuthorization[];
@@ -40,9 +40,9 @@ export interface EvmPlan {
   readonly maxFeePerGas: bigint;
   readonly maxPriorityFeePerGas: bigint;
   readonly intrinsicGas: bigint;
-  /** What the calldata costs at least, whatever running it costs. */
+  /** The minimum gas for the calldata (EIP-7623). */
   readonly floorGas: bigint;
-  /** Unix seconds between which it may come into a block. */
+  /** Validity window in Unix seconds. */
   readonly validAfter: number;
   readonly validBefore: number | null;
   readonly sentinel: Sentinel | null;
@@ -57,7 +57,7 @@ export interface DecodedTransaction {
   readonly plan: EvmPlan;
 }
 
-/** Signed bytes to what they will do. Throws InvalidTransactionError. */
+/** Decodes signed bytes into an execution plan. Throws InvalidTransactionError. */
 export async function decodeSigned(signedBytes: Uint8Array): Promise<DecodedTransaction> {
   const hex = bytesTo0xHex(signedBytes);
   const view = await decodeEthereumTransaction(hex);
@@ -82,7 +82,7 @@ export async function decodeSigned(signedBytes: Uint8Array): Promise<DecodedTran
       authorizations: planAuthorizations(view.authorizations),
       gasLimit: view.gasLimit,
       maxFeePerGas,
-      // Before EIP-1559 the whole price above the base fee is the tip.
+      // For older transaction types, the whole gas price above the base fee is the tip.
       maxPriorityFeePerGas: view.maxPriorityFeePerGas ?? view.gasPrice ?? 0n,
       ...gasBefore(calls, view),
       validAfter: view.tempo?.validAfter ?? 0,
@@ -104,8 +104,8 @@ export function planAuthorizations(
 }
 
 /**
- * Gas that is owed before anything runs: 21000 + 4 or 16 for each byte of calldata + 32000 for a new contract
- * + the access list + 25000 for each authorization. Source: EIP-2028, 2930, 3860, 7702; the floor EIP-7623.
+ * The intrinsic gas: 21000 + 4 or 16 per byte of calldata + 32000 for a contract creation + the access list + 25000 per
+ * authorization. Source: EIP-2028, 2930, 3860, 7702; the floor EIP-7623.
  */
 export function gasBefore(
   calls: readonly PlannedCall[],
@@ -123,12 +123,12 @@ export function gasBefore(
   return { intrinsicGas: intrinsicGas + 4n * tokens, floorGas: 21_000n + 10n * tokens };
 }
 
-/** The sentinel among everybody whom calls send something. */
+/** The sentinel among the recipients of the calls. */
 export function sentinelAmong(calls: readonly PlannedCall[]): Sentinel | undefined {
   return sentinelOf(calls.flatMap(recipientsOf));
 }
 
-/** Everybody whom a call sends something, the calls of a batch included. */
+/** The recipients of a call, including those of batched calls and token transfers. */
 function recipientsOf({ to, data }: { to: string | null; data: string }): string[] {
   const bytes = hexToBytes(data.slice(2));
   const batch = decodeBatch(bytes) ?? [];

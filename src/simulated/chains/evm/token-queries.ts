@@ -6,7 +6,7 @@ import type { EvmState } from './machine.ts';
 const uint = AbiParameters.from('uint256');
 const text = AbiParameters.from('string');
 
-/** What a token answers to a read-only call; nothing where there is no such token or no such question. */
+/** The return data of a read-only token call; empty for an unknown token or an unsupported call. */
 export function answerTokenQuery({
   token,
   to,

@@ -3,7 +3,7 @@ import { makeContractAccounts } from '../accounts.ts';
 import { type Machine, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';
 import { refuse } from '../decode-or-refuse.ts';
-import { fundPlainly } from '../fund.ts';
+import { fundPlain } from '../fund.ts';
 import { makeLedger, NATIVE } from '../ledger.ts';
 import { makePool } from '../pool.ts';
 import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
@@ -24,29 +24,30 @@ const nativeDecimals: Readonly<Record<string, number>> = {
   xrpl: 6,
 };
 const MAX_AMOUNT = 2n ** 128n - 1n;
-// Printable ASCII without spaces: what every chain's addresses and token names are made of.
+// Printable ASCII without spaces, which covers the addresses and token names of every chain.
 const ADDRESS = /^[\x21-\x7e]{1,128}$/;
 
-/** Nothing ever waits here. */
-const idle: Machine<never> = {
+/** These chains have no transactions. */
+const noTransactions: Machine<never> = {
   readiness: () => 'drop',
   run: () => ({ fee: 0n, failure: undefined, movements: [] }),
   replacementOf: () => null,
 };
 
 /**
- * A chain that only holds what it was given: what can be asked of every chain.
+ * A chain with balances and faucet deposits only.
  *
- * CHOICE: no operation broadcasts to these chains, and their transactions are not run; signed bytes are refused.
+ * CHOICE: no operation broadcasts to these chains, so transactions are not simulated and signed bytes are refused.
  */
-export function simulatePlainly(world: World, caip2: string): Simulated<PlainChain> {
+export function simulatePlain(world: World, caip2: string): Simulated<PlainChain> {
   const { store, clock } = world;
   const ledger = makeLedger(store, caip2);
   const tokens = makeContractAccounts(store, caip2);
   const pool = makePool<never>(store, caip2);
   const terms = termsOf(caip2);
-  const blocks = makeBlocks({ store, caip2, terms, clock, confirmAfterMs: undefined, pool, machine: idle });
-  const now = async <T>(work: () => T): Promise<T> =>
+  const options = { store, caip2, terms, clock, confirmAfterMs: undefined, pool };
+  const blocks = makeBlocks({ ...options, machine: noTransactions });
+  const atHead = async <T>(work: () => T): Promise<T> =>
     store.atomically(() => {
       blocks.head();
       return work();
@@ -57,21 +58,22 @@ export function simulatePlainly(world: World, caip2: string): Simulated<PlainCha
       kind: 'plain',
       caip2,
       balances: (address, assets) =>
-        now(() => assets.map((token) => ledger.balance(address, token ?? NATIVE))),
-      broadcast: async () => refuse('invalid', 'transactions of this chain are not simulated'),
+        atHead(() => assets.map((token) => ledger.balance(address, token ?? NATIVE))),
+      broadcast: async () => refuse('invalid', `transactions on \`${caip2}\` are not simulated`),
       statusOf: async () => ({ kind: 'unknown', isExpired: false }),
-      transfersOf: (query) => now(() => transfersOf(world, caip2, { query, text })),
-      transfersAfter: (position, limit) => now(() => transfersAfter(world, caip2, { position, limit, text })),
+      transfersOf: (query) => atHead(() => transfersOf(world, caip2, { query, text })),
+      transfersAfter: (position, limit) =>
+        atHead(() => transfersAfter(world, caip2, { position, limit, text })),
     },
     ledger,
     decimalsOf: (tokenAddress) =>
       tokenAddress === null
         ? nativeDecimals[caip2.slice(0, caip2.indexOf(':'))]
         : (tokens.token(tokenAddress) ?? knownToken(world, caip2, tokenAddress))?.decimals,
-    give: (deposit) =>
-      fundPlainly({
+    fund: (deposit) =>
+      fundPlain({
         ...{ world, caip2, ledger, block: blocks.head(), deposit },
-        ...{ faucet: 'faucet', most: MAX_AMOUNT, usualDecimals: 6 },
+        ...{ faucet: 'faucet', maxSupply: MAX_AMOUNT, defaultDecimals: 6 },
         isAddress: (address) => ADDRESS.test(address),
       }),
     head: () => blocks.head(),

@@ -1,16 +1,16 @@
 import { ed25519Sign } from '../../../crypto/ed25519.ts';
 import type { SolanaChain } from '../../../ports/chains.ts';
-import { assertNodeAnswers, decodeOrRefuse } from '../decode-or-refuse.ts';
+import { assertNodeAvailable, decodeOrRefuse } from '../decode-or-refuse.ts';
 import { NATIVE } from '../ledger.ts';
 import { FEE_PAYER_ADDRESS, FEE_PAYER_SEED } from '../sponsors.ts';
 import { type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+import { acceptTransaction, preflight } from './accept-transaction.ts';
 import { fundSolana } from './faucet.ts';
 import { BLOCKHASH_LIFE, makeSolanaParts, type SolanaParts } from './parts.ts';
 import { decodeSolana } from './plan.ts';
 import { holding, rentExemption } from './state.ts';
-import { preflight, take } from './take.ts';
 
-/** One simulated Solana chain. Addresses are base58 throughout. */
+/** One simulated Solana chain. Addresses are base58. */
 export function simulateSolana(world: World, caip2: string): Simulated<SolanaChain> {
   const parts = makeSolanaParts(world, caip2);
   const { state, blocks } = parts;
@@ -22,74 +22,73 @@ export function simulateSolana(world: World, caip2: string): Simulated<SolanaCha
         address: FEE_PAYER_ADDRESS,
         sign: async (messageBytes) => ed25519Sign(messageBytes, FEE_PAYER_SEED),
       },
-      ...asked(parts),
-      ...sent(parts),
+      ...queries(parts),
+      ...transactions(parts),
     },
     ledger: state.ledger,
     decimalsOf: (tokenAddress) => (tokenAddress === null ? 9 : state.mint(tokenAddress)?.decimals),
-    give: (deposit) => fundSolana(parts, deposit),
+    fund: (deposit) => fundSolana(parts, deposit),
     head: () => blocks.head(),
     mine: (count) => state.store.atomically(() => blocks.mine(count)),
   };
 }
 
-function asked(
+function queries(
   parts: SolanaParts,
-): Omit<SolanaChain, 'kind' | 'caip2' | 'feePayer' | keyof ReturnType<typeof sent>> {
-  const { world, caip2, state, blocks, blockhashAt, now } = parts;
+): Omit<SolanaChain, 'kind' | 'caip2' | 'feePayer' | keyof ReturnType<typeof transactions>> {
+  const { world, caip2, state, blocks, blockhashAt, atHead } = parts;
   return {
     balances: (address, tokens) =>
-      now(() =>
+      atHead(() =>
         tokens.map((token) =>
           token === null ? state.ledger.balance(address, NATIVE) : holding(state, address, token),
         ),
       ),
     latestBlockhash: () =>
-      now(() => {
+      atHead(() => {
         const { number } = blocks.head();
         return { blockhash: blockhashAt(number), lastValidBlockHeight: BigInt(number + BLOCKHASH_LIFE) };
       }),
     tokenAccounts: (owner, mint) =>
-      now(() =>
+      atHead(() =>
         state.tokenAccountsOf(owner, mint).map(({ address, amount }) => ({ address, rawAmount: amount })),
       ),
     mint: (address) =>
-      now(() => {
+      atHead(() => {
         const mint = state.mint(address);
         return mint && { decimals: mint.decimals, tokenProgram: mint.program };
       }),
     rentExemption: async (sizeBytes) => rentExemption(sizeBytes),
-    transfersOf: (query) => now(() => transfersOf(world, caip2, { query, text: asItIs })),
+    transfersOf: (query) => atHead(() => transfersOf(world, caip2, { query, text: identity })),
     transfersAfter: (position, limit) =>
-      now(() => transfersAfter(world, caip2, { position, limit, text: asItIs })),
+      atHead(() => transfersAfter(world, caip2, { position, limit, text: identity })),
   };
 }
 
-/** What has to do with transactions. */
-function sent(parts: SolanaParts): Pick<SolanaChain, 'broadcast' | 'statusOf' | 'simulate'> {
-  const { pool, blocks, isAlive, now } = parts;
+function transactions(parts: SolanaParts): Pick<SolanaChain, 'broadcast' | 'statusOf' | 'simulate'> {
+  const { pool, blocks, isAlive, atHead } = parts;
   return {
     async broadcast(signedBytes) {
       const decoded = await decodeOrRefuse(() => decodeSolana(signedBytes));
       if ('isAccepted' in decoded) return decoded;
-      assertNodeAnswers(decoded.plan.sentinel);
-      return now(() => take(parts, decoded));
+      assertNodeAvailable(decoded.plan.sentinel);
+      return atHead(() => acceptTransaction(parts, decoded));
     },
     statusOf: (hash, signedBytes) =>
-      now(() => {
+      atHead(() => {
         const status = pool.status(hash, blocks.isFinal);
         if (status !== undefined && status.kind !== 'unknown') return status;
         return { kind: 'unknown', isExpired: !isAlive(decodeSolana(signedBytes).plan.blockhash) };
       }),
     async simulate(transactionBytes) {
       const decoded = await decodeOrRefuse(() => decodeSolana(transactionBytes));
-      const run = 'isAccepted' in decoded ? decoded : await now(() => preflight(parts, decoded.plan));
+      const run = 'isAccepted' in decoded ? decoded : await atHead(() => preflight(parts, decoded.plan));
       if ('isAccepted' in run) return { succeeds: false, reason: run.reason, message: run.message };
       return { succeeds: true, units: run.units };
     },
   };
 }
 
-function asItIs(address: string): string {
+function identity(address: string): string {
   return address;
 }

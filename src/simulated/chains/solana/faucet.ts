@@ -1,17 +1,20 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { base58ToBytes, bytesToBase58, concatBytes, utf8ToBytes } from '../../../crypto/encoding.ts';
 import { associatedTokenAddress, TOKEN_PROGRAM } from '../../../signing/solana/associated-token.ts';
-import { takeFrom } from '../fund.ts';
+import { debitPayer } from '../fund.ts';
 import { NATIVE, RevertError } from '../ledger.ts';
 import { type Deposit, type Funded, InvalidDepositError, recordDeposit, registerToken } from '../world.ts';
 import type { SolanaParts } from './parts.ts';
 import { holding, rentExemption, TOKEN_ACCOUNT_BYTES } from './state.ts';
 
-/** Whom deposits come from, in the lists of transfers. */
+/** The sender of faucet deposits in lists of transfers. */
 const FAUCET_ADDRESS = 'Faucet1111111111111111111111111111111111111';
 const U64_MAX = 2n ** 64n - 1n;
 
-/** Gives out an asset; of a token, the account that holds it is opened as well. Throws InvalidDepositError, and RevertError when a payer holds less. */
+/**
+ * Deposits an asset, from the faucet or a payer; creates the token account if necessary. Throws InvalidDepositError,
+ * and RevertError when the payer holds too little.
+ */
 export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
   const { world, caip2, state, blocks } = parts;
   const { address, tokenAddress, rawAmount, decimals = 6, symbol = 'TOKEN' } = deposit;
@@ -21,10 +24,10 @@ export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
   if (tokenAddress !== null) checkAddress(tokenAddress, 'tokenAddress');
   const asset = tokenAddress ?? NATIVE;
   if (payer === undefined && ledger.total(asset) + rawAmount > U64_MAX) {
-    throw new InvalidDepositError('rawAmount', 'expected all holdings together to stay below 2^64');
+    throw new InvalidDepositError('rawAmount', 'expected a total supply below 2^64');
   }
   if (tokenAddress === null) {
-    if (payer !== undefined) takeFrom(ledger, { payer, asset, rawAmount });
+    if (payer !== undefined) debitPayer(ledger, { payer, asset, rawAmount });
     ledger.credit(address, NATIVE, rawAmount);
   } else {
     registerToken(world, caip2, { address: tokenAddress, decimals, symbol, program: TOKEN_PROGRAM });
@@ -51,16 +54,16 @@ function fundToken(
   const account = accountOf(owner);
   if (state.tokenAccount(account) === undefined) {
     state.openTokenAccount({ address: account, owner, mint });
-    // Who gives pays for the account as well.
+    // The payer also pays the rent of the new account.
     const rent = rentExemption(TOKEN_ACCOUNT_BYTES);
-    if (payer !== undefined) takeFrom(state.ledger, { payer, asset: NATIVE, rawAmount: rent });
+    if (payer !== undefined) debitPayer(state.ledger, { payer, asset: NATIVE, rawAmount: rent });
     state.ledger.credit(account, NATIVE, rent);
   }
   const known = state.tokenAccount(account)!;
   state.writeTokenAccount({ ...known, amount: known.amount + amount });
 }
 
-// 64 bytes, as a signature has.
+// 64 bytes, the length of a signature.
 function hashOf(text: string): string {
   const half = sha256(utf8ToBytes(text));
   return bytesToBase58(concatBytes(half, sha256(half)));
@@ -72,5 +75,5 @@ function checkAddress(address: string, field: 'address' | 'tokenAddress'): strin
   } catch {
     // refused below
   }
-  throw new InvalidDepositError(field, 'expected the base58 text of 32 bytes');
+  throw new InvalidDepositError(field, `expected 32 bytes in base58, got \`${address}\``);
 }

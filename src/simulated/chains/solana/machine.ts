@@ -22,7 +22,7 @@ const COMPUTE_BUDGET_PROGRAM = 'ComputeBudget111111111111111111111111111111';
 const LAMPORTS_PER_SIGNATURE = 5_000n;
 const SYSTEM_TRANSFER = 2;
 
-// CHOICE: compute units as the programs took them when measured, rounded; the fee does not depend on them.
+// CHOICE: compute units as measured for these programs, rounded. The fee does not depend on them.
 const UNITS: Readonly<Record<string, bigint>> = {
   [SYSTEM_PROGRAM]: 150n,
   [COMPUTE_BUDGET_PROGRAM]: 150n,
@@ -40,17 +40,17 @@ export interface SolanaRun {
   readonly movements: readonly Movement[];
 }
 
-/** Runs Solana transactions as nodes would, as far as simulated chains know programs. */
+/** Executes Solana transactions like a node, limited to the programs that simulated chains support. */
 export function makeSolanaMachine(
   state: SolanaState,
   isBlockhashAlive: (blockhash: string) => boolean,
 ): Machine<SolanaPlan> {
   return {
     readiness({ plan }: PoolEntry<SolanaPlan>) {
-      // CHOICE: nothing replaces a transaction on Solana; the sentinel's is one that the leaders forget.
-      const isForgotten = plan.sentinel === 'stuck' || plan.sentinel === 'replaced';
+      // CHOICE: Solana has no replacement, so both sentinels mean that no leader includes the transaction.
+      const isNeverIncluded = plan.sentinel === 'stuck' || plan.sentinel === 'replaced';
       if (!isBlockhashAlive(plan.blockhash)) return 'drop';
-      if (isForgotten) return 'waits';
+      if (isNeverIncluded) return 'waits';
       return canPay(state, plan) ? 'ready' : 'drop';
     },
     run({ plan }): Execution {
@@ -61,13 +61,13 @@ export function makeSolanaMachine(
   };
 }
 
-/** Whether the fee payer can pay and still keeps enough, or nothing. */
+/** Whether the fee payer can pay the fee and then holds at least its rent exemption, or nothing. */
 export function canPay({ ledger }: SolanaState, plan: SolanaPlan): boolean {
   const rest = ledger.balance(plan.feePayer, NATIVE) - feeOf(plan);
   return rest === 0n || rest >= rentExemption(0);
 }
 
-/** Takes the fee and runs the instructions; what they did is undone when one fails. */
+/** Charges the fee and executes the instructions; reverts all of them when one fails. */
 export function runSolana(
   state: SolanaState,
   plan: SolanaPlan,
@@ -93,7 +93,7 @@ export function runSolana(
   return { fee, units, revert, movements: revert === undefined ? frame.movements : [] };
 }
 
-/** 5000 lamports a signature + units asked for * price a unit, rounded up. Source: Solana docs, transaction fees. */
+/** 5000 lamports per signature + requested units * unit price, rounded up. Source: Solana docs, transaction fees. */
 export function feeOf({ signatureCount, instructions }: SolanaPlan): bigint {
   let unitLimit: bigint | undefined;
   let microLamportsPerUnit = 0n;
@@ -120,7 +120,7 @@ function runInstruction(frame: SolanaFrame, instruction: SolanaInstructionPlan):
   else if (programId === TOKEN_PROGRAM || programId === TOKEN_2022_PROGRAM) {
     readData(instruction.dataHex, () => runToken(frame, instruction));
   }
-  // CHOICE: a program that simulated chains do not know (memo, compute budget, a tester's own) succeeds and does nothing.
+  // CHOICE: an unsupported program (memo, compute budget, a tester's own) succeeds without effect.
 }
 
 function runSystem(frame: SolanaFrame, { accounts, dataHex }: SolanaInstructionPlan): void {
@@ -137,7 +137,7 @@ function runSystem(frame: SolanaFrame, { accounts, dataHex }: SolanaInstructionP
   moveLamports(frame, from!, to, lamports);
 }
 
-/** No account may be left with less than keeps it alive, unless with nothing. */
+/** Every writable account must end with at least its rent exemption, or with nothing. */
 function assertRent({ state, plan }: SolanaFrame): void {
   for (const address of plan.writable) {
     const lamports = state.ledger.balance(address, NATIVE);

@@ -8,10 +8,10 @@ import { makeSolanaMachine } from './machine.ts';
 import type { SolanaPlan } from './plan.ts';
 import { makeSolanaState, type SolanaState } from './state.ts';
 
-/** A blockhash counts for this many further blocks. */
+/** Number of blocks for which a blockhash stays valid. */
 export const BLOCKHASH_LIFE = 150;
 
-/** What one simulated Solana chain is made of. Blocks and slots are the same thing here. */
+/** The components of one simulated Solana chain. Every slot has a block. */
 export interface SolanaParts {
   readonly world: World;
   readonly caip2: string;
@@ -19,10 +19,10 @@ export interface SolanaParts {
   readonly pool: Pool<SolanaPlan>;
   readonly blocks: Blocks;
   blockhashAt(height: number): string;
-  /** Whether the blockhash still counts for the next block. */
+  /** Whether the blockhash is valid for the next block. */
   isAlive(blockhash: string): boolean;
-  /** One transaction of the store, at the chain's present. */
-  now<T>(work: () => T): Promise<T>;
+  /** Runs `work` in one transaction of the store, after processing due blocks. */
+  atHead<T>(work: () => T): Promise<T>;
 }
 
 export function makeSolanaParts(world: World, caip2: string): SolanaParts {
@@ -32,7 +32,7 @@ export function makeSolanaParts(world: World, caip2: string): SolanaParts {
   const blockhashAt = (height: number): string =>
     bytesToBase58(sha256(utf8ToBytes(`block ${height} of ${caip2}`)));
   const isAlive = (blockhash: string): boolean => {
-    // Asked while the chain catches up as well: the height before the block that is being made decides.
+    // Reads the stored height, because this also runs while a block is being created: its parent's height counts.
     const row = store.first<{ height: number }>('select height from chains where caip2 = ?', caip2);
     const height = row?.height ?? 0;
     for (let age = 0; age <= BLOCKHASH_LIFE && age <= height; age += 1) {
@@ -42,10 +42,10 @@ export function makeSolanaParts(world: World, caip2: string): SolanaParts {
   };
   const machine = makeSolanaMachine(state, isAlive);
   const blocks = makeBlocks({ store, caip2, terms: termsOf(caip2), clock, confirmAfterMs, pool, machine });
-  const now = async <T>(work: () => T): Promise<T> =>
+  const atHead = async <T>(work: () => T): Promise<T> =>
     store.atomically(() => {
       blocks.head();
       return work();
     });
-  return { world, caip2, state, pool, blocks, blockhashAt, isAlive, now };
+  return { world, caip2, state, pool, blocks, blockhashAt, isAlive, atHead };
 }

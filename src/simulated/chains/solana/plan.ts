@@ -10,16 +10,16 @@ export interface SolanaInstructionPlan {
   readonly dataHex: string;
 }
 
-/** A Solana transaction as it will be run. */
+/** A decoded Solana transaction, ready for execution. */
 export interface SolanaPlan {
   readonly feePayer: string;
   readonly signers: readonly string[];
-  /** Static accounts that may change. */
+  /** Writable static accounts. */
   readonly writable: readonly string[];
   readonly blockhash: string;
   readonly signatureCount: number;
   readonly instructions: readonly SolanaInstructionPlan[];
-  /** Whether it loads accounts from tables, of which simulated chains have none. */
+  /** Whether it uses address lookup tables, which simulated chains do not have. */
   readonly usesTables: boolean;
   readonly sentinel: Sentinel | null;
 }
@@ -31,7 +31,7 @@ export interface DecodedSolana {
   readonly plan: SolanaPlan;
 }
 
-/** Wire bytes to what they will do. Throws InvalidSolanaTransactionError. */
+/** Decodes wire bytes into an execution plan. Throws InvalidSolanaTransactionError. */
 export function decodeSolana(wire: Uint8Array): DecodedSolana {
   const transaction = decodeSolanaTransaction(wire);
   const keys = transaction.staticKeys.map(bytesToBase58);
@@ -60,7 +60,7 @@ function isSigned({ signatures, staticKeys, message }: SolanaTransaction): boole
   return signatures.every((signature, index) => ed25519Verify(signature, message, staticKeys[index]!));
 }
 
-// signers, writable first || others, writable first
+// Key order: writable signers, read-only signers, other writable keys, other read-only keys.
 function isWritable(transaction: SolanaTransaction, index: number): boolean {
   const { requiredSignatures, readonlySigned, readonlyUnsigned, staticKeys } = transaction;
   if (index < requiredSignatures) return index < requiredSignatures - readonlySigned;

@@ -15,7 +15,7 @@ export interface TokenAccount {
   readonly delegatedAmount: bigint;
 }
 
-/** One Solana chain's accounts. */
+/** The accounts of one Solana chain. */
 export interface SolanaState {
   readonly store: ChainStore;
   readonly ledger: Ledger;
@@ -36,7 +36,7 @@ interface TokenAccountRow {
   delegated_amount: string;
 }
 
-/** Lamports that an account of this size must hold: 3480 a byte and year, two years, 128 bytes of overhead. */
+/** The rent exemption: (128 bytes of overhead + size) * 3480 lamports per byte and year * 2 years. */
 export function rentExemption(sizeBytes: number): bigint {
   return BigInt(128 + sizeBytes) * 3_480n * 2n;
 }
@@ -95,7 +95,7 @@ function toTokenAccount(row: TokenAccountRow): TokenAccount {
   };
 }
 
-/** What an owner holds of a token in all its accounts. */
+/** An owner's total balance of a token over all token accounts. */
 export function holding(state: SolanaState, owner: string, mint: string): bigint {
   return state.tokenAccountsOf(owner, mint).reduce((sum, { amount }) => sum + amount, 0n);
 }

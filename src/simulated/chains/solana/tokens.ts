@@ -5,7 +5,7 @@ import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { SolanaInstructionPlan, SolanaPlan } from './plan.ts';
 import { rentExemption, type SolanaState, TOKEN_ACCOUNT_BYTES, type TokenAccount } from './state.ts';
 
-/** One transaction under way. */
+/** The execution state of one transaction. */
 export interface SolanaFrame {
   readonly state: SolanaState;
   readonly plan: SolanaPlan;
@@ -22,7 +22,7 @@ const APPROVE_CHECKED = 13;
 
 const U64_MAX = 2n ** 64n - 1n;
 
-/** Moves lamports. Throws RevertError. */
+/** Transfers lamports. Throws RevertError. */
 export function moveLamports(frame: SolanaFrame, from: string, to: string, amount: bigint): void {
   requireWritable(frame, from, to);
   const { ledger } = frame.state;
@@ -42,7 +42,9 @@ function requireWritable({ plan }: SolanaFrame, ...addresses: string[]): void {
   }
 }
 
-/** The token program and its 2022 successor, as far as wallets use them. Throws RevertError. */
+/**
+ * Executes an instruction of the token program or Token-2022, limited to those that wallets use. Throws RevertError.
+ */
 export function runToken(frame: SolanaFrame, { programId, accounts, dataHex }: SolanaInstructionPlan): void {
   const reader = createByteReader(hexToBytes(dataHex));
   const kind = reader.u8();
@@ -80,7 +82,7 @@ export function runToken(frame: SolanaFrame, { programId, accounts, dataHex }: S
   } else if (kind === CLOSE_ACCOUNT) {
     close(frame, tokenAccount(0), { destination: account(1), authority: account(2) });
   } else {
-    // CHOICE: what a known program would do and a simulated chain cannot is refused, not skipped.
+    // CHOICE: an unsupported instruction of a supported program fails instead of being ignored.
     throw new RevertError(`token instruction ${kind} is not simulated`);
   }
 }
@@ -125,7 +127,7 @@ function transfer(
     delegatedAmount: left,
     delegate: isDelegate && left === 0n ? null : from.delegate,
   });
-  // Read anew: both may be the same account.
+  // Read again after the write: `from` and `to` may be the same account.
   const target = state.tokenAccount(to.address)!;
   if (target.amount + amount > U64_MAX)
     throw new RevertError('Error: Operation overflowed: custom program error: 0xe');
@@ -166,7 +168,7 @@ function requireOwner(frame: SolanaFrame, account: TokenAccount, authority: stri
     throw new RevertError('Error: owner does not match: custom program error: 0x4');
 }
 
-/** The associated token program: Create (no data or 0) and CreateIdempotent (1). Throws RevertError. */
+/** Executes the associated token program: Create (no data or 0) and CreateIdempotent (1). Throws RevertError. */
 export function runAssociatedToken(frame: SolanaFrame, { accounts, dataHex }: SolanaInstructionPlan): void {
   const isIdempotent = dataHex === '01';
   if (!['', '00', '01'].includes(dataHex)) throw new RevertError('invalid instruction data');
@@ -187,7 +189,7 @@ export function runAssociatedToken(frame: SolanaFrame, { accounts, dataHex }: So
   state.openTokenAccount({ address, owner: owner!, mint: mint! });
 }
 
-/** Reads one number of an instruction to its end; what is left over or missing makes the instruction invalid. */
+/** Reads instruction data; throws RevertError when bytes are missing. */
 export function readData<T>(dataHex: string, read: (reader: ByteReader) => T): T {
   try {
     return read(createByteReader(hexToBytes(dataHex)));

@@ -12,19 +12,19 @@ import { makeContractAccounts } from '../accounts.ts';
 import { type Machine, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';
 import { decodeOrRefuse, refuse } from '../decode-or-refuse.ts';
-import { fundPlainly } from '../fund.ts';
+import { fundPlain } from '../fund.ts';
 import { FEE_ACCOUNT, type Movement, makeLedger, NATIVE, RevertError } from '../ledger.ts';
 import { makePool } from '../pool.ts';
 import { type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
 import { makeInvoice, quotePayment, readOwnInvoice } from './invoices.ts';
 import { OPERATOR_SECRET, quoteDeposit, quoteWithdrawal } from './quotes.ts';
 
-// There are not more sats than this: 21 million bitcoin.
-const MOST_SATS = 2_100_000_000_000_000n;
+// The maximum supply of 21 million bitcoin.
+const MAX_SATS = 2_100_000_000_000_000n;
 const LAYER_1_ADDRESS = /^(bc|bcrt)1[02-9ac-hj-np-z]{38,87}$/;
 
-/** Nothing ever waits here: operators answer at once. */
-const idle: Machine<SparkOperation> = {
+/** No pending transactions: operators execute operations immediately. */
+const noPendingTransactions: Machine<SparkOperation> = {
   readiness: () => 'drop',
   run: () => ({ fee: 0n, failure: undefined, movements: [] }),
   replacementOf: () => null,
@@ -35,7 +35,7 @@ type Parts = ReturnType<typeof makeParts>;
 function makeParts(world: World, caip2: string) {
   const { store, clock } = world;
   const pool = makePool<SparkOperation>(store, caip2);
-  const terms = termsOf(caip2);
+  const options = { store, caip2, terms: termsOf(caip2), clock, confirmAfterMs: undefined, pool };
   return {
     world,
     caip2,
@@ -43,20 +43,21 @@ function makeParts(world: World, caip2: string) {
     ledger: makeLedger(store, caip2),
     tokens: makeContractAccounts(store, caip2),
     pool,
-    blocks: makeBlocks({ store, caip2, terms, clock, confirmAfterMs: undefined, pool, machine: idle }),
+    blocks: makeBlocks({ ...options, machine: noPendingTransactions }),
   };
 }
 
 /**
- * One simulated Spark network: its operators keep sums, take an operation at once and make it final with the next block.
+ * One simulated Spark network. Its operators maintain balances, execute an operation immediately and finalize it with
+ * the next block.
  *
- * CHOICE: layer 1 is part of the same ledger: the faucet gives bitcoin to a deposit address here, and what is withdrawn
- * stands at its layer 1 address here.
+ * CHOICE: layer 1 shares the ledger: the faucet sends bitcoin to deposit addresses, and withdrawals credit layer 1
+ * addresses.
  */
 export function simulateSpark(world: World, caip2: string): Simulated<PlainChain> {
   const parts = makeParts(world, caip2);
   const { ledger, tokens, pool, blocks } = parts;
-  const now = async <T>(work: () => T): Promise<T> =>
+  const atHead = async <T>(work: () => T): Promise<T> =>
     world.store.atomically(() => {
       blocks.head();
       return work();
@@ -67,42 +68,43 @@ export function simulateSpark(world: World, caip2: string): Simulated<PlainChain
       kind: 'plain',
       caip2,
       spark: {
-        holdings: (address) => now(() => holdingsOf(parts, address)),
-        quoteDeposit: (deposit) => now(() => quoteDeposit(world, caip2, deposit)),
+        holdings: (address) => atHead(() => holdingsOf(parts, address)),
+        quoteDeposit: (deposit) => atHead(() => quoteDeposit(world, caip2, deposit)),
         quoteWithdrawal: async (withdrawal) => quoteWithdrawal(world.clock.now(), caip2, withdrawal),
         makeInvoice: async (request) => makeInvoice(parts.network, request),
         readInvoice: (invoice) =>
-          now(() => {
+          atHead(() => {
             const read = readOwnInvoice(parts.network, invoice);
             return read && { ...read, isPaid: pool.ofNonce(...laneOfInvoice(read), 0) !== undefined };
           }),
         quotePayment: async (sats) => quotePayment(sats),
       },
       balances: (address, assets) =>
-        now(() => assets.map((token) => ledger.balance(address, token ?? NATIVE))),
+        atHead(() => assets.map((token) => ledger.balance(address, token ?? NATIVE))),
       async broadcast(bytes) {
         const decoded = await decodeOrRefuse(() => decodeSparkOperation(bytes));
-        return 'isAccepted' in decoded ? decoded : now(() => take(parts, decoded));
+        return 'isAccepted' in decoded ? decoded : atHead(() => execute(parts, decoded));
       },
       statusOf: (hash) =>
-        now(() => pool.status(hash, blocks.isFinal) ?? { kind: 'unknown', isExpired: false }),
-      transfersOf: (query) => now(() => transfersOf(world, caip2, { query, text })),
-      transfersAfter: (position, limit) => now(() => transfersAfter(world, caip2, { position, limit, text })),
+        atHead(() => pool.status(hash, blocks.isFinal) ?? { kind: 'unknown', isExpired: false }),
+      transfersOf: (query) => atHead(() => transfersOf(world, caip2, { query, text })),
+      transfersAfter: (position, limit) =>
+        atHead(() => transfersAfter(world, caip2, { position, limit, text })),
     },
     ledger,
     decimalsOf: (tokenAddress) => (tokenAddress === null ? 0 : tokens.token(tokenAddress)?.decimals),
-    give: (deposit) =>
-      fundPlainly({
+    fund: (deposit) =>
+      fundPlain({
         ...{ world, caip2, ledger, block: blocks.head(), deposit },
-        ...{ faucet: 'faucet', most: MOST_SATS, usualDecimals: 6 },
-        isAddress: (address) => isPlace(parts, address),
+        ...{ faucet: 'faucet', maxSupply: MAX_SATS, defaultDecimals: 6 },
+        isAddress: (address) => isAddressOrToken(parts, address),
       }),
     head: () => blocks.head(),
     mine: (count) => world.store.atomically(() => blocks.mine(count)),
   };
 }
 
-function isPlace({ network }: Parts, text: string): boolean {
+function isAddressOrToken({ network }: Parts, text: string): boolean {
   return (
     readSparkAddress(text, network) !== undefined ||
     readTokenIdentifier(text, network) !== undefined ||
@@ -115,7 +117,7 @@ function holdingsOf({ world, caip2, ledger, tokens }: Parts, address: string) {
     `select asset, amount from balances where caip2 = ? and owner = ? and asset <> '' and amount <> '0' order by asset`,
     ...[caip2, address],
   );
-  // CHOICE: every token here is issued by the operators.
+  // CHOICE: the operators are the issuer of every token.
   const issuerKey = bytesToHex(ecBackend.publicKey(OPERATOR_SECRET, true));
   return {
     sats: ledger.balance(address, NATIVE),
@@ -126,17 +128,19 @@ function holdingsOf({ world, caip2, ledger, tokens }: Parts, address: string) {
   };
 }
 
-/** Takes an operation and carries it out, or says why not. */
-function take(
+/** Executes an operation or refuses it. */
+function execute(
   parts: Parts,
   { operation, hash }: { operation: SparkOperation; hash: string },
 ): BroadcastOutcome {
   const { world, network, pool, blocks } = parts;
   if (pool.isKnown(hash)) return { isAccepted: true, hash };
   const { owner, from, deposit } = operation;
-  if (operation.network !== network) return refuse('invalid', `expected the network ${network}`);
+  if (operation.network !== network) {
+    return refuse('invalid', `expected the network ${network}, got \`${operation.network}\``);
+  }
   const own = deposit === null ? sparkAddress(owner, network) : sparkDepositAddress(owner, network);
-  if (from !== own) return refuse('invalid', 'expected money of whoever signed');
+  if (from !== own) return refuse('invalid', "expected the signer's own address as the source");
   const invoice = operation.invoice === undefined ? undefined : readOwnInvoice(network, operation.invoice);
   const fault = operation.invoice === undefined ? undefined : faultOfPayment(parts, operation, invoice);
   if (fault !== undefined) return refuse('invalid', fault);
@@ -147,7 +151,7 @@ function take(
   if (pool.ofNonce(payer, lane, 0) !== undefined) {
     return refuse(
       'stale',
-      `the ${invoice === undefined ? 'deposit was claimed' : 'invoice was paid'} before`,
+      `the ${invoice === undefined ? 'deposit was already claimed' : 'invoice was already paid'}`,
     );
   }
   const block = blocks.head();
@@ -166,12 +170,12 @@ function take(
   return { isAccepted: true, hash };
 }
 
-/** Each invoice has one place in which it is paid, whoever pays it. */
+/** One nonce lane per invoice, so that it is paid at most once by any payer. */
 function laneOfInvoice({ paymentHash }: { readonly paymentHash: string }): [sender: string, lane: string] {
   return ['lightning', `invoice ${paymentHash}`];
 }
 
-/** Why an operation does not pay the invoice that it names. */
+/** Why an operation does not pay its invoice; undefined when it does. */
 function faultOfPayment(
   { world, network }: Parts,
   { to, token, amount, fee }: SparkOperation,
@@ -179,10 +183,10 @@ function faultOfPayment(
 ): string | undefined {
   if (invoice === undefined) return 'expected an invoice of these operators';
   if (invoice.expiresAtMs <= world.clock.now()) return 'the invoice has expired';
-  if (to !== sparkAddress(invoice.receiverKey, network)) return 'expected whom the invoice pays';
+  if (to !== sparkAddress(invoice.receiverKey, network)) return "expected the invoice's receiver";
   const sats = BigInt(amount);
   const isAmount = token === null && (invoice.sats === undefined || invoice.sats === sats);
-  if (!isAmount) return 'expected the amount of the invoice';
+  if (!isAmount) return "expected the invoice's amount";
   const isFree = invoice.hasSparkAddress && fee === '0';
   return isFree || BigInt(fee) === quotePayment(sats) ? undefined : 'expected the fee of the payment';
 }

@@ -6,23 +6,23 @@ import { encodeInvoice, type ReadInvoice, readInvoice } from '../../../signing/l
 import { isIdentityKey, type SparkNetworkName } from '../../../signing/spark.ts';
 import { OPERATOR_SECRET } from './quotes.ts';
 
-/** What the operators' node is known by. */
+/** The public key of the operators' node. */
 const NODE_KEY = ecBackend.publicKey(OPERATOR_SECRET, false);
 /**
- * Instead of a channel, a hint with this number holds the identity key of a Spark wallet, which can then be paid
- * without Lightning. Source: Spark SDK, RECEIVER_IDENTITY_PUBLIC_KEY_SHORT_CHANNEL_ID.
+ * A route hint with this channel id contains the identity key of a Spark wallet instead of a channel, so that the
+ * invoice can be paid without Lightning. Source: Spark SDK, RECEIVER_IDENTITY_PUBLIC_KEY_SHORT_CHANNEL_ID.
  */
 const SPARK_CHANNEL = hexToBytes('f42400f424000001');
 
-// CHOICE: a payment over Lightning costs a thousandth of what is paid, rounded up to whole sats.
+// CHOICE: a Lightning payment costs a fee of 0.1 percent, rounded up to whole sats.
 const FEE_DIVISOR = 1_000n;
 
-/** What a payment over Lightning costs beside its amount. */
+/** The fee of a Lightning payment. */
 export function quotePayment(sats: bigint): bigint {
   return (sats + FEE_DIVISOR - 1n) / FEE_DIVISOR;
 }
 
-/** CHOICE: whom it pays stands in the metadata, which only its node reads, so that no invoice needs to be kept. */
+/** CHOICE: the metadata, which only the node reads, contains the receiver, so that invoices need no storage. */
 export function makeInvoice(
   network: SparkNetworkName,
   request: SparkInvoiceRequest,
@@ -45,7 +45,7 @@ export function makeInvoice(
   return { text, paymentHash: bytesToHex(paymentHash) };
 }
 
-/** An invoice that this network's operators made; undefined for any other text. */
+/** Decodes an invoice of this network's operators; undefined for any other text. */
 export function readOwnInvoice(
   network: SparkNetworkName,
   text: string,

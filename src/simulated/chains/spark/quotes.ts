@@ -11,10 +11,10 @@ import { encodeDerSignature } from '../../../signing/der-signature.ts';
 import { NATIVE } from '../ledger.ts';
 import type { World } from '../world.ts';
 
-/** CHOICE: the operators sign with the key whose 32 bytes are all 0x5a: what they promise is worth nothing. */
+/** CHOICE: a fixed, public key: the simulated operators' signatures protect nothing of value. */
 export const OPERATOR_SECRET = new Uint8Array(32).fill(0x5a);
 
-// CHOICE: what operators ask, in sats, always the same.
+// CHOICE: constant operator fees in sats.
 const DEPOSIT_FEE = 99n;
 const EXIT_FEES = {
   FAST: { operatorSats: 150n, networkSats: 1_500n },
@@ -23,7 +23,7 @@ const EXIT_FEES = {
 } as const;
 const QUOTE_LIFE_MS = 10 * 60_000;
 
-/** A deposit that is too small to pay for being taken up is worth nothing. */
+/** Quotes the claim of a deposit; undefined when the deposit does not exist or does not exceed the fee. */
 export function quoteDeposit(
   { store }: World,
   caip2: string,
@@ -42,14 +42,14 @@ export function quoteDeposit(
   return { creditSats, feeSats: DEPOSIT_FEE, outputIndex, signature };
 }
 
-/** The id holds when the quote ends and binds it to what it is for, so that nothing needs to be kept. */
+/** Quotes a withdrawal. The id encodes the expiry and a digest of the terms, so that quotes need no storage. */
 export function quoteWithdrawal(
   nowMs: number,
   caip2: string,
   { onchainAddress, sats, quoteId }: SparkWithdrawal,
 ): SparkWithdrawalQuote | undefined {
-  const givenMs = Number.parseInt(quoteId?.split('-')[0] ?? '', 36);
-  const expiresAtMs = quoteId === undefined ? nowMs + QUOTE_LIFE_MS : givenMs;
+  const quotedExpiryMs = Number.parseInt(quoteId?.split('-')[0] ?? '', 36);
+  const expiresAtMs = quoteId === undefined ? nowMs + QUOTE_LIFE_MS : quotedExpiryMs;
   if (!Number.isSafeInteger(expiresAtMs) || expiresAtMs <= nowMs) return undefined;
   const seal = digestOf(caip2, bytesToHex(OPERATOR_SECRET), onchainAddress, sats, expiresAtMs);
   const id = `${expiresAtMs.toString(36)}-${bytesToHex(seal.subarray(0, 16))}`;

@@ -5,11 +5,11 @@ import type { BroadcastOutcome, Simulation, TronChain } from '../../../ports/cha
 import { makeContractAccounts } from '../accounts.ts';
 import { type Blocks, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';
-import { assertNodeAnswers, decodeOrRefuse, type Refusal, refuse } from '../decode-or-refuse.ts';
-import { fundPlainly } from '../fund.ts';
+import { assertNodeAvailable, decodeOrRefuse, type Refusal, refuse } from '../decode-or-refuse.ts';
+import { fundPlain } from '../fund.ts';
 import { makeLedger, NATIVE } from '../ledger.ts';
 import { makePool, type Pool } from '../pool.ts';
-import { undone } from '../undone.ts';
+import { rollBack } from '../roll-back.ts';
 import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
 import { canPay, makeTronMachine, runTron, type TronState } from './machine.ts';
 import { decodeSigned, decodeUnsigned, type TronPlan } from './plan.ts';
@@ -26,25 +26,25 @@ interface TronParts {
   readonly state: TronState;
   readonly pool: Pool<TronPlan>;
   readonly blocks: Blocks;
-  now<T>(work: () => T): Promise<T>;
+  atHead<T>(work: () => T): Promise<T>;
 }
 
-/** One simulated TRON chain. Addresses are `T...` throughout. */
+/** One simulated TRON chain. Addresses are in `T…` notation. */
 export function simulateTron(world: World, caip2: string): Simulated<TronChain> {
   const parts = makeParts(world, caip2);
   const { state, blocks } = parts;
   return {
-    chain: { kind: 'tron', caip2, ...asked(parts), ...sent(parts) },
+    chain: { kind: 'tron', caip2, ...queries(parts), ...transactions(parts) },
     ledger: state.ledger,
     decimalsOf: (tokenAddress) =>
       tokenAddress === null
         ? 6
         : (state.accounts.token(tokenAddress) ?? knownToken(world, caip2, tokenAddress))?.decimals,
-    give: (deposit) =>
-      fundPlainly({
+    fund: (deposit) =>
+      fundPlain({
         ...{ world, caip2, ledger: state.ledger, block: blocks.head(), deposit },
-        ...{ faucet: FAUCET_ADDRESS, usualDecimals: 6, isAddress },
-        most: deposit.tokenAddress === null ? MAX_SUN : MAX_TOKENS,
+        ...{ faucet: FAUCET_ADDRESS, defaultDecimals: 6, isAddress },
+        maxSupply: deposit.tokenAddress === null ? MAX_SUN : MAX_TOKENS,
       }),
     head: () => blocks.head(),
     mine: (count) => state.store.atomically(() => blocks.mine(count)),
@@ -58,39 +58,40 @@ function makeParts(world: World, caip2: string): TronParts {
   const pool = makePool<TronPlan>(store, caip2);
   const machine = makeTronMachine(state);
   const blocks = makeBlocks({ store, caip2, terms: termsOf(caip2), clock, confirmAfterMs, pool, machine });
-  const now = async <T>(work: () => T): Promise<T> =>
+  const atHead = async <T>(work: () => T): Promise<T> =>
     store.atomically(() => {
       blocks.head();
       return work();
     });
-  return { world, caip2, state, pool, blocks, now };
+  return { world, caip2, state, pool, blocks, atHead };
 }
 
-function asked(
+function queries(
   parts: TronParts,
 ): Pick<TronChain, 'balances' | 'referenceBlock' | 'transfersOf' | 'transfersAfter'> {
-  const { world, caip2, state, blocks, now } = parts;
+  const { world, caip2, state, blocks, atHead } = parts;
   const text = (address: string) => address;
   return {
     balances: (address, tokens) =>
-      now(() => tokens.map((token) => state.ledger.balance(address, token ?? NATIVE))),
-    referenceBlock: () => now(() => referenceOf(caip2, blocks.head().number)),
-    transfersOf: (query) => now(() => transfersOf(world, caip2, { query, text })),
-    transfersAfter: (position, limit) => now(() => transfersAfter(world, caip2, { position, limit, text })),
+      atHead(() => tokens.map((token) => state.ledger.balance(address, token ?? NATIVE))),
+    referenceBlock: () => atHead(() => referenceOf(caip2, blocks.head().number)),
+    transfersOf: (query) => atHead(() => transfersOf(world, caip2, { query, text })),
+    transfersAfter: (position, limit) =>
+      atHead(() => transfersAfter(world, caip2, { position, limit, text })),
   };
 }
 
-function sent(parts: TronParts): Pick<TronChain, 'broadcast' | 'statusOf' | 'simulate'> {
-  const { world, state, pool, blocks, now } = parts;
+function transactions(parts: TronParts): Pick<TronChain, 'broadcast' | 'statusOf' | 'simulate'> {
+  const { world, state, pool, blocks, atHead } = parts;
   return {
     async broadcast(signedBytes) {
       const decoded = await decodeOrRefuse(() => decodeSigned(signedBytes));
       if ('isAccepted' in decoded) return decoded;
-      assertNodeAnswers(decoded.plan.sentinel);
-      return now(() => take(parts, decoded));
+      assertNodeAvailable(decoded.plan.sentinel);
+      return atHead(() => acceptTransaction(parts, decoded));
     },
     statusOf: (hash, signedBytes) =>
-      now(() => {
+      atHead(() => {
         const status = pool.status(hash, blocks.isFinal);
         if (status !== undefined && status.kind !== 'unknown') return status;
         return {
@@ -102,10 +103,10 @@ function sent(parts: TronParts): Pick<TronChain, 'broadcast' | 'statusOf' | 'sim
       const decoded = await decodeOrRefuse(() => decodeUnsigned(rawBytes));
       if ('isAccepted' in decoded)
         return { succeeds: false, reason: decoded.reason, message: decoded.message };
-      return now(() => {
+      return atHead(() => {
         const fault = faultOf(parts, decoded.plan);
         if (fault !== undefined) return { succeeds: false, reason: fault.reason, message: fault.message };
-        const { revert, energy } = undone(state.store, () =>
+        const { revert, energy } = rollBack(state.store, () =>
           runTron(state, decoded.plan, { isIncluded: false }),
         );
         if (revert === undefined) return { succeeds: true, units: energy };
@@ -115,13 +116,13 @@ function sent(parts: TronParts): Pick<TronChain, 'broadcast' | 'statusOf' | 'sim
   };
 }
 
-function take(
+function acceptTransaction(
   parts: TronParts,
   { hash, plan, isSigned }: { hash: string; plan: TronPlan; isSigned: boolean },
 ): BroadcastOutcome {
   const { world, pool, blocks } = parts;
   if (pool.isKnown(hash)) return { isAccepted: true, hash };
-  if (!isSigned) return refuse('invalid', 'SIGERROR: the signature is not the owner’s');
+  if (!isSigned) return refuse('invalid', "SIGERROR: expected the owner's signature");
   const fault = faultOf(parts, plan);
   if (fault !== undefined) return fault;
   const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
@@ -139,10 +140,10 @@ function faultOf({ world, caip2, state, blocks }: TronParts, plan: TronPlan): Re
   const { number } = blocks.head();
   const age = (number - Number.parseInt(plan.refBlockBytes, 16)) & 0xffff;
   if (number < age || referenceOf(caip2, number - age).refBlockHash !== plan.refBlockHash) {
-    return refuse('stale', 'TAPOS_ERROR: the reference block is not one of this chain');
+    return refuse('stale', 'TAPOS_ERROR: the reference block is not on this chain');
   }
   if (!plan.isContractCall && (plan.amount === 0n || plan.owner === plan.to)) {
-    return refuse('invalid', 'CONTRACT_VALIDATE_ERROR: expected an amount above 0 for another account');
+    return refuse('invalid', 'CONTRACT_VALIDATE_ERROR: expected a positive amount to another account');
   }
   if (!canPay(state, plan))
     return refuse('insufficient_funds', 'CONTRACT_VALIDATE_ERROR: balance is not sufficient');

@@ -6,8 +6,8 @@ import type { ChainStore } from '../store.ts';
 import { applyTokenCall } from '../token-effects.ts';
 import type { TronPlan } from './plan.ts';
 
-// CHOICE: no account has staked for resources, so bytes and energy are always paid, at the prices of 2026; no fee is
-// taken for a recipient's first transaction.
+// CHOICE: no account has staked resources, so bandwidth and energy are always charged, at the prices of 2026.
+// Activating a new recipient is free.
 const SUN_PER_BYTE = 1_000n;
 const RESULT_BYTES = 64n;
 const SUN_PER_ENERGY = 100n;
@@ -35,7 +35,7 @@ export function makeTronMachine(state: TronState): Machine<TronPlan> {
   return {
     readiness({ plan }, nowSeconds) {
       if (plan.expirationMs <= nowSeconds * 1000) return 'drop';
-      // CHOICE: TRON has no nonce to take; the sentinel of a replacement is a transaction that is forgotten.
+      // CHOICE: TRON has no nonces and no replacement, so both sentinels mean that no block includes the transaction.
       if (plan.sentinel === 'stuck' || plan.sentinel === 'replaced') return 'waits';
       return canPay(state, plan) ? 'ready' : 'drop';
     },
@@ -47,12 +47,12 @@ export function makeTronMachine(state: TronState): Machine<TronPlan> {
   };
 }
 
-/** Whether the owner can pay what is sent and every fee it may come to. */
+/** Whether the owner holds enough for the amount and all fees. */
 export function canPay({ ledger }: TronState, plan: TronPlan): boolean {
   return ledger.balance(plan.owner, NATIVE) >= plan.amount + bandwidthFee(plan) + energyFee(plan);
 }
 
-/** Takes the fees and runs the contract; what it did is undone when it fails. */
+/** Charges the fees and executes the contract; reverts it when it fails. */
 export function runTron(state: TronState, plan: TronPlan, { isIncluded }: { isIncluded: boolean }): TronRun {
   const { ledger, accounts, store } = state;
   const movements: Movement[] = [];
@@ -91,7 +91,7 @@ function energyNeeded({ isContractCall, token }: TronPlan): bigint {
   return token === null ? OTHER_ENERGY : ENERGY[token.name];
 }
 
-/** What energy costs, up to the limit that the transaction sets. */
+/** The energy fee, capped at the transaction's fee limit. */
 function energyFee(plan: TronPlan): bigint {
   const fee = energyNeeded(plan) * SUN_PER_ENERGY;
   return fee < plan.feeLimit ? fee : plan.feeLimit;

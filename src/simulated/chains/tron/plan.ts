@@ -10,14 +10,14 @@ import { type Sentinel, sentinelOf } from '../sentinels.ts';
 
 const SIGNATURE_BYTES = 65;
 
-/** A TRON transaction as it will be run. Addresses are `T...`, amounts sun. */
+/** A decoded TRON transaction, ready for execution. Addresses are in `T…` notation, amounts in sun. */
 export interface TronPlan {
   readonly owner: string;
-  /** Recipient of a transfer, or the contract that is called. */
+  /** The recipient of a transfer, or the called contract. */
   readonly to: string;
   readonly amount: bigint;
   readonly isContractCall: boolean;
-  /** The TRC-20 call, when the calldata is one. */
+  /** Set when the calldata is a TRC-20 call. */
   readonly token: TokenCall | null;
   readonly feeLimit: bigint;
   readonly expirationMs: number;
@@ -27,7 +27,7 @@ export interface TronPlan {
   readonly sentinel: Sentinel | null;
 }
 
-/** What is signed to what it will do, and its id. Throws InvalidTransactionError. */
+/** Decodes raw data into an execution plan and the transaction id. Throws InvalidTransactionError. */
 export function decodeUnsigned(rawBytes: Uint8Array): { hash: string; plan: TronPlan } {
   const rawData = decodeTronRawData(rawBytes);
   const contract = rawData?.contract[0];
@@ -56,7 +56,7 @@ export function decodeUnsigned(rawBytes: Uint8Array): { hash: string; plan: Tron
   };
 }
 
-/** Raw data || signature (r || s || v). Throws InvalidTransactionError. */
+/** Decodes raw data || signature (r || s || v). Throws InvalidTransactionError. */
 export function decodeSigned(signedBytes: Uint8Array): { hash: string; plan: TronPlan; isSigned: boolean } {
   const rawBytes = signedBytes.subarray(0, Math.max(0, signedBytes.length - SIGNATURE_BYTES));
   const decoded = decodeUnsigned(rawBytes);

@@ -1,15 +1,15 @@
 import type { BroadcastOutcome, BroadcastRefusal } from '../../../ports/chains.ts';
 import { refuse } from '../decode-or-refuse.ts';
-import { canAfford } from './gas-money.ts';
+import { canAfford } from './gas-payment.ts';
 import { BLOCK_GAS_LIMIT } from './machine.ts';
 import type { EvmParts } from './parts.ts';
 import type { DecodedTransaction, EvmPlan } from './plan.ts';
 
-// A pending transaction gives way to one of the same nonce that pays a tenth more in both fees.
+// A replacement with the same nonce must raise both fees by at least 10 percent.
 const BUMP_PERCENT = 110n;
 
-/** Takes a transaction into the pool, or says why not, as nodes do. */
-export function take(
+/** Adds a transaction to the pool or refuses it, with the checks of a node. */
+export function acceptTransaction(
   { world, state, pool, blocks }: EvmParts,
   decoded: DecodedTransaction,
 ): BroadcastOutcome {
@@ -23,15 +23,15 @@ export function take(
   });
   if (fault !== undefined) return refuse(...fault);
   const waiting = pool.waiting(sender, lane);
-  const rival = waiting.find((entry) => entry.nonce === Number(decoded.nonce));
-  if (rival !== undefined && !outbids(plan, rival.plan)) {
+  const replaced = waiting.find((entry) => entry.nonce === Number(decoded.nonce));
+  if (replaced !== undefined && !outbids(plan, replaced.plan)) {
     return refuse('underpriced', 'replacement transaction underpriced');
   }
-  const others = waiting.filter((entry) => entry !== rival).map((entry) => entry.plan);
+  const others = waiting.filter((entry) => entry !== replaced).map((entry) => entry.plan);
   if (!canAfford(state, [...others, plan])) {
     return refuse('insufficient_funds', 'insufficient funds for gas * price + value');
   }
-  if (rival !== undefined) pool.replace(rival.hash, hash);
+  if (replaced !== undefined) pool.replace(replaced.hash, hash);
   const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
   pool.add({ hash, sender, lane, nonce: Number(decoded.nonce), plan, ...times });
   blocks.head();
@@ -60,9 +60,9 @@ function faultOf(
   return undefined;
 }
 
-function outbids(plan: EvmPlan, rival: EvmPlan): boolean {
+function outbids(plan: EvmPlan, replaced: EvmPlan): boolean {
   return (
-    plan.maxFeePerGas * 100n >= rival.maxFeePerGas * BUMP_PERCENT &&
-    plan.maxPriorityFeePerGas * 100n >= rival.maxPriorityFeePerGas * BUMP_PERCENT
+    plan.maxFeePerGas * 100n >= replaced.maxFeePerGas * BUMP_PERCENT &&
+    plan.maxPriorityFeePerGas * 100n >= replaced.maxPriorityFeePerGas * BUMP_PERCENT
   );
 }
