@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writ
 import { dirname, join, relative } from 'node:path';
 import { build, type Plugin, transform } from 'esbuild';
 
-// Bundles the program into `dist/`: `custos.js`, which the `custos` command runs, the program itself, and chunks
-// that are loaded when a command or a chain first needs them. Does nothing when nothing has changed since.
+// Bundles the program into `dist/`: `custos.js` (the entry point of the `custos` command), the program, and chunks that
+// are loaded on demand. Does nothing when the inputs have not changed since the last build.
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist');
@@ -11,10 +11,10 @@ const recordName = 'build.json';
 const recordFile = join(out, recordName);
 const oldestNode = 24;
 
-// Packages with machine code, and packages whose files are found by their place.
+// Packages with native code, and packages that locate their files by path.
 const external = ['better-sqlite3', 'secp256k1', 'swagger-ui-dist'];
 
-// Offered as options by the ORM and its drivers, and not installed: that asking for them fails is expected.
+// Optional packages of the ORM and its drivers that are not installed; importing them is expected to fail.
 const absent = [
   '@mikro-orm/seeder',
   '@mikro-orm/entity-generator',
@@ -23,11 +23,11 @@ const absent = [
   'pg-cloudflare',
 ];
 
-// CommonJS packages call `require` for what Node brings along, also inside an ES module.
+// Bundled CommonJS packages call `require` for Node's built-in modules, which an ES module does not have.
 const banner =
   "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);";
 
-// Written for old versions of Node too: they must get far enough to say so.
+// Must run on old versions of Node, to start a newer one or print an error.
 const entry = `#!/usr/bin/env node
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -39,7 +39,7 @@ if (Number(process.versions.node.split('.')[0]) >= ${oldestNode}) {
   module.enableCompileCache();
   await import('./program.js');
 } else {
-  // The package \`node\` among the dependencies brings a Node that is new enough.
+  // The dependency \`node\` contains a recent Node.
   const here = dirname(fileURLToPath(import.meta.url));
   const newer = join(here, '..', 'node_modules', 'node', 'bin', 'node');
   if (existsSync(newer)) {
@@ -53,12 +53,12 @@ if (Number(process.versions.node.split('.')[0]) >= ${oldestNode}) {
 }
 `;
 
-/** What the last build read and wrote. */
+/** The inputs and outputs of the last build. */
 interface Record {
-  /** Path relative to the root -> size and time of change. */
+  /** Path relative to the root -> size and modification time. */
   inputs: { [path: string]: string };
   outputs: string[];
-  /** Files of the build before this one that are not among `outputs`. */
+  /** Files of the previous build that are not in `outputs`. */
   older: string[];
 }
 
@@ -79,8 +79,8 @@ function isCurrent({ inputs, outputs }: Record): boolean {
 }
 
 /**
- * Shortens the names in the generated validators, which are a third of the program and show up in no stack trace.
- * Everything else keeps its names, so that a trace can be read.
+ * Minifies the generated validators, which are a third of the program and do not appear in stack traces. All other code
+ * keeps its names, so that stack traces stay readable.
  */
 const minifyValidators: Plugin = {
   name: 'minify-validators',
@@ -124,7 +124,7 @@ async function bundle(previous: Record | undefined): Promise<void> {
   }
   const read = ['codegen/build.ts', 'package-lock.json', ...Object.keys(result.metafile.inputs)];
   const inputs = Object.fromEntries(read.map((path) => [path, stateOf(path)]));
-  // Chunks of the build before stay for a server that still runs from them; those before them go.
+  // Keeps the chunks of the previous build, which a running server may still load, and deletes older ones.
   const older = (previous?.outputs ?? []).filter((path) => !outputs.includes(path));
   for (const path of previous?.older ?? []) {
     if (!outputs.includes(path) && !older.includes(path)) rmSync(join(out, path), { force: true });
@@ -132,13 +132,13 @@ async function bundle(previous: Record | undefined): Promise<void> {
   put(recordName, `${JSON.stringify({ inputs, outputs, older } satisfies Record)}\n`);
 }
 
-/** A program that starts while this writes finds each file whole. */
+/** Writes a file atomically, because a program may start during the build. */
 function put(path: string, contents: string | Uint8Array): void {
   const file = join(out, path);
-  const draft = `${file}.${process.pid}`;
+  const temporaryFile = `${file}.${process.pid}`;
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(draft, contents, { mode: 0o755 });
-  renameSync(draft, file);
+  writeFileSync(temporaryFile, contents, { mode: 0o755 });
+  renameSync(temporaryFile, file);
 }
 
 const last = readRecord();

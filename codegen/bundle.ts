@@ -13,21 +13,21 @@ import {
   type Tag,
 } from './document.ts';
 
-/** What the family documents say together, before errors are expanded. */
+/** The merged family documents, before errors are expanded. */
 export interface Bundle {
   readonly document: Document;
   readonly catalogue: Readonly<Record<string, CatalogueEntry>>;
   readonly brandedProperties: readonly string[];
 }
 
-/** Files by path relative to the root, each read once. */
-type Library = Map<string, FamilyDocument>;
+/** Parsed files by path relative to the root. */
+type FileCache = Map<string, FamilyDocument>;
 
 function readFamily(root: string, path: string): FamilyDocument {
   const parsed = parseDocument(readFileSync(join(root, path), 'utf8'), { version: '1.2', uniqueKeys: true });
   if (parsed.errors.length > 0) {
     throw new ContractError(
-      `${path} is not valid YAML:`,
+      `${path}: expected valid YAML:`,
       parsed.errors.map((error) => error.message),
     );
   }
@@ -45,54 +45,54 @@ function visitRefs(node: unknown, visit: (holder: { $ref: string }) => void): vo
   for (const value of Object.values(node)) visitRefs(value, visit);
 }
 
-/** Makes every reference local and returns the files that the document points into, with the components meant. */
+/** Makes every reference local and returns the referenced components with their files. */
 function localizeRefs(
   path: string,
   family: FamilyDocument,
 ): { file: string; section: string; name: string }[] {
-  const wanted: { file: string; section: string; name: string }[] = [];
+  const references: { file: string; section: string; name: string }[] = [];
   visitRefs(family, (holder) => {
     const [file = '', fragment = ''] = holder.$ref.split('#');
     const match = /^\/components\/([A-Za-z]+)\/([A-Za-z0-9._-]+)$/.exec(fragment);
     if (match === null) {
-      throw new ContractError(`${path}: a reference must name a component, not \`${holder.$ref}\``);
+      throw new ContractError(`${path}: expected a reference to a component, got \`${holder.$ref}\``);
     }
-    wanted.push({
+    references.push({
       file: file === '' ? path : normalize(join(dirname(path), file)),
       section: match[1] ?? '',
       name: match[2] ?? '',
     });
     holder.$ref = `#${fragment}`;
   });
-  return wanted;
+  return references;
 }
 
-/** The named component of a file outside the contract, alone in a family of its own. */
-function pick(library: Library, root: string, file: string, section: string, name: string): FamilyDocument {
-  let source = library.get(file);
+/** A family document with only the named component of a file outside the contract. */
+function pick(cache: FileCache, root: string, file: string, section: string, name: string): FamilyDocument {
+  let source = cache.get(file);
   if (source === undefined) {
     source = readFamily(root, file);
-    library.set(file, source);
+    cache.set(file, source);
   }
   const component = source.components?.[section]?.[name];
   if (component === undefined) throw new ContractError(`${file} has no #/components/${section}/${name}`);
   return { openapi: '3.1.0', components: { [section]: { [name]: structuredClone(component) } } };
 }
 
-/** The contract's own families, and from other files just the components that these need. */
+/** The contract's own families, and the components that they use from other files. */
 function loadFamilies(contract: Contract, root: string): { path: string; family: FamilyDocument }[] {
   const own = contract.sources(root).map((path) => ({ path, family: readFamily(root, path) }));
   const ownPaths = new Set(own.map(({ path }) => path));
-  const library: Library = new Map();
+  const cache: FileCache = new Map();
   const loaded = [...own];
-  const taken = new Set<string>();
+  const added = new Set<string>();
   for (const { path, family } of loaded) {
     for (const { file, section, name } of localizeRefs(path, family)) {
       const key = `${file}#${section}/${name}`;
-      if (taken.has(key)) continue;
-      taken.add(key);
+      if (added.has(key)) continue;
+      added.add(key);
       if (!ownPaths.has(file)) {
-        loaded.push({ path: file, family: pick(library, root, file, section, name) });
+        loaded.push({ path: file, family: pick(cache, root, file, section, name) });
       } else if (
         own.find((other) => other.path === file)?.family.components?.[section]?.[name] === undefined
       ) {
@@ -103,14 +103,14 @@ function loadFamilies(contract: Contract, root: string): { path: string; family:
   return loaded;
 }
 
-/** Adds entries to a record; a name that stands there already is a fault that names both files. */
+/** Returns a function that adds entries to a record and reports a duplicate name with both files. */
 function makeMerger(problems: string[]) {
   const origin = new Map<string, string>();
   return <T>(target: Record<string, T>, source: Record<string, T>, section: string, path: string): void => {
     for (const [name, value] of Object.entries(source)) {
       const key = `${section} ${name}`;
       const first = origin.get(key);
-      if (first !== undefined) problems.push(`${key} stands in ${first} and in ${path}`);
+      if (first !== undefined) problems.push(`${key} is declared in ${first} and in ${path}`);
       origin.set(key, path);
       target[name] = value;
     }
@@ -128,11 +128,11 @@ function requireUniqueOperationIds(document: Pick<Document, 'paths' | 'webhooks'
     if (id === undefined) return [];
     const first = seen.get(id);
     seen.set(id, pointer);
-    return first === undefined ? [] : [`operationId ${id} stands at ${first} and at ${pointer}`];
+    return first === undefined ? [] : [`operationId ${id} is declared at ${first} and at ${pointer}`];
   });
 }
 
-/** Tags in the order of first use, with the descriptions that the families give. */
+/** Tags in the order of first use, with their descriptions. */
 function collectTags(families: FamilyDocument[], document: Pick<Document, 'paths' | 'webhooks'>): Tag[] {
   const described = new Map<string, Tag>();
   for (const family of families) {
@@ -146,7 +146,7 @@ function collectTags(families: FamilyDocument[], document: Pick<Document, 'paths
 
 /**
  * Merges the family documents of a contract into one self-contained OpenAPI 3.1 document with local references.
- * Throws ContractError on a broken file, a reference that leads nowhere, and a name that is used twice.
+ * Throws ContractError for invalid YAML, unresolved references and duplicate names.
  */
 export function bundle(contract: Contract, root: string): Bundle {
   const problems: string[] = [];
@@ -168,7 +168,7 @@ export function bundle(contract: Contract, root: string): Bundle {
     }
   }
   problems.push(...requireUniqueOperationIds({ paths, webhooks }));
-  if (problems.length > 0) throw new ContractError('a name must stand for one thing:', problems);
+  if (problems.length > 0) throw new ContractError('expected unique names:', problems);
 
   for (const section of Object.keys(components)) components[section] = sorted(components[section] ?? {});
   const document: Document = {

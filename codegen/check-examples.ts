@@ -39,7 +39,7 @@ function examplesOf(holder: ExampleHolder, pointer: string, openness: Openness):
   ];
 }
 
-/** `example` and the array `examples` of a schema itself. */
+/** The `example` and `examples` keywords of a schema. */
 function schemaExamples(schema: Schema, pointer: string): PlacedExample[] {
   const placed = { schema, schemaPointer: pointer, openness: 'as-written' as const };
   return [
@@ -67,8 +67,8 @@ function collectExamples(document: Document): PlacedExample[] {
 }
 
 /**
- * Every example that its schema refuses, as `pointer of the example + pointer within it: reason`.
- * What we send (responses, webhooks) is held against the closed schemas, as the response check will do.
+ * Lists the examples that do not match their schema, as `pointer to the example + pointer within it: reason`.
+ * Examples of responses and webhooks are checked against the closed schemas, as the response check does.
  */
 export function findInvalidExamples(document: Document): string[] {
   const compiler = schemaCompiler(document, { coerce: false });

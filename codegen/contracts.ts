@@ -2,10 +2,10 @@ import { readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Operation } from './read-operations.ts';
 
-/** One contract and where its outputs stand. Paths are relative to the root of the project. */
+/** One contract and the paths of its outputs, relative to the root of the project. */
 export interface Contract {
   readonly name: string;
-  /** The hand-kept documents, in the order in which they are merged. Empty: the contract is not there yet. */
+  /** The hand-written documents in merge order. Empty when the contract does not exist yet. */
   sources(root: string): string[];
   readonly document: string;
   readonly generated: string;
@@ -18,15 +18,15 @@ export interface Contract {
   readonly info: Record<string, unknown>;
   readonly servers: { url: string; description?: string }[];
   readonly security: Record<string, string[]>[];
-  /** Codes that operations give without being told by `x-errors`. */
+  /** Error codes that operations return without listing them in `x-errors`. */
   readonly commonErrors: {
     readonly always: readonly string[];
     readonly withCredentials: readonly string[];
-    /** Where there are path or query parameters. */
+    /** For operations with path or query parameters. */
     readonly withParameters: readonly string[];
     readonly withBody: readonly string[];
   };
-  /** Whether `errors.ts` and `brand.ts` are emitted beside the rest. */
+  /** Whether to emit `errors.ts` and `brand.ts`. */
   readonly emitsCatalogue: boolean;
 }
 
@@ -70,7 +70,7 @@ export const contracts: readonly Contract[] = [
         'missing_or_invalid_token',
         'invalid_app_credentials',
         'missing_or_invalid_service_app_id',
-        // A deadline is read wherever it is sent.
+        // The request expiry is checked on every operation.
         'request_expired',
       ],
       withParameters: ['invalid_data'],
@@ -100,7 +100,7 @@ export const contracts: readonly Contract[] = [
   },
 ];
 
-/** Where the handler of an operation stands, relative to the root. */
+/** The path of an operation's handler file, relative to the root. */
 export function handlerPath(contract: Contract, operation: Operation): string {
   const folder = contract.handlersByTag ? join(contract.handlers, operation.tag) : contract.handlers;
   return join(folder, `${operation.id}.ts`);

@@ -1,4 +1,4 @@
-/** The parts of an OpenAPI 3.1 document that the generator reads. Everything else is carried through untouched. */
+/** The parts of an OpenAPI 3.1 document that the generator reads. It copies everything else unchanged. */
 export interface Schema {
   $ref?: string;
   type?: string | string[];
@@ -87,7 +87,7 @@ export interface CatalogueEntry {
   wire_code?: boolean;
 }
 
-/** One hand-kept family document, as its YAML reads. */
+/** One hand-written family document, parsed from YAML. */
 export interface FamilyDocument {
   openapi: string;
   info?: Record<string, unknown>;
@@ -113,7 +113,7 @@ export interface Document {
   components: Components & { schemas: Record<string, Schema> };
 }
 
-/** Stops a run with a text for the person who edits the contract. `problems` is one line per fault. */
+/** The contract is invalid. `problems`: one line per fault, for the author of the contract. */
 export class ContractError extends Error {
   readonly problems: readonly string[];
 
@@ -128,7 +128,7 @@ const SCHEMA_REF = '#/components/schemas/';
 
 /** `#/components/schemas/Wallet` -> `Wallet`. */
 export function schemaName(ref: string): string {
-  if (!ref.startsWith(SCHEMA_REF)) throw new ContractError(`a schema reference is not local: ${ref}`);
+  if (!ref.startsWith(SCHEMA_REF)) throw new ContractError(`expected a local schema reference, got \`${ref}\``);
   return ref.slice(SCHEMA_REF.length);
 }
 
@@ -137,7 +137,7 @@ export function resolveSchema(document: Document, schema: Schema): Schema {
   let current = schema;
   while (current.$ref !== undefined) {
     const target = document.components.schemas[schemaName(current.$ref)];
-    if (target === undefined) throw new ContractError(`a schema reference leads nowhere: ${current.$ref}`);
+    if (target === undefined) throw new ContractError(`unresolved schema reference \`${current.$ref}\``);
     current = target;
   }
   return current;
@@ -147,7 +147,7 @@ export function resolveSchema(document: Document, schema: Schema): Schema {
 export function resolveParameter(document: Document, parameter: Parameter): Parameter {
   if (parameter.$ref === undefined) return parameter;
   const target = document.components.parameters?.[parameter.$ref.split('/').at(-1) ?? ''];
-  if (target === undefined) throw new ContractError(`a parameter reference leads nowhere: ${parameter.$ref}`);
+  if (target === undefined) throw new ContractError(`unresolved parameter reference \`${parameter.$ref}\``);
   return target;
 }
 
@@ -156,7 +156,7 @@ export function pointerStep(step: string | number): string {
   return `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** Direct subschemas with the JSON pointer of each. */
+/** The direct subschemas with their JSON pointers. */
 export function subschemas(schema: Schema, pointer: string): [Schema, string][] {
   const found: [Schema, string][] = [];
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
@@ -238,7 +238,7 @@ export function* allSchemas(document: Document): Generator<[Schema, string]> {
   }
 }
 
-/** Every parameter that is written out (references are met once, where they lead), with its pointer. */
+/** Every parameter with its pointer. A shared parameter occurs once, at its definition. */
 export function allParameters(document: Document): [Parameter, string][] {
   const shared = Object.entries(document.components.parameters ?? {}).map(
     ([name, parameter]): [Parameter, string] => [parameter, `#/components/parameters${pointerStep(name)}`],

@@ -1,7 +1,7 @@
 import { allParameters, allSchemas, type Document, resolveSchema, type Schema } from './document.ts';
 import { header } from './header.ts';
 
-/** What the values of one property can be, as far as the brand is concerned. */
+/** The branded values of one property. */
 interface BrandedUse {
   readonly literals: string[];
   readonly dids: boolean;
@@ -10,7 +10,7 @@ interface BrandedUse {
 const BRAND_WORD = 'service';
 const DID_FORMAT = 'user-did';
 
-/** Follows references, unions and arrays to the strings that a property holds, not into the objects below it. */
+/** Collects the strings of a property through references, unions and arrays, but not inside nested objects. */
 function brandedUse(document: Document, schema: Schema): BrandedUse {
   const target = resolveSchema(document, schema);
   const branches = [
@@ -37,7 +37,7 @@ function list(values: Iterable<string>, indent = ''): string {
   return `[\n${items.map((item) => `${indent}  ${JSON.stringify(item)},\n`).join('')}${indent}]`;
 }
 
-/** `brand.ts`: where the neutral word stands on the wire, for the mapping at the edge. */
+/** `brand.ts`: the places on the wire that contain the neutral brand word, for the mapping to the configured prefix. */
 export function emitBrand(
   document: Document,
   brandedProperties: readonly string[],
@@ -67,7 +67,7 @@ export function emitBrand(
     'export const brandedValues: Readonly<Record<string, readonly string[]>> = {\n',
     ...values.map(([name, words]) => `  ${JSON.stringify(name)}: ${list(words, '  ')},\n`),
     '};\n\n',
-    '/** Names of properties (of arrays too) whose strings are user DIDs. */\n',
+    '/** Names of properties whose strings are user DIDs, including arrays of strings. */\n',
     `export const didProperties: readonly string[] = ${list(dids)};\n`,
   ].join('');
 }

@@ -50,27 +50,27 @@ function descriptor(operation: Operation): string {
   return `  ${operation.id}: {\n${entries.join('')}  },\n`;
 }
 
-const DESCRIPTOR = `/** What the pipeline must know of an operation before it runs it. */
+const DESCRIPTOR = `/** The properties of an operation that the pipeline needs before it runs the handler. */
 export interface OperationDescriptor {
   readonly id: OperationId;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With parameters in braces, as the document writes it. */
+  /** With parameters in braces, as in the document. */
   readonly path: string;
   readonly tag: string;
   readonly successStatus: number;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
-  /** Takes the header \`service-authorization-signature\`. */
+  /** Accepts the header \`service-authorization-signature\`. */
   readonly signed: boolean;
-  /** Takes the header \`service-request-expiry\`. */
+  /** Accepts the header \`service-request-expiry\`. */
   readonly expiry: boolean;
-  /** Takes the header \`service-idempotency-key\`. */
+  /** Accepts the header \`service-idempotency-key\`. */
   readonly idempotent: boolean;
   readonly security: 'none' | 'app' | 'app-or-user';
 }
 `;
 
-/** `operations.ts`: the types of every operation's input and answer, and the table of descriptors. */
+/** `operations.ts`: the input and response types of every operation, and the table of descriptors. */
 export function emitOperations(document: Document, operations: readonly Operation[]): string {
   const types = operations.map(operationType).join('');
   const usesSchemas = types.includes(PREFIX);

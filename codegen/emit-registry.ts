@@ -4,8 +4,8 @@ import { header } from './header.ts';
 import type { Operation } from './read-operations.ts';
 
 /**
- * `registry.ts`: operationId -> handler file. A missing file, a `run` of a wrong type, or one that takes something else
- * than its `prepare` finds, does not compile.
+ * `registry.ts`: operationId -> handler file. The compiler rejects a missing file, a `run` with a wrong type, and a
+ * `run` whose plan differs from what its `prepare` returns.
  */
 export function emitRegistry(
   contract: Contract,

@@ -3,7 +3,7 @@ import { header } from './header.ts';
 
 const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 
-/** A component's name as a TypeScript name. */
+/** Converts a component's name to a TypeScript identifier. */
 function typeName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_$]/g, '_');
 }
@@ -12,7 +12,7 @@ export function propertyKey(name: string): string {
   return IDENTIFIER.test(name) ? name : JSON.stringify(name);
 }
 
-/** A description as a doc comment at the given depth; nothing when there is none. */
+/** A doc comment with the given indentation; empty without a description. */
 export function docComment(text: string | undefined, indent: string): string {
   if (text === undefined || text.trim() === '' || text.trim() === 'TODO') return '';
   const lines = text.trim().replaceAll('*/', '*\\/').split('\n');
@@ -24,7 +24,7 @@ function union(members: readonly string[]): string {
   return [...new Set(members)].join(' | ') || 'never';
 }
 
-/** Parenthesises a union so that it can stand before `[]`. */
+/** Parenthesizes a union so that `[]` can follow. */
 function element(type: string): string {
   return /[|&]/.test(type) ? `(${type})` : type;
 }
@@ -34,7 +34,7 @@ function objectType(schema: Schema, indent: string, prefix: string): string {
   const required = new Set(schema.required ?? []);
   const lines = Object.entries(schema.properties ?? {}).map(([name, property]) => {
     const type = tsType(property, inner, prefix);
-    // An optional property may be given as `undefined`: JSON leaves it out, so views need no conditional spreads.
+    // Optional properties also accept `undefined`, which JSON omits, so that views need no conditional spreads.
     const [mark, orUndefined] = required.has(name) ? ['', ''] : ['?', ' | undefined'];
     return `${docComment(property.description, inner)}${inner}${propertyKey(name)}${mark}: ${type}${orUndefined};\n`;
   });
@@ -70,8 +70,8 @@ function typeOfKind(kind: string, schema: Schema, indent: string, prefix: string
 }
 
 /**
- * The TypeScript type of a schema. `indent`: of the line on which it begins. `prefix`: what stands before the
- * name of a component, e.g. `schemas.`.
+ * The TypeScript type of a schema. `indent`: indentation of its first line. `prefix`: prepended to the names of
+ * components, e.g. `schemas.`.
  */
 export function tsType(schema: Schema, indent = '', prefix = ''): string {
   if (schema.$ref !== undefined) return `${prefix}${typeName(schemaName(schema.$ref))}`;

@@ -11,7 +11,7 @@ import {
   resolveParameter,
 } from './document.ts';
 
-/** The codes that one operation can give: its own and those of its kind, without repetition, in a fixed order. */
+/** The error codes of an operation: common codes and its `x-errors`, without duplicates, in a fixed order. */
 function codesOf(
   { document, operation }: { document: Document; operation: OperationObject },
   contract: Contract,
@@ -32,7 +32,7 @@ function codesOf(
   ];
 }
 
-/** The documented refusal of one status: a sentence, the schema `Error`, one example per code. */
+/** The error response for one status: description, schema `Error`, and one example per code. */
 function errorResponse(status: number, codes: readonly (readonly [string, CatalogueEntry])[]): Response {
   const examples = Object.fromEntries(
     codes.map(([code, { message, wire_code }]) => [
@@ -48,8 +48,8 @@ function errorResponse(status: number, codes: readonly (readonly [string, Catalo
 }
 
 /**
- * Writes out what `x-errors` stands for: every 4xx and 5xx response of every operation, from the catalogue.
- * Changes the document in place. Throws ContractError on a code that the catalogue does not have.
+ * Expands `x-errors` into the 4xx and 5xx responses of every operation, with texts from the catalogue.
+ * Changes the document in place. Throws ContractError for a code that is not in the catalogue.
  */
 export function expandErrors({ document, catalogue }: Bundle, contract: Contract): void {
   const problems: string[] = [];
@@ -60,7 +60,7 @@ export function expandErrors({ document, catalogue }: Bundle, contract: Contract
     for (const code of codesOf({ document, operation }, contract, open)) {
       const entry = catalogue[code];
       if (entry === undefined) {
-        problems.push(`${pointer}: the catalogue has no code \`${code}\``);
+        problems.push(`${pointer}: expected a code of the catalogue, got \`${code}\``);
         continue;
       }
       byStatus.set(entry.status, [...(byStatus.get(entry.status) ?? []), [code, entry]]);
@@ -68,13 +68,13 @@ export function expandErrors({ document, catalogue }: Bundle, contract: Contract
     const responses = { ...operation.responses };
     for (const [status, codes] of byStatus) {
       if (responses[status] !== undefined) {
-        problems.push(`${pointer}: ${status} stands both in \`responses\` and in \`x-errors\``);
+        problems.push(`${pointer}: ${status} is declared both in \`responses\` and through \`x-errors\``);
       }
       responses[status] = errorResponse(status, codes);
     }
-    // Integer-like keys are enumerated in ascending order, whatever the order of insertion.
+    // JavaScript enumerates integer-like keys in ascending order, so no sorting is needed.
     operation.responses = responses;
     delete operation['x-errors'];
   }
-  if (problems.length > 0) throw new ContractError('the errors of the contract do not add up:', problems);
+  if (problems.length > 0) throw new ContractError('the errors of the contract are inconsistent:', problems);
 }

@@ -19,25 +19,25 @@ export interface Generated {
   /** Path relative to the root -> content. */
   readonly files: ReadonlyMap<string, string>;
   readonly operations: readonly Operation[];
-  /** Faults that were let through because the contract is still being written. */
+  /** Faults that `allowTodo` tolerates. */
   readonly unfinished: readonly string[];
 }
 
 export interface GenerateOptions {
-  /** Let placeholders and invalid examples through, as `unfinished`. */
+  /** Tolerate placeholders and invalid examples, and report them as `unfinished`. */
   readonly allowTodo?: boolean;
 }
 
 async function requireValidOpenApi(document: Document): Promise<void> {
   try {
-    // The parser writes into what it is given.
+    // The parser modifies its input.
     await SwaggerParser.validate(structuredClone(document) as never);
   } catch (error) {
-    throw new ContractError(`the bundle is not a valid OpenAPI document: ${(error as Error).message}`);
+    throw new ContractError(`expected a valid OpenAPI document: ${(error as Error).message}`);
   }
 }
 
-/** Reads a contract and makes the content of every generated file, in memory. Throws ContractError. */
+/** Reads a contract and returns the content of every generated file, without writing any. Throws ContractError. */
 export async function generateContract(
   contract: Contract,
   root: string,

@@ -10,15 +10,15 @@ import { scaffoldHandlers } from './scaffold-handler.ts';
 
 const HELP = `usage: npm run generate [-- options]
 
-Reads the contracts in openapi/ and writes what follows from them: the bundled documents,
-types, operation tables, registries, validators, and a stub for each operation without a handler.
+Reads the contracts in openapi/ and generates the bundled documents, types, operation tables, registries,
+validators, and a stub for each operation without a handler.
 Also writes the index of CHOICE comments, docs/decisions/choices.md.
 
-  --check        write nothing; fail when a file is not what the contract says
-  --allow-todo   let placeholders (TODO) and invalid examples through, with a count
-  --help         this text
+  --check        write nothing; fail when a generated file is out of date
+  --allow-todo   tolerate placeholders (TODO) and invalid examples, and print their number
+  --help         print this help
 
-exit codes: 0 done, 1 the contract is at fault or a file is not fresh, 2 wrong usage`;
+exit codes: 0 success, 1 the contract is invalid or a file is out of date, 2 invalid usage`;
 
 const ROOT = join(import.meta.dirname, '..');
 
@@ -27,7 +27,7 @@ interface Options {
   readonly allowTodo: boolean;
 }
 
-/** Returns the number of files that are not fresh (with `check`), 0 otherwise. */
+/** Returns the number of files that are out of date (with `check`), otherwise 0. */
 async function run(contract: Contract, { check, allowTodo }: Options): Promise<number> {
   if (contract.sources(ROOT).length === 0) {
     console.log(`${contract.name}: no contract yet, nothing to do`);
@@ -41,7 +41,7 @@ async function run(contract: Contract, { check, allowTodo }: Options): Promise<n
   if (check) {
     const drift = findDrift(contract, ROOT, generated);
     for (const line of drift) console.error(line);
-    console.log(`${contract.name}: ${count}, ${drift.length} files not fresh`);
+    console.log(`${contract.name}: ${count}, ${drift.length} files out of date`);
     return drift.length;
   }
   const changed = writeOutput(contract, ROOT, generated);
@@ -101,7 +101,7 @@ async function main(): Promise<number> {
     let stale = 0;
     for (const contract of contracts) stale += await run(contract, options);
     stale += runChoices(options);
-    if (stale > 0) console.error('run `npm run generate` and commit what it writes');
+    if (stale > 0) console.error('run `npm run generate` and commit the changes');
     return stale > 0 ? 1 : 0;
   } catch (error) {
     if (!(error instanceof ContractError)) throw error;

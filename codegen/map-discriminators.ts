@@ -7,12 +7,12 @@ import {
   schemaName,
 } from './document.ts';
 
-/** Keywords under which a branch can be put together from other schemas. */
+/** Keywords that compose a schema from others. */
 const COMPOSITIONS = ['allOf', 'oneOf', 'anyOf'] as const;
 
 /**
- * The values that a schema allows a property, from `const` and `enum`, through references and compositions.
- * Undefined where the property is not limited to strings known in advance.
+ * The values that a schema allows for a property, from `const` and `enum`, through references and compositions.
+ * Undefined when the property is not restricted to a fixed set of strings.
  */
 function allowedValues(
   document: Document,
@@ -32,14 +32,14 @@ function allowedValues(
     const parts = ((resolved[keyword] ?? []) as Schema[]).map((part) =>
       allowedValues(document, part, property, new Set([...seen, resolved])),
     );
-    // One part of `allOf` may declare the property for all of them; every alternative must declare its own.
+    // In `allOf` one part may declare the property for all; in `oneOf` and `anyOf` every alternative must declare it.
     const found = parts.filter((values) => values !== undefined);
     if (found.length > 0 && (keyword === 'allOf' || found.length === parts.length)) return found.flat();
   }
   return undefined;
 }
 
-/** Value of the property -> reference to the branch that allows it. Adds to `problems` what stands against it. */
+/** Value of the property -> reference to the branch that allows it. Adds faults to `problems`. */
 function deriveMapping(
   document: Document,
   schema: Schema,
@@ -48,21 +48,21 @@ function deriveMapping(
 ): Record<string, string> {
   const mapping: Record<string, string> = {};
   const branches = schema.oneOf ?? schema.anyOf ?? [];
-  if (branches.length === 0) problems.push('expected `oneOf` or `anyOf` beside the discriminator');
+  if (branches.length === 0) problems.push('expected `oneOf` or `anyOf` together with the discriminator');
   for (const [index, branch] of branches.entries()) {
     if (branch.$ref === undefined) {
-      problems.push(`expected a reference as branch ${index}: a mapping can only name components`);
+      problems.push(`expected a reference as branch ${index}, because a mapping can only name components`);
       continue;
     }
     const name = schemaName(branch.$ref);
     const values = allowedValues(document, branch, property) ?? [];
     if (values.length === 0) {
-      problems.push(`expected \`${name}\` to give \`${property}\` a \`const\` or an \`enum\` of strings`);
+      problems.push(`expected \`${name}\` to declare \`${property}\` with a \`const\` or an \`enum\` of strings`);
     }
     for (const value of values) {
       const other = mapping[value];
       if (other !== undefined) {
-        problems.push(`\`${value}\` is \`${property}\` of \`${schemaName(other)}\` and of \`${name}\``);
+        problems.push(`expected one branch for \`${value}\`, got \`${schemaName(other)}\` and \`${name}\``);
       }
       mapping[value] = branch.$ref;
     }
@@ -71,9 +71,9 @@ function deriveMapping(
 }
 
 /**
- * Gives every discriminator of the document its `mapping`: each value of the property -> the branch that allows it.
- * OpenAPI takes the names of the schemas for the values where there is no mapping, and so do generated clients.
- * Changes the document in place. Throws ContractError where the values cannot be derived.
+ * Adds a `mapping` to every discriminator: value of the property -> the branch that allows it. Without a mapping,
+ * OpenAPI and generated clients use the schema names as values.
+ * Changes the document in place. Throws ContractError when the values cannot be derived.
  */
 export function mapDiscriminators(document: Document): void {
   const problems: string[] = [];
@@ -81,7 +81,7 @@ export function mapDiscriminators(document: Document): void {
     if (schema?.discriminator === undefined) continue;
     const { propertyName, mapping } = schema.discriminator;
     const found: string[] = [];
-    if (mapping !== undefined) found.push('expected a discriminator without `mapping`, which is derived');
+    if (mapping !== undefined) found.push('expected no `mapping`, because it is derived');
     schema.discriminator.mapping = deriveMapping(document, schema, propertyName, found);
     problems.push(...found.map((problem) => `${pointer}: ${problem}`));
   }

@@ -23,31 +23,31 @@ function filesBelow(root: string, folder: string): string[] {
   }
 }
 
-/** Files of the generated folder that this run did not make but an earlier one did. */
+/** Files in the generated folder from an earlier run that are no longer generated. */
 function staleFiles(contract: Contract, root: string, { files }: Generated): string[] {
   return filesBelow(root, contract.generated).filter(
     (path) => !files.has(path) && read(join(root, path))?.startsWith(HEADER_START) === true,
   );
 }
 
-/** What differs between the generated content and the files at hand, one line per file. Empty: all fresh. */
+/** Differences between the generated content and the files on disk, one line per file. Empty when up to date. */
 export function findDrift(contract: Contract, root: string, generated: Generated): string[] {
   const handlers = new Set(generated.operations.map((operation) => handlerPath(contract, operation)));
   const present = new Set(filesBelow(root, contract.handlers));
   const drift = [...generated.files].flatMap(([path, content]) => {
     const current = read(join(root, path));
     if (current === content) return [];
-    return [`${path}: ${current === undefined ? 'absent' : 'not what the contract says'}`];
+    return [`${path}: ${current === undefined ? 'missing' : 'differs from the contract'}`];
   });
   return [
     ...drift,
     ...staleFiles(contract, root, generated).map((path) => `${path}: no longer generated`),
-    ...[...handlers].filter((path) => !present.has(path)).map((path) => `${path}: no handler file`),
-    ...[...present].filter((path) => !handlers.has(path)).map((path) => `${path}: a handler of no operation`),
+    ...[...handlers].filter((path) => !present.has(path)).map((path) => `${path}: missing handler file`),
+    ...[...present].filter((path) => !handlers.has(path)).map((path) => `${path}: handler without an operation`),
   ];
 }
 
-/** Brings the generated files up to date, each in one step. Returns the paths that changed. */
+/** Writes the generated files that changed, each atomically. Returns their paths. */
 export function writeOutput(contract: Contract, root: string, generated: Generated): string[] {
   const changed: string[] = [];
   for (const [path, content] of generated.files) {

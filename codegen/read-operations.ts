@@ -14,7 +14,7 @@ export interface OperationParameter {
   readonly schema: Schema;
 }
 
-/** One operation, flat: what the emitters need and nothing else. */
+/** One operation with the properties that the emitters need. */
 export interface Operation {
   readonly id: string;
   /** Upper case. */
@@ -24,13 +24,13 @@ export interface Operation {
   readonly summary: string | undefined;
   readonly pathParameters: readonly OperationParameter[];
   readonly queryParameters: readonly OperationParameter[];
-  /** Without the header of the app id, which the credentials check has read. Names are in lower case. */
+  /** Without the app id header, which authentication reads. Names are in lower case. */
   readonly headers: readonly OperationParameter[];
   readonly body: { readonly required: boolean; readonly schema: Schema } | undefined;
   readonly successStatus: number;
-  /** Undefined: the answer has no body. */
+  /** Undefined when the response has no body. */
   readonly success: Schema | undefined;
-  /** By status, the success included; undefined: no body. */
+  /** By status, including the success; undefined for a response without a body. */
   readonly responses: ReadonlyMap<string, Schema | undefined>;
   readonly security: 'none' | 'app' | 'app-or-user';
 }
@@ -45,7 +45,7 @@ function jsonSchema(
   if (content === undefined) return undefined;
   const schema = content[JSON_TYPE]?.schema;
   if (schema === undefined || Object.keys(content).length !== 1) {
-    throw new ContractError(`${where}: a body must be ${JSON_TYPE} with a schema, and nothing else`);
+    throw new ContractError(`${where}: expected a single media type ${JSON_TYPE} with a schema`);
   }
   return schema;
 }
@@ -70,7 +70,7 @@ function requirePathParameters(path: string, declared: readonly OperationParamet
   const inPath = [...path.matchAll(/\{([^}]+)\}/g)].map((match) => match[1]).sort();
   const named = declared.map(({ name }) => name).sort();
   if (inPath.join() !== named.join()) {
-    throw new ContractError(`${pointer}: the path names [${inPath}], the parameters declare [${named}]`);
+    throw new ContractError(`${pointer}: expected the path parameters [${inPath}], got [${named}]`);
   }
 }
 
@@ -89,7 +89,7 @@ export function readOperations(document: Document): Operation[] {
       const successes = [...responses.keys()].filter((status) => status.startsWith('2'));
       const success = successes[0];
       if (success === undefined || successes.length > 1) {
-        throw new ContractError(`${pointer}: an operation has exactly one 2xx response`);
+        throw new ContractError(`${pointer}: expected exactly one 2xx response, got ${successes.length}`);
       }
       const pathParameters = parametersOf(parameters, 'path');
       requirePathParameters(route, pathParameters, pointer);
@@ -116,7 +116,7 @@ export function readOperations(document: Document): Operation[] {
   return operations.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** The events of the `webhooks` section: type -> schema of the payload, sorted by type. */
+/** The events in `webhooks`: type -> payload schema, sorted by type. */
 export function readWebhooks(document: Document): Map<string, Schema> {
   const entries = operationObjects(document)
     .filter(({ kind }) => kind === 'webhook')

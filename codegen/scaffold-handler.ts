@@ -4,8 +4,8 @@ import { type Contract, handlerPath, specifier } from './contracts.ts';
 import type { Operation } from './read-operations.ts';
 
 /**
- * The first text of a handler file: it refuses. From then on the file belongs to people, who add `prepare` where the
- * operation asks something outside.
+ * The initial content of a handler file, which returns `not_implemented`. Afterwards the file is edited by hand;
+ * operations that query external services add `prepare`.
  */
 export function stubText(contract: Contract, operation: Operation): string {
   const folder = dirname(handlerPath(contract, operation));
@@ -20,7 +20,7 @@ export function stubText(contract: Contract, operation: Operation): string {
   ].join('\n');
 }
 
-/** Operations whose handler file is absent, as paths relative to the root. */
+/** The missing handler files, as paths relative to the root. */
 function missingHandlers(contract: Contract, root: string, operations: readonly Operation[]): string[] {
   return operations
     .map((operation) => handlerPath(contract, operation))
@@ -38,7 +38,7 @@ export function scaffoldHandlers(
     const path = handlerPath(contract, operation);
     if (!absent.has(path)) continue;
     mkdirSync(join(root, dirname(path)), { recursive: true });
-    // `wx` fails on a file that came to be in the meantime.
+    // `wx` fails when the file was created in the meantime.
     writeFileSync(join(root, path), stubText(contract, operation), { flag: 'wx' });
   }
   return [...absent];

@@ -1,7 +1,7 @@
 import { allSchemas, ContractError, type Document, operationObjects } from './document.ts';
 import { formats } from './validators/formats.ts';
 
-/** Keywords that every emitter gives meaning to. */
+/** Keywords that every emitter supports. */
 const EMITTED = [
   '$ref',
   'type',
@@ -30,7 +30,7 @@ const EMITTED = [
   'maxProperties',
 ] as const;
 
-/** Keywords for readers: kept in the document, without force in the validators. */
+/** Annotation keywords: kept in the document, ignored by the validators. */
 const ANNOTATIONS = [
   'title',
   'description',
@@ -65,20 +65,20 @@ export const emittedKeywords: ReadonlySet<string> = new Set(EMITTED);
 const known: ReadonlySet<string> = new Set([...EMITTED, ...ANNOTATIONS]);
 
 /**
- * Stops on anything that no emitter knows: a schema keyword, a format, a method, a key of an operation.
- * A keyword that is carried along without force would be a rule that nobody enforces.
+ * Throws ContractError for an unsupported schema keyword, format, method or operation key. An ignored keyword would be
+ * a documented rule that is not enforced.
  */
 export function requireSupportedKeywords(document: Document): void {
   const problems: string[] = [];
   for (const { operation, pointer, method } of operationObjects(document)) {
-    if (!METHODS.includes(method)) problems.push(`${pointer}: not a method that the generator knows`);
+    if (!METHODS.includes(method)) problems.push(`${pointer}: unsupported method \`${method}\``);
     for (const key of Object.keys(operation)) {
       if (!OPERATION_KEYS.includes(key)) problems.push(`${pointer}: unknown key \`${key}\``);
     }
   }
   for (const [schema, pointer] of allSchemas(document)) {
     if (typeof schema !== 'object' || schema === null) {
-      problems.push(`${pointer}: a schema must be an object`);
+      problems.push(`${pointer}: expected an object as schema`);
       continue;
     }
     for (const keyword of Object.keys(schema)) {
@@ -89,5 +89,5 @@ export function requireSupportedKeywords(document: Document): void {
     }
   }
   if (problems.length > 0)
-    throw new ContractError('the contract says what the generator does not know:', problems);
+    throw new ContractError('the contract uses features that the generator does not support:', problems);
 }

@@ -1,4 +1,4 @@
-/** The app of every sandbox. Its credentials are known to everybody, so that what a README shows works as it stands. */
+/** The app of every sandbox. Its credentials are public, so that the examples in the README work unchanged. */
 export const acmeApp = {
   id: 'custossandboxapp000000000',
   name: 'Acme',

@@ -1,12 +1,12 @@
-/** A P-256 key pair of somebody who signs requests. */
+/** A P-256 key pair that signs requests. */
 export interface AuthorizationKey {
-  /** Base64 of the PKCS#8 DER, as clients take it. */
+  /** Base64 of the PKCS#8 DER, the format that clients use. */
   readonly privateKey: string;
-  /** Base64 of the SubjectPublicKeyInfo DER, as the contract takes it. */
+  /** Base64 of the SubjectPublicKeyInfo DER, the format of the API. */
   readonly publicKey: string;
 }
 
-// The private keys are published here: whatever they own is a toy.
+// These private keys are public: use them only for test data.
 
 export const aliceKey: AuthorizationKey = {
   privateKey:

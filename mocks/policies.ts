@@ -1,6 +1,6 @@
 import type { CreatePolicyRequest } from '../src/generated/schemas.ts';
 
-/** Messages are signed freely, transactions up to 0.1 ether. */
+/** Allows signing any message, and transactions of at most 0.1 ether. */
 export const spendingPolicy = {
   version: '1.0',
   name: 'At most 0.1 ether at once',

@@ -1,7 +1,7 @@
 import type { CreateWalletRequest } from '../src/generated/schemas.ts';
 import { aliceKey } from './authorization-keys.ts';
 
-/** Nobody's: the app secret alone signs with it. Found as `ext_wal_acme-ethereum`. */
+/** A wallet without an owner: the app secret alone suffices to sign. Also addressable as `ext_wal_acme-ethereum`. */
 export const acmeWallet = {
   chain_type: 'ethereum',
   external_id: 'acme-ethereum',
@@ -14,7 +14,7 @@ export const acmeSolanaWallet = {
   display_name: 'Acme on Solana',
 } satisfies CreateWalletRequest;
 
-/** Alice's alone: requests need her signature. */
+/** Owned by Alice: requests need her signature. */
 export const aliceWallet = {
   chain_type: 'ethereum',
   external_id: 'alice',
@@ -22,7 +22,7 @@ export const aliceWallet = {
   owner: { public_key: aliceKey.publicKey },
 } satisfies CreateWalletRequest;
 
-/** Owned by the treasury quorum and held to the spending policy, whose ids it gets when it is made. */
+/** Owned by the treasury quorum, with the spending policy; their ids are added when the wallet is created. */
 export const treasuryWallet = {
   chain_type: 'ethereum',
   external_id: 'treasury',

@@ -6,18 +6,18 @@ import { dispatchByTag } from './dispatch-by-tag.ts';
 import { formats } from './formats.ts';
 
 /**
- * `as-written`: what we accept. `closed`: what we send, where an object schema with `properties` and without a
- * word on `additionalProperties` has no other properties, so a field that the contract does not declare is a fault.
+ * `as-written`: for requests. `closed`: for responses and webhooks; object schemas with `properties` but without
+ * `additionalProperties` then allow no undeclared properties.
  */
 export type Openness = 'as-written' | 'closed';
 
 /** Compiles the schemas of one document. */
 export interface SchemaCompiler {
-  /** `place` names a schema that is written in place, also in the fault, should it not compile. */
+  /** `place` names an inline schema, also in the error when it does not compile. */
   compile(schema: Schema, openness: Openness, place: string): ValidateFunction;
 }
 
-/** The schema and everything written within it, up to references. */
+/** The schema and all its inline subschemas; does not follow references. */
 function* writtenWithin(schema: Schema): Generator<Schema> {
   yield schema;
   for (const [inner] of subschemas(schema, '')) yield* writtenWithin(inner);
@@ -27,7 +27,7 @@ function isOpenByOmission(schema: Schema): boolean {
   return schema.properties !== undefined && schema.additionalProperties === undefined;
 }
 
-/** Names of the components that mean something else when closed: themselves or through what they refer to. */
+/** Names of the components that differ when closed, directly or through their references. */
 function componentsChangedByClosing(document: Document): Set<string> {
   const parts = Object.entries(document.components.schemas).map(([name, schema]) => {
     const within = [...writtenWithin(schema)];
@@ -35,8 +35,8 @@ function componentsChangedByClosing(document: Document): Set<string> {
     return { name, open: within.some(isOpenByOmission), refs };
   });
   const changed = new Set(parts.filter(({ open }) => open).map(({ name }) => name));
-  for (let before = -1; before !== changed.size; ) {
-    before = changed.size;
+  for (let previousSize = -1; previousSize !== changed.size; ) {
+    previousSize = changed.size;
     for (const { name, refs } of parts) {
       if (refs.some((ref) => changed.has(ref))) changed.add(name);
     }
@@ -49,7 +49,7 @@ interface Compiled {
   readonly componentId: (name: string, openness: Openness) => string;
 }
 
-/** A contract schema as Ajv compiles it: local references become ids, words for readers are dropped. */
+/** Converts a contract schema for Ajv: references become ids, annotations are dropped. */
 function toAjvSchema(schema: Schema, openness: Openness, compiled: Compiled): Record<string, unknown> {
   if (schema.$ref !== undefined) return { $ref: compiled.componentId(schemaName(schema.$ref), openness) };
   const inner = (subschema: Schema): Record<string, unknown> => toAjvSchema(subschema, openness, compiled);
@@ -67,20 +67,21 @@ function toAjvSchema(schema: Schema, openness: Openness, compiled: Compiled): Re
   }
   if (schema.items !== undefined) out.items = inner(schema.items);
   if (schema.oneOf !== undefined) out.oneOf = schema.oneOf.map(inner);
-  // What we send fits one branch, so looking at its tag first is quicker; of what we accept every branch tells its fault.
+  // Responses match one branch, so dispatching by tag is faster. For requests, `anyOf` reports the faults of every
+  // branch.
   if (schema.anyOf !== undefined && openness === 'closed') {
     Object.assign(out, dispatchByTag(schema.anyOf, compiled.document, inner));
   } else if (schema.anyOf !== undefined) out.anyOf = schema.anyOf.map(inner);
-  // Ajv takes no mapping: our branches tell themselves apart by a `const` or `enum` of the tag.
+  // Ajv does not support `mapping`; the branches declare the tag with `const` or `enum`.
   if (schema.discriminator !== undefined) {
     out.discriminator = { propertyName: schema.discriminator.propertyName };
-    // Ajv's discriminator looks at objects only; whatever is none would pass unseen.
+    // Ajv's discriminator ignores values that are not objects, so the type must be checked as well.
     out.type ??= 'object';
   }
   return out;
 }
 
-function ajvOfOurDialect(coerceTypes: false | 'array'): Ajv2020 {
+function createAjv(coerceTypes: false | 'array'): Ajv2020 {
   const ajv = new Ajv2020({
     strict: true,
     strictTypes: false,
@@ -93,21 +94,21 @@ function ajvOfOurDialect(coerceTypes: false | 'array'): Ajv2020 {
     formats,
     code: { source: true, esm: true, formats: _`formats` },
   });
-  // The dialect is on whatever one passes; no keyword of ours needs the book-keeping for `unevaluated…` and `$dynamic…`.
+  // Ajv2020 enables both regardless of its options; the contract uses neither `unevaluated…` nor `$dynamic…`.
   ajv.opts.unevaluated = false;
   ajv.opts.dynamicRef = false;
   return ajv;
 }
 
 /**
- * A compiler over the components of a document, each registered under its own id, so that each becomes one
- * function however often it is referred to. `coerce`: strings become what the schema asks for (for queries).
+ * Compiles the schemas of a document. Each component is registered under its own id and compiled to one function,
+ * regardless of the number of references. `coerce`: converts strings to the schema's type, for queries.
  */
 export function schemaCompiler(document: Document, { coerce }: { coerce: boolean }): SchemaCompiler {
   const changed = componentsChangedByClosing(document);
   const componentId = (name: string, openness: Openness): string =>
     openness === 'closed' && changed.has(name) ? `${name}-closed` : name;
-  const ajv = ajvOfOurDialect(coerce ? 'array' : false);
+  const ajv = createAjv(coerce ? 'array' : false);
   const register = (id: string, schema: Schema, openness: Openness): void => {
     ajv.addSchema({ $id: id, ...toAjvSchema(schema, openness, { document, componentId }) }, id);
   };
@@ -130,7 +131,7 @@ export function schemaCompiler(document: Document, { coerce }: { coerce: boolean
       }
       try {
         const validate = ajv.getSchema(id);
-        if (validate === undefined) throw new Error('it is not there');
+        if (validate === undefined) throw new Error('expected a registered schema');
         return validate as ValidateFunction;
       } catch (error) {
         throw new ContractError(

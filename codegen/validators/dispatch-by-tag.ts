@@ -1,11 +1,11 @@
 import { type Document, type Schema, schemaName } from '../document.ts';
 
-/** Fewer branches are as quickly tried one after the other. */
-const WORTH_BRANCHES = 6;
+/** With fewer branches, trying them in order is equally fast. */
+const MIN_BRANCHES = 6;
 
 /**
- * The branches of an `anyOf` by the value of the tag that tells them apart: a property that most of them require and
- * give one constant text. Undefined where there is no such property or there are few branches.
+ * Groups the branches of an `anyOf` by a tag: a property that most of them require with a constant string. Undefined
+ * without such a property or with few branches.
  */
 export function tagOf(
   branches: readonly Schema[],
@@ -13,7 +13,7 @@ export function tagOf(
 ):
   | { property: string; byValue: ReadonlyMap<string, readonly Schema[]>; untagged: readonly Schema[] }
   | undefined {
-  if (branches.length < WORTH_BRANCHES) return undefined;
+  if (branches.length < MIN_BRANCHES) return undefined;
   const first = resolve(branches[0]!, document);
   for (const property of first.required ?? []) {
     const byValue = new Map<string, Schema[]>();
@@ -23,14 +23,14 @@ export function tagOf(
       if (value === undefined) untagged.push(branch);
       else byValue.set(value, [...(byValue.get(value) ?? []), branch]);
     }
-    if (byValue.size >= WORTH_BRANCHES) return { property, byValue, untagged };
+    if (byValue.size >= MIN_BRANCHES) return { property, byValue, untagged };
   }
   return undefined;
 }
 
 /**
- * The same as `anyOf` over all branches, but only those are tried that can hold:
- * `if` the tag is a value `then` the branches with that value and those without a tag, `else` the next value.
+ * Equivalent to `anyOf` over all branches, but tries only those that can match:
+ * `if` the tag has a value, `then` the branches with that value and those without a tag, `else` the next value.
  */
 export function dispatchByTag(
   branches: readonly Schema[],
@@ -57,7 +57,7 @@ function resolve(schema: Schema, document: Document): Schema {
   return schema.$ref === undefined ? schema : (document.components.schemas[schemaName(schema.$ref)] ?? {});
 }
 
-/** The one text that a schema allows a property it requires. */
+/** The constant string that a schema requires for a property; undefined if there is none. */
 function constantOf(schema: Schema, property: string): string | undefined {
   if (!schema.required?.includes(property)) return undefined;
   const { const: constant } = schema.properties?.[property] ?? {};

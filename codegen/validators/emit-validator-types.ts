@@ -1,7 +1,7 @@
 import type { Document } from '../document.ts';
 import { header } from '../header.ts';
 
-const FUNCTION_TYPES = `/** One fault, as Ajv tells it. */
+const FUNCTION_TYPES = `/** One validation error, as reported by Ajv. */
 export interface ValidationError {
   readonly keyword: string;
   /** JSON pointer into the value. */
@@ -11,33 +11,32 @@ export interface ValidationError {
   readonly message?: string;
 }
 
-/** Compiled by the generator. \`errors\` is of the last call: read it before the next one. */
+/** Compiled by the generator. \`errors\` belongs to the last call; read it before the next one. */
 export interface ValidateFunction {
   (data: unknown): boolean;
   errors?: ValidationError[] | null;
 }
 `;
 
-const REQUEST_TYPES = `/** \`params\` takes \`{path, query, headers}\` and coerces in place; \`body\` changes nothing. */
+const REQUEST_TYPES = `/** \`params\` takes \`{path, query, headers}\` and coerces values in place; \`body\` does not coerce. */
 export const requestValidators: {
   readonly [Id in OperationId]: { readonly params: ValidateFunction; readonly body?: ValidateFunction };
 };
 `;
 
 const RESPONSE_TYPES = `/**
- * By operation and status. A field that the contract does not declare is a fault; so is a body where there is
- * none, which is told by \`undefined\`.
+ * By operation and status. Undeclared fields are errors. A response without a body must be validated as \`undefined\`.
  */
 export const responseValidators: {
   readonly [Id in OperationId]: Readonly<Record<string, ValidateFunction>>;
 };
 `;
 
-const WEBHOOK_TYPES = `/** By event type. A field that the contract does not declare is a fault. */
+const WEBHOOK_TYPES = `/** By event type. Undeclared fields are errors. */
 export const webhookValidators: Readonly<Record<string, ValidateFunction>>;
 `;
 
-/** The types of the validators' files, by file name. */
+/** The type declarations of the validator files, by file name. */
 export function validatorTypes(document: Document, withWebhooks: boolean): Map<string, string> {
   const functionImport = "import type { ValidateFunction } from './validate-function.ts';\n\n";
   const idImport = "import type { OperationId } from './operations.ts';\n";

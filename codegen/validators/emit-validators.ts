@@ -7,16 +7,16 @@ import { type Openness, type SchemaCompiler, schemaCompiler } from './compile-sc
 import { validatorTypes } from './emit-validator-types.ts';
 import { addCompiled, type CodeGraph, modulePart, renamer, sharedFunctions } from './link-validators.ts';
 
-/** The functions that more than one of the other files needs. */
+/** The functions that several of the other files use. */
 const SHARED_FILE = 'shared-validators.js';
-/** Parameters, whose values are coerced: they share nothing with the other files. */
+/** Validators of parameters; they coerce values, so they share no functions with the other files. */
 const PARAMETER_FILE = 'parameter-validators.js';
-/** The table of formats and what compiled code calls of Ajv. */
+/** The table of formats and the parts of Ajv that compiled code calls. */
 const RUNTIME_FILE = 'validator-runtime.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-/** A file in the making: the lines of the table that it exports and the functions that these name. */
+/** A table to emit: its lines and the functions that they refer to. */
 interface Table {
   readonly file: string;
   readonly exportName: string;
@@ -33,7 +33,7 @@ function newTable(subject: string): Table {
   };
 }
 
-/** `{path, query, headers}` as one schema; what is not declared in query and headers is let through. */
+/** `{path, query, headers}` as one schema; undeclared query parameters and headers are allowed. */
 function parametersSchema(operation: Operation): Schema {
   const part = (parameters: readonly OperationParameter[]): Schema => ({
     type: 'object',
@@ -57,7 +57,7 @@ const NO_BODY = `function noBody(data) {
   return data === undefined;
 }`;
 
-/** The tables of everything that is not coerced, over one graph of code. */
+/** The tables of the validators without coercion, over a common code graph. */
 function compileTables(
   compiler: SchemaCompiler,
   operations: readonly Operation[],
@@ -87,11 +87,11 @@ function compileTables(
   return { graph, request, response, webhook };
 }
 
-/** A module before it is formatted: some functions of a graph, and what is exported of them. */
+/** An unformatted module: functions of a graph and their exports. */
 interface Module {
   readonly graph: CodeGraph;
   readonly roots: Iterable<string>;
-  /** Functions that the shared file has. */
+  /** Functions that the shared file contains. */
   readonly shared?: ReadonlySet<string>;
   readonly prelude?: readonly string[];
   readonly exported: readonly string[];
@@ -128,23 +128,23 @@ function parametersModule(document: Document, operations: readonly Operation[]):
 }
 
 /**
- * Code as a person would lay it out, with half the usual indentation, as compiled conditions nest deeply.
- * What nothing uses is left out: Ajv writes down every schema, also where no fault names a part of it.
+ * Formats code, with half the usual indentation because compiled conditions are deeply nested. Removes unused code: Ajv
+ * emits every schema, even when no error refers to it.
  */
 async function format(code: string): Promise<string> {
-  const { code: laidOut } = await transform(code, {
+  const { code: formatted } = await transform(code, {
     format: 'esm',
     target: 'es2024',
     treeShaking: true,
     legalComments: 'none',
   });
-  return laidOut
+  return formatted
     .replaceAll(/^ +;\n/gm, '')
     .replaceAll(/^( +)\1/gm, '$1')
     .replaceAll(/^}\n(?=\w)/gm, '}\n\n');
 }
 
-/** One module of its own from the table of formats and the parts of Ajv that the graphs call. */
+/** Bundles the table of formats and the parts of Ajv that the graphs call into one module. */
 async function runtimeModule(graphs: readonly CodeGraph[]): Promise<string> {
   const parts = new Map(
     graphs
@@ -159,7 +159,7 @@ async function runtimeModule(graphs: readonly CodeGraph[]): Promise<string> {
       sourcefile: 'entry.js',
       loader: 'js',
     },
-    // Names of files get into the output: they must not depend on where the generator is called.
+    // The output contains file names, which must not depend on the current directory.
     absWorkingDir: ROOT,
     bundle: true,
     format: 'esm',

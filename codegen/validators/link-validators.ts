@@ -1,18 +1,18 @@
 import type { ValidateFunction } from 'ajv';
 
-/** One top-level declaration of compiled code and the names that it uses. */
+/** One top-level declaration in compiled code and the names that it uses. */
 interface Declaration {
   readonly text: string;
   readonly kind: 'function' | 'value' | 'runtime';
-  /** What a reader should call it; names of the graph are Ajv's, which are numbered. */
+  /** A readable name; the graph's own names are Ajv's numbered ones. */
   readonly title: string;
   readonly uses: readonly string[];
 }
 
-/** Compiled code as a graph: name -> declaration. Names are unique within one Ajv. */
+/** Compiled code as a graph: name -> declaration. Names are unique within one Ajv instance. */
 export type CodeGraph = Map<string, Declaration>;
 
-/** What Ajv keeps of a compiled function when `code.source` is on: the parts of its own standalone output. */
+/** The source that Ajv retains for a compiled function with `code.source`, as used by its standalone output. */
 interface CompiledSource {
   readonly validateName: { readonly str: string };
   readonly validateCode: string;
@@ -21,11 +21,11 @@ interface CompiledSource {
 
 interface ScopeName {
   readonly str: string;
-  /** `key`: what Ajv told equal values apart by, for a format its name. */
+  /** `key`: Ajv's key for the value; for a format, its name. */
   readonly value: { readonly ref: unknown; readonly key?: unknown; readonly code?: { toString(): string } };
 }
 
-/** A function, or a holder of one that was still being compiled when it was referred to. */
+/** A compiled function, or a holder of one that was referenced while it was still being compiled. */
 interface Compiled {
   readonly source?: CompiledSource | undefined;
   readonly schema?: unknown;
@@ -33,11 +33,11 @@ interface Compiled {
 }
 
 function sourceOf(validate: Compiled | undefined, name: string): CompiledSource {
-  if (validate?.source === undefined) throw new Error(`no compiled source for ${name}`);
+  if (validate?.source === undefined) throw new Error(`expected compiled source for ${name}`);
   return validate.source;
 }
 
-/** `inline-createWallet-200` -> `CreateWallet200`: an id as a part of a name. */
+/** `inline-createWallet-200` -> `CreateWallet200`. */
 function pascalCase(id: string): string {
   const words = id.replace(/^inline-/, '').split(/[^A-Za-z0-9]+/);
   return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
@@ -47,7 +47,7 @@ function idOf(schema: unknown): string {
   return (schema as { $id?: string } | undefined)?.$id ?? '';
 }
 
-/** The declaration of a value that compiled code refers to: a schema, a format, a pattern, a part of Ajv. */
+/** The declaration of a value that compiled code references: a schema, a format, a pattern or a part of Ajv. */
 function valueDeclaration(name: string, { ref, key }: ScopeName['value'], code: string): Declaration {
   const [, runtimeModule] = /^require\("(.+)"\)\.default$/.exec(code) ?? [];
   if (runtimeModule !== undefined) {
@@ -69,8 +69,8 @@ function valueDeclaration(name: string, { ref, key }: ScopeName['value'], code: 
 }
 
 /**
- * Adds a compiled function, and all that it needs, to the graph. Returns the function's name.
- * NOTE: Ajv's own standalone writer declares functions twice where schemas refer to each other in a circle.
+ * Adds a compiled function and its dependencies to the graph. Returns the function's name.
+ * NOTE: Ajv's own standalone output declares functions twice when schemas refer to each other cyclically.
  */
 export function addCompiled(graph: CodeGraph, root: ValidateFunction): string {
   const open: Compiled[] = [root as unknown as Compiled];
@@ -107,7 +107,7 @@ export function addCompiled(graph: CodeGraph, root: ValidateFunction): string {
   return sourceOf(root as unknown as Compiled, 'a root').validateName.str;
 }
 
-/** Gives each name of a graph the title of its declaration, with a number where a title is taken. */
+/** Maps each name in a graph to the title of its declaration, with a number appended to duplicates. */
 function readableNames(graph: CodeGraph): Map<string, string> {
   const taken = new Set<string>();
   const names = new Map<string, string>();
@@ -120,13 +120,13 @@ function readableNames(graph: CodeGraph): Map<string, string> {
   return names;
 }
 
-/** A function that replaces the names of a graph in code by readable ones. */
+/** Returns a function that replaces the graph's names in code with readable ones. */
 export function renamer(graph: CodeGraph): (code: string) => string {
   const names = readableNames(graph);
   return (code) => code.replaceAll(/\b[a-z]+\d+\b/g, (name) => names.get(name) ?? name);
 }
 
-/** Names of all functions that the given ones call at any depth, themselves included. */
+/** Names of all functions reachable from the given ones, including themselves. */
 function reachableFunctions(graph: CodeGraph, roots: Iterable<string>): Set<string> {
   const seen = new Set<string>();
   const open = [...roots];
@@ -138,7 +138,7 @@ function reachableFunctions(graph: CodeGraph, roots: Iterable<string>): Set<stri
   return new Set([...seen].filter((name) => graph.get(name)?.kind === 'function'));
 }
 
-/** Functions that more than one of the groups of roots needs. What such a function calls is shared as well. */
+/** Functions reachable from more than one group of roots. Everything that they call is shared as well. */
 export function sharedFunctions(graph: CodeGraph, groups: readonly Iterable<string>[]): Set<string> {
   const count = new Map<string, number>();
   for (const group of groups) {
@@ -148,15 +148,15 @@ export function sharedFunctions(graph: CodeGraph, groups: readonly Iterable<stri
 }
 
 export interface ModulePart {
-  /** Declarations, in the order in which they were compiled. */
+  /** Declarations in compilation order. */
   readonly text: string;
-  /** Names of the functions that the text uses and does not declare. */
+  /** Names of the functions that the text uses but does not declare. */
   readonly imports: readonly string[];
   /** Names of the parts of Ajv that the text uses. */
   readonly runtime: readonly string[];
 }
 
-/** The code of the given functions and of all that they need, without the functions of `elsewhere`. */
+/** The code of the given functions and their dependencies, except the functions in `elsewhere`. */
 export function modulePart(
   graph: CodeGraph,
   roots: Iterable<string>,

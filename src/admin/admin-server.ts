@@ -62,7 +62,7 @@ interface AdminAnswer {
 }
 
 async function answer({ method, url }: IncomingMessage, options: AdminServerOptions): Promise<AdminAnswer> {
-  if (method !== 'GET' && method !== 'HEAD') return json(405, { error: 'Method not allowed' });
+  if (method !== 'GET' && method !== 'HEAD') return json(405, { error: 'method not allowed' });
   switch (url?.split('?')[0]) {
     case '/healthz':
       return json(200, { status: 'ok' });

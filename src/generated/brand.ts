@@ -38,7 +38,7 @@ export const brandedValues: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Names of properties (of arrays too) whose strings are user DIDs. */
+/** Names of properties whose strings are user DIDs, including arrays of strings. */
 export const didProperties: readonly string[] = [
   "created_by_id",
   "entity_id",

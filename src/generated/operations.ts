@@ -1735,21 +1735,21 @@ export interface Operations {
 
 export type OperationId = keyof Operations;
 
-/** What the pipeline must know of an operation before it runs it. */
+/** The properties of an operation that the pipeline needs before it runs the handler. */
 export interface OperationDescriptor {
   readonly id: OperationId;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With parameters in braces, as the document writes it. */
+  /** With parameters in braces, as in the document. */
   readonly path: string;
   readonly tag: string;
   readonly successStatus: number;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
-  /** Takes the header `service-authorization-signature`. */
+  /** Accepts the header `service-authorization-signature`. */
   readonly signed: boolean;
-  /** Takes the header `service-request-expiry`. */
+  /** Accepts the header `service-request-expiry`. */
   readonly expiry: boolean;
-  /** Takes the header `service-idempotency-key`. */
+  /** Accepts the header `service-idempotency-key`. */
   readonly idempotent: boolean;
   readonly security: 'none' | 'app' | 'app-or-user';
 }

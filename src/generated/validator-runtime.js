@@ -271,13 +271,15 @@ var formats = {
   email: import_formats.fullFormats.email,
   uri: import_formats.fullFormats.uri,
   uuid: import_formats.fullFormats.uuid,
-  /** 24 lower-case letters and digits. CHOICE: a leading digit is let in, so such an id is unknown, not malformed. */
+  /**
+   * 24 lower-case letters and digits. CHOICE: allows a leading digit, so that such an id is not found, not malformed.
+   */
   cuid2: /^[0-9a-z]{24}$/,
-  /** The id of a user: the neutral prefix and the part that the service made. */
+  /** The id of a user: the neutral prefix and a generated part. */
   "user-did": /^did:service:[a-z0-9]{1,64}$/,
   "unix-seconds": integerUpTo(LAST_SECOND),
   "unix-ms": integerUpTo(LAST_MILLISECOND),
-  /** Seconds or milliseconds, the contract does not say which. */
+  /** Seconds or milliseconds; the contract does not specify which. */
   "unix-time": integerUpTo(LAST_MILLISECOND)
 };
 

@@ -135,7 +135,7 @@ describe('every operation with a body', () => {
       const sent = { contentType: 'text/plain', text: '{}' };
       expect(await sendText(operation.operationId, path, sent), operation.operationId).toEqual({
         status: 415,
-        body: { error: 'Content-Type must be application/json.' },
+        body: { error: 'Content-Type must be application/json' },
       });
     }
   });
@@ -147,7 +147,7 @@ describe('every operation with a body', () => {
       const sent = { contentType: 'application/json', text };
       expect(await sendText(operation.operationId, path, sent), operation.operationId).toEqual({
         status: 413,
-        body: { error: 'Request body is larger than 1 MB.' },
+        body: { error: 'request body is larger than 1 MB' },
       });
     }
   });

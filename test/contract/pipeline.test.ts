@@ -143,7 +143,7 @@ describe('addresses', () => {
     expect(await get('/nothing')).toMatchObject({ status: 404, text: '{"error":"Not found"}' });
     expect(await get('/v1/wallets', 'DELETE')).toMatchObject({
       status: 405,
-      text: '{"error":"Method not allowed"}',
+      text: '{"error":"method not allowed"}',
       headers: { allow: 'GET, POST' },
     });
   });

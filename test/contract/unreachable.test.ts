@@ -64,7 +64,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     ] as const) {
       expect(await operations.run(operation, { body }), operation).toEqual({
         status: 400,
-        body: { error: 'The JWKS document could not be fetched.', code: 'failed_to_fetch_jwks_uri_document' },
+        body: { error: 'the JWKS document could not be fetched', code: 'failed_to_fetch_jwks_uri_document' },
       });
     }
   });

@@ -2,7 +2,7 @@
 import type { OperationId } from './operations.ts';
 import type { ValidateFunction } from './validate-function.ts';
 
-/** `params` takes `{path, query, headers}` and coerces in place; `body` changes nothing. */
+/** `params` takes `{path, query, headers}` and coerces values in place; `body` does not coerce. */
 export const requestValidators: {
   readonly [Id in OperationId]: { readonly params: ValidateFunction; readonly body?: ValidateFunction };
 };

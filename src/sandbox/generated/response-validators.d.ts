@@ -3,8 +3,7 @@ import type { OperationId } from './operations.ts';
 import type { ValidateFunction } from './validate-function.ts';
 
 /**
- * By operation and status. A field that the contract does not declare is a fault; so is a body where there is
- * none, which is told by `undefined`.
+ * By operation and status. Undeclared fields are errors. A response without a body must be validated as `undefined`.
  */
 export const responseValidators: {
   readonly [Id in OperationId]: Readonly<Record<string, ValidateFunction>>;

@@ -92,7 +92,7 @@ describe('entries', () => {
 describe('a login while the list counts', () => {
   const rejected = {
     status: 401,
-    body: { error: 'The user is not on the allowlist of this app.', code: 'allowlist_rejected' },
+    body: { error: 'the user is not on the allowlist of this app', code: 'allowlist_rejected' },
   };
 
   test('is refused to who is on no list, and nobody is made', async () => {

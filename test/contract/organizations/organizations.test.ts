@@ -173,7 +173,7 @@ test('an organization has at most 150 wallets, made for it or given to it', asyn
   for (const _ of [1, 2]) await call(sandbox, 'createWalletsBatch', { body: { wallets } });
   const full = {
     status: 409,
-    body: { error: 'The organization already has 150 wallets.', code: 'wallet_entity_limit_exceeded' },
+    body: { error: 'the organization already has 150 wallets', code: 'wallet_entity_limit_exceeded' },
   };
   expect(await refusal(sandbox, 'createWallet', { body: { chain_type: 'xrpl', entity } })).toEqual(full);
   const secret = randomBytes(32);
@@ -196,6 +196,6 @@ test('an organization has at most 150 wallets, made for it or given to it', asyn
   expect((await call(sandbox, 'getWallet', { path })).body.owner_id).toBeNull();
   expect(await refusal(sandbox, 'assignWalletEntity', { path, body: entity })).toEqual({
     status: 409,
-    body: { error: 'The wallet already belongs to an entity.', code: 'wallet_entity_already_set' },
+    body: { error: 'the wallet already belongs to an entity', code: 'wallet_entity_already_set' },
   });
 }, 60_000);

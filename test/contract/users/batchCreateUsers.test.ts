@@ -25,7 +25,7 @@ test('each entry has its own outcome, in order', async () => {
   const id = expect.stringMatching(/^did:service:c[0-9a-z]{24}$/);
   const taken = {
     success: false,
-    error: 'The account is linked to another user.',
+    error: 'the account is linked to another user',
     code: 'linked_to_another_user',
   };
   expect(body.results).toEqual([
@@ -47,7 +47,7 @@ test('each entry has its own outcome, in order', async () => {
     {
       index: 5,
       success: false,
-      error: 'The user already has an account of this type.',
+      error: 'the user already has an account of this type',
       code: 'cannot_link_more_of_type',
     },
     { index: 6, success: true, id },

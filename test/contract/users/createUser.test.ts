@@ -304,7 +304,7 @@ describe('refused, and nothing is stored', () => {
     expect({ status, body }).toEqual({
       status: 400,
       body: {
-        error: 'The user already has an account of this type.',
+        error: 'the user already has an account of this type',
         code: 'cannot_link_more_of_type',
         data: {
           issues: [
@@ -347,7 +347,7 @@ describe('refused, and nothing is stored', () => {
     });
     expect({ status, body }).toEqual({
       status: 409,
-      body: { error: 'The account is linked to another user.', code: 'linked_to_another_user' },
+      body: { error: 'the account is linked to another user', code: 'linked_to_another_user' },
     });
     const dave = await refusal(sandbox, 'getUserByCustomAuthID', { body: { custom_user_id: 'dave' } });
     expect(dave).toEqual({ status: 404, body: { error: 'User not found' } });

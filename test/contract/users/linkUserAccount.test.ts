@@ -110,7 +110,7 @@ test('a second account of a kind that allows one is refused', async () => {
   expect({ status, body }).toEqual({
     status: 400,
     body: {
-      error: 'The user already has an account of this type.',
+      error: 'the user already has an account of this type',
       code: 'cannot_link_more_of_type',
       data: {
         issues: [{ in: 'body', pointer: '/type', message: 'a user has at most one account of type `email`' }],
@@ -129,7 +129,7 @@ test('an account of another user is refused and stays there', async () => {
   });
   expect({ status, body }).toEqual({
     status: 409,
-    body: { error: 'The account is linked to another user.', code: 'linked_to_another_user' },
+    body: { error: 'the account is linked to another user', code: 'linked_to_another_user' },
   });
   expect((await call(sandbox, 'getUser', { path: { user_id: dave } })).body.linked_accounts).toHaveLength(1);
 });

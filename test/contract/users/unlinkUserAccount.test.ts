@@ -83,12 +83,12 @@ test('an embedded wallet stays, and so does the only account beside the wallets 
     refusal(sandbox, 'unlinkUserAccount', { path, body: { type, handle } });
   expect(await unlink('wallet', embedded!.address)).toEqual({
     status: 400,
-    body: { error: 'An embedded wallet cannot be unlinked.', code: 'cannot_unlink_embedded_wallet' },
+    body: { error: 'an embedded wallet cannot be unlinked', code: 'cannot_unlink_embedded_wallet' },
   });
   expect(await unlink('email', email.address)).toEqual({
     status: 400,
     body: {
-      error: 'The only linked account of a user cannot be unlinked.',
+      error: 'the only linked account of a user cannot be unlinked',
       code: 'cannot_unlink_sole_account',
     },
   });

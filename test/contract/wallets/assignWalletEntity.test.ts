@@ -24,7 +24,7 @@ test('a wallet is given to a user once; its owner stays who it is', async () => 
 
   expect(await refusal(sandbox, 'assignWalletEntity', { path, body: entity })).toEqual({
     status: 409,
-    body: { error: 'The wallet already belongs to an entity.', code: 'wallet_entity_already_set' },
+    body: { error: 'the wallet already belongs to an entity', code: 'wallet_entity_already_set' },
   });
 });
 

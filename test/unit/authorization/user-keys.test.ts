@@ -187,7 +187,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
     test('a set that cannot be fetched is a 400 of its own', async () => {
       await configure({ jwks_url: url.replace('/jwks.json', '/never-fetched').replace(/:\d+/, ':1') });
-      expect(await refusalOf(await tokenOf())).toBe('400 The JWKS document could not be fetched.');
+      expect(await refusalOf(await tokenOf())).toBe('400 the JWKS document could not be fetched');
     });
   });
 

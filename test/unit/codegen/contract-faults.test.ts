@@ -75,14 +75,14 @@ const faults: [string, File, string, string, string][] = [
     'common.yaml',
     '    Error:',
     '    Ball: { type: string }\n    Error:',
-    'schemas Ball stands in openapi/common.yaml and in openapi/toys.yaml',
+    'schemas Ball is declared in openapi/common.yaml and in openapi/toys.yaml',
   ],
   [
     'two operations of one id',
     'toys.yaml',
     'operationId: deleteToy',
     'operationId: putToy',
-    'operationId putToy stands at #/paths/~1v1~1toys~1{toy_id}/put and at #/paths/~1v1~1toys~1{toy_id}/delete',
+    'operationId putToy is declared at #/paths/~1v1~1toys~1{toy_id}/put and at #/paths/~1v1~1toys~1{toy_id}/delete',
   ],
   [
     'an operation without an id',
@@ -96,7 +96,7 @@ const faults: [string, File, string, string, string][] = [
     'toys.yaml',
     'operationId: deleteToy\n      tags: [toy_box]',
     'operationId: deleteToy\n      tags: []',
-    '#/paths/~1v1~1toys~1{toy_id}/delete: exactly one tag is expected',
+    '#/paths/~1v1~1toys~1{toy_id}/delete: expected exactly one tag',
   ],
   [
     'a body without an example',
@@ -117,7 +117,7 @@ const faults: [string, File, string, string, string][] = [
     'toys.yaml',
     'x-errors: [not_found]',
     'x-errors: [gone]',
-    '#/paths/~1v1~1toys~1{toy_id}/put: the catalogue has no code `gone`',
+    '#/paths/~1v1~1toys~1{toy_id}/put: expected a code of the catalogue, got `gone`',
   ],
   [
     'a reference into a file that has no such component',
@@ -131,37 +131,37 @@ const faults: [string, File, string, string, string][] = [
     'toys.yaml',
     '/v1/toys/{toy_id}:',
     '/v1/{box_id}/toys/{toy_id}:',
-    '#/paths/~1v1~1{box_id}~1toys~1{toy_id}/put: the path names [box_id,toy_id], the parameters declare [toy_id]',
+    '#/paths/~1v1~1{box_id}~1toys~1{toy_id}/put: expected the path parameters [box_id,toy_id], got [toy_id]',
   ],
   [
     'a union whose branches the tag cannot tell apart',
     'toys.yaml',
     'kind: { const: bear }',
     'kind: { type: string }',
-    '#/components/schemas/Toy: expected `Bear` to give `kind` a `const` or an `enum` of strings',
+    '#/components/schemas/Toy: expected `Bear` to declare `kind` with a `const` or an `enum` of strings',
   ],
   [
     'a union with two branches for one value of the tag',
     'toys.yaml',
     'kind: { const: bear }',
     'kind: { enum: [bear, ball] }',
-    '#/components/schemas/Toy: `ball` is `kind` of `Ball` and of `Bear`',
+    '#/components/schemas/Toy: expected one branch for `ball`, got `Ball` and `Bear`',
   ],
   [
     'a branch of a tagged union that is written in place',
     'toys.yaml',
     '{ $ref: "#/components/schemas/Bear" }]',
     '{ type: object, required: [kind], properties: { kind: { const: bear } } }]',
-    '#/components/schemas/Toy: expected a reference as branch 1: a mapping can only name components',
+    '#/components/schemas/Toy: expected a reference as branch 1, because a mapping can only name components',
   ],
   [
     'a discriminator whose mapping is written by hand',
     'toys.yaml',
     'propertyName: kind }',
     'propertyName: kind, mapping: { ball: "#/components/schemas/Ball" } }',
-    '#/components/schemas/Toy: expected a discriminator without `mapping`, which is derived',
+    '#/components/schemas/Toy: expected no `mapping`, because it is derived',
   ],
-  ['broken YAML', 'toys.yaml', 'tags: [{', 'tags: [[{', 'openapi/toys.yaml is not valid YAML:'],
+  ['broken YAML', 'toys.yaml', 'tags: [{', 'tags: [[{', 'openapi/toys.yaml: expected valid YAML:'],
 ];
 
 test.each(faults)('%s stops the run', async (_what, file, from, to, fault) => {

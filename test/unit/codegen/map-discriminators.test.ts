@@ -60,6 +60,6 @@ test.each<[string, Record<string, Schema>]>([
   ['a schema that is composed of itself', { Bear: { allOf: [ref('Bear')] } }],
 ])('a branch cannot be mapped by %s', (_what, schemas) => {
   expect(() => mappingOf(['Bear'], schemas)).toThrow(
-    '#/components/schemas/Union: expected `Bear` to give `kind` a `const` or an `enum` of strings',
+    '#/components/schemas/Union: expected `Bear` to declare `kind` with a `const` or an `enum` of strings',
   );
 });

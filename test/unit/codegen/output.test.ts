@@ -32,11 +32,11 @@ test('drift names every file that is absent, edited, left over or without an ope
 
   const edited = await generateContract(toyContract, project.root);
   expect(findDrift(toyContract, project.root, edited)).toEqual([
-    'openapi/openapi.json: not what the contract says',
-    'src/generated/schemas.ts: not what the contract says',
-    'src/generated/errors.ts: not what the contract says',
+    'openapi/openapi.json: differs from the contract',
+    'src/generated/schemas.ts: differs from the contract',
+    'src/generated/errors.ts: differs from the contract',
     'src/generated/older.ts: no longer generated',
-    'src/handlers/toy_box/sellToy.ts: a handler of no operation',
+    'src/handlers/toy_box/sellToy.ts: handler without an operation',
   ]);
 });
 

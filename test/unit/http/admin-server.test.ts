@@ -55,6 +55,6 @@ test('anything else is not there', async () => {
   expect(await admin.get('/metrics', 'POST')).toEqual({
     status: 405,
     type,
-    text: '{"error":"Method not allowed"}',
+    text: '{"error":"method not allowed"}',
   });
 });

@@ -39,7 +39,7 @@ test.each([undefined, 'text/plain', 'application/x-www-form-urlencoded', 'applic
   (type) => {
     const headers = type === undefined ? {} : { 'content-type': type };
     expect(refusal(() => parseBody(createToy, headers, Buffer.from('{}')))).toEqual({
-      error: 'Content-Type must be application/json.',
+      error: 'Content-Type must be application/json',
     });
   },
 );

@@ -103,7 +103,7 @@ describe('the body', () => {
     const more = await server.fetch('POST', '/v1/toys', { headers: json, body: ofSize(MAX_BODY_BYTES + 1) });
     expect({ status: more.status, body: more.body }).toEqual({
       status: 413,
-      body: { error: 'Request body is larger than 1 MB.' },
+      body: { error: 'request body is larger than 1 MB' },
     });
   });
 
