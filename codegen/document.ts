@@ -128,7 +128,8 @@ const SCHEMA_REF = '#/components/schemas/';
 
 /** `#/components/schemas/Wallet` -> `Wallet`. */
 export function schemaName(ref: string): string {
-  if (!ref.startsWith(SCHEMA_REF)) throw new ContractError(`expected a local schema reference, got \`${ref}\``);
+  if (!ref.startsWith(SCHEMA_REF))
+    throw new ContractError(`expected a local schema reference, got \`${ref}\``);
   return ref.slice(SCHEMA_REF.length);
 }
 

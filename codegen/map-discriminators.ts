@@ -57,7 +57,9 @@ function deriveMapping(
     const name = schemaName(branch.$ref);
     const values = allowedValues(document, branch, property) ?? [];
     if (values.length === 0) {
-      problems.push(`expected \`${name}\` to declare \`${property}\` with a \`const\` or an \`enum\` of strings`);
+      problems.push(
+        `expected \`${name}\` to declare \`${property}\` with a \`const\` or an \`enum\` of strings`,
+      );
     }
     for (const value of values) {
       const other = mapping[value];

@@ -43,7 +43,9 @@ export function findDrift(contract: Contract, root: string, generated: Generated
     ...drift,
     ...staleFiles(contract, root, generated).map((path) => `${path}: no longer generated`),
     ...[...handlers].filter((path) => !present.has(path)).map((path) => `${path}: missing handler file`),
-    ...[...present].filter((path) => !handlers.has(path)).map((path) => `${path}: handler without an operation`),
+    ...[...present]
+      .filter((path) => !handlers.has(path))
+      .map((path) => `${path}: handler without an operation`),
   ];
 }
 

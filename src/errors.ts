@@ -3,7 +3,7 @@ import { type ErrorCode, errorCatalogue } from './generated/errors.ts';
 export type { ErrorCode };
 
 interface ApiErrorDetail {
-  /** What went wrong inside; logged, never sent. */
+  /** The internal cause; logged, never sent. */
   cause?: unknown;
   /** Sent to the caller as `data`. */
   data?: Record<string, unknown>;
@@ -12,8 +12,8 @@ interface ApiErrorDetail {
 }
 
 /**
- * Rows that were read one after the other do not belong together: another transaction changed them in between. The
- * request is run again, as after a collision.
+ * Rows read in sequence are inconsistent because another transaction changed them in between. The request is retried, as
+ * after a conflict.
  */
 export class StaleReadError extends Error {
   constructor(message: string) {
@@ -23,8 +23,8 @@ export class StaleReadError extends Error {
 }
 
 /**
- * Whether an error says that something this server depends on is away, and the same request may succeed later. Storage
- * marks such errors; wrappers of the ORM keep the mark.
+ * Whether the error means that a dependency is unavailable, so that the same request may succeed later. Storage sets
+ * `isUnavailable` on such errors; the ORM's wrappers keep them as `cause`.
  */
 export function isUnavailable(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
@@ -34,8 +34,8 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /**
- * The one error that leaves the domain. `code` chooses status and default text from the contract's
- * error catalogue (`openapi/common.yaml`, `x-error-catalogue`); `message` is read by the caller.
+ * The only error that the domain throws to its callers. `code` determines the status and the default text (the contract's
+ * error catalogue, `x-error-catalogue` in `openapi/common.yaml`); `message` is sent to the caller.
  */
 export class ApiError extends Error {
   readonly code: ErrorCode;
@@ -53,7 +53,7 @@ export class ApiError extends Error {
     this.headers = detail.headers;
   }
 
-  /** The wire body `{error, code?, data?}`; some codes are internal names that the wire leaves out. */
+  /** The response body `{error, code?, data?}`; omits internal codes. */
   toBody(): { error: string; code?: string; data?: Record<string, unknown> } {
     return {
       error: this.message,
@@ -65,7 +65,7 @@ export class ApiError extends Error {
 
 /** The refusal of an operation whose handler is still the generated stub. */
 export function notImplemented(operationId: string): ApiError {
-  return new ApiError('not_implemented', `The operation ${operationId} is not built yet.`);
+  return new ApiError('not_implemented', `the operation \`${operationId}\` is not implemented yet`);
 }
 
 /** 404 for an absent resource and for one of another app alike. */

@@ -11,7 +11,7 @@ function generate(...flags: string[]): { status: number | null; out: string; err
 test('--help tells the flags and the exit codes', () => {
   const { status, out } = generate('--help');
   expect(status).toBe(0);
-  for (const word of ['--check', '--allow-todo', 'exit codes: 0 done']) expect(out).toContain(word);
+  for (const word of ['--check', '--allow-todo', 'exit codes: 0 success']) expect(out).toContain(word);
 });
 
 test('an unknown flag is wrong usage, and nothing is generated', () => {
