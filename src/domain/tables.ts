@@ -1,4 +1,5 @@
 import type { InferKyselyDB } from '@mikro-orm/sql';
+import type { ColumnType } from 'kysely';
 import { AggregationEntity } from './access/aggregations/aggregation.entity.ts';
 import { AggregationRecordEntity } from './access/aggregations/aggregation-record.entity.ts';
 import { AppEntity } from './access/apps/app.entity.ts';
@@ -80,5 +81,18 @@ export const entities = [
   WebhookSecretEntity,
 ] as const;
 
+type Rows = InferKyselyDB<(typeof entities)[number]>;
+
+/** What a column of an entity's value holds: JSON is text there. */
+type Raw<Value> = Value extends ColumnType<infer Selected, infer Inserted, infer Updated>
+  ? ColumnType<Raw<Selected>, Raw<Inserted>, Raw<Updated>>
+  : Value extends string | number | Uint8Array | null | undefined
+    ? Value
+    : Value extends { __raw?: infer Text }
+      ? NonNullable<Text>
+      : Value;
+
 /** The tables as Kysely sees them: `em.getKysely<Tables>()`. Values are the database's own, columns snake_case. */
-export type Tables = InferKyselyDB<(typeof entities)[number]>;
+export type Tables = {
+  [Table in keyof Rows]: { [Column in keyof Rows[Table]]: Raw<Rows[Table][Column]> };
+};

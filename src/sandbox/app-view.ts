@@ -1,4 +1,4 @@
-import type { App } from '../domain/access/apps/find-app.ts';
+import type { App } from '../domain/access/apps/app.entity.ts';
 import type { SandboxApp } from './generated/schemas.ts';
 
 /** The control plane's representation of an app, without its secrets. */

@@ -78,6 +78,7 @@ const storageForDomain = [
   'exact-sum',
   'find-page',
   'insert-pair',
+  'json-text',
   'keyset-cursor',
   'locks',
   'prepared-query',

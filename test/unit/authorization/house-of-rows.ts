@@ -9,7 +9,7 @@ import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
 import { p256KeyPairFromSeed } from '../../../src/crypto/p256.ts';
 import { createApp } from '../../../src/domain/access/apps/create-app.ts';
-import type { AppSettings } from '../../../src/domain/access/apps/find-app.ts';
+import type { AppSettings } from '../../../src/domain/access/apps/app.entity.ts';
 import { createUser } from '../../../src/domain/wallets/users/create-user.ts';
 import { createUseLog } from '../../../src/domain/wallets/wallet-uses/use-log.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';

@@ -1,6 +1,6 @@
 import type { AppResponse } from '../../../generated/schemas.ts';
 import { readAppSettings } from './app-settings.ts';
-import type { App, AppSettings } from './find-app.ts';
+import type { App, AppSettings } from './app.entity.ts';
 
 type NamesOf<Value> = {
   [Name in keyof AppResponse]-?: AppResponse[Name] extends Value ? Name : never;

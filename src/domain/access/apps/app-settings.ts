@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { invalidField } from '../../../errors.ts';
-import type { AppSettings } from './find-app.ts';
+import type { AppSettings } from './app.entity.ts';
 import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
 
 /** How tokens of the app's own login are verified: by the keys at one address, or by one key. */

@@ -1,4 +1,9 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { jsonText } from '../../../storage/json-text.ts';
+import type { AppSecretHash } from './app-secret.ts';
+
+/** Settings of an app by name, as the operations that read them understand them. */
+export type AppSettings = { [name: string]: unknown };
 
 /** A customer's app: the tenant that every other resource belongs to. */
 export const AppEntity = defineEntity({
@@ -7,11 +12,12 @@ export const AppEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     name: p.text(),
-    /** JSON array of `AppSecretHash`, newest first. */
-    secretHashes: p.text(),
-    /** JSON object. */
-    settings: p.text().default('{}'),
+    /** Newest first. */
+    secretHashes: jsonText<AppSecretHash[]>(),
+    settings: jsonText<AppSettings>().default('{}'),
     createdAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'apps_by_age', properties: ['createdAtMs', 'id'] }],
 });
+
+export type App = InferEntity<typeof AppEntity>;

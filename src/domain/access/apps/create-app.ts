@@ -1,8 +1,9 @@
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Tables } from '../../tables.ts';
+import { isUniqueViolation } from '../../../storage/database-errors.ts';
+import { type App, AppEntity, type AppSettings } from './app.entity.ts';
 import { drawAppSecret, hashAppSecret } from './app-secret.ts';
-import type { App, AppSettings } from './find-app.ts';
+import { getApp } from './find-app.ts';
 
 /** What the verbs on apps need; an operator calls them, not an app, so there is no app in it. */
 export type AppContext = Pick<OperationContext, 'em' | 'entropy' | 'ids' | 'nowMs'>;
@@ -22,27 +23,21 @@ export interface NewApp {
  */
 export async function createApp(context: AppContext, input: NewApp): Promise<{ app: App; secret: string }> {
   const secret = input.secret ?? drawAppSecret(context.entropy);
-  const app: App = {
-    id: input.id ?? context.ids.cuid(),
+  const id = input.id ?? context.ids.cuid();
+  const taken = new ApiError('resource_already_exists', `an app with the id \`${id}\` exists already`);
+  if ((await getApp(context.em, id)) !== undefined) throw taken;
+  const app = context.em.create(AppEntity, {
+    id,
     name: input.name ?? 'Unnamed app',
     secretHashes: [hashAppSecret(secret, context.nowMs)],
     settings: input.settings ?? {},
     createdAtMs: context.nowMs,
-  };
-  const { numInsertedOrUpdatedRows } = await context.em
-    .getKysely<Tables>()
-    .insertInto('apps')
-    .values({
-      id: app.id,
-      name: app.name,
-      secret_hashes: JSON.stringify(app.secretHashes),
-      settings: JSON.stringify(app.settings),
-      created_at_ms: app.createdAtMs,
-    })
-    .onConflict((conflict) => conflict.doNothing())
-    .executeTakeFirstOrThrow();
-  if (numInsertedOrUpdatedRows === 0n) {
-    throw new ApiError('resource_already_exists', `an app with the id \`${app.id}\` exists already`);
+  });
+  try {
+    await context.em.flush();
+  } catch (error) {
+    // Made by another process since.
+    throw isUniqueViolation(error) ? taken : error;
   }
   return { app, secret };
 }

@@ -1,7 +1,8 @@
-import type { Tables } from '../../tables.ts';
+import { notFound } from '../../../errors.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { type App, AppEntity, type AppSettings } from './app.entity.ts';
 import { drawAppSecret, hashAppSecret, secretsInForce } from './app-secret.ts';
 import type { AppContext } from './create-app.ts';
-import { type App, type AppSettings, findApp } from './find-app.ts';
 
 export interface AppChange {
   name?: string | undefined;
@@ -15,13 +16,14 @@ export interface AppChange {
  * @throws ApiError not_found
  */
 export async function updateApp(context: AppContext, id: string, change: AppChange): Promise<App> {
-  const app = await findApp(context.em, id);
+  const app = await findAppForUpdate(context, id);
   const merged = Object.entries({ ...app.settings, ...change.settings }).filter(
     ([, value]) => value !== null,
   );
-  const updated = { ...app, name: change.name ?? app.name, settings: Object.fromEntries(merged) };
-  await store(context, updated);
-  return updated;
+  app.name = change.name ?? app.name;
+  app.settings = Object.fromEntries(merged);
+  await context.em.flush();
+  return app;
 }
 
 /**
@@ -35,27 +37,19 @@ export async function rotateAppSecret(
   id: string,
   { overlapMs, secret = drawAppSecret(context.entropy) }: { overlapMs: number; secret?: string | undefined },
 ): Promise<{ app: App; secret: string }> {
-  const app = await findApp(context.em, id);
+  const app = await findAppForUpdate(context, id);
   const endMs = context.nowMs + overlapMs;
   const earlier = app.secretHashes.map((known) => ({
     ...known,
     expiresAtMs: Math.min(known.expiresAtMs ?? endMs, endMs),
   }));
-  const secretHashes = [hashAppSecret(secret, context.nowMs), ...secretsInForce(earlier, context.nowMs)];
-  const rotated = { ...app, secretHashes };
-  await store(context, rotated);
-  return { app: rotated, secret };
+  app.secretHashes = [hashAppSecret(secret, context.nowMs), ...secretsInForce(earlier, context.nowMs)];
+  await context.em.flush();
+  return { app, secret };
 }
 
-async function store(context: AppContext, app: App): Promise<void> {
-  await context.em
-    .getKysely<Tables>()
-    .updateTable('apps')
-    .set({
-      name: app.name,
-      secret_hashes: JSON.stringify(app.secretHashes),
-      settings: JSON.stringify(app.settings),
-    })
-    .where('id', '=', app.id)
-    .execute();
+async function findAppForUpdate({ em }: AppContext, id: string): Promise<App> {
+  const app = await em.findOne(AppEntity, { id }, lockForUpdate);
+  if (app === null) throw notFound('App');
+  return app;
 }

@@ -4,7 +4,8 @@ import type { CreatePolicyRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../policy/compile.ts';
 import { relocateIssues } from '../../../relocate-issues.ts';
-import { type App, findApp, listApps } from '../../access/apps/find-app.ts';
+import type { App } from '../../access/apps/app.entity.ts';
+import { findApp, listApps } from '../../access/apps/find-app.ts';
 import { checkRules } from '../../access/policies/check-rules.ts';
 import type { Tables } from '../../tables.ts';
 

@@ -3,7 +3,7 @@ import { decodeProtectedHeader, errors, type JWK, type JWTPayload, jwtVerify } f
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { isStrongEnough, type JwtAuthSettings, readAppSettings } from '../../access/apps/app-settings.ts';
-import type { AppSettings } from '../../access/apps/find-app.ts';
+import type { AppSettings } from '../../access/apps/app.entity.ts';
 
 type VerifyContext = Pick<OperationContext, 'jwks' | 'nowMs'>;
 
