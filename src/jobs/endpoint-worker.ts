@@ -1,12 +1,12 @@
 import { attemptDelivery, type SigningSecret } from '../domain/access/webhooks/attempt-delivery.ts';
 import {
   type Claimant,
+  type EndpointRow,
   holdEndpoint,
   LEASE_MS,
   releaseEndpoint,
 } from '../domain/access/webhooks/claim-endpoints.ts';
 import { type DueDelivery, type Lane, readDueDeliveries } from '../domain/access/webhooks/due-deliveries.ts';
-import type { EndpointRow } from '../domain/access/webhooks/find-webhook-endpoint.ts';
 import type { FinishedAttempt } from '../domain/access/webhooks/record-attempts.ts';
 import { ATTEMPT_TIMEOUT_MS, MAX_ATTEMPTS } from '../domain/access/webhooks/retry-schedule.ts';
 import {

@@ -72,7 +72,8 @@ const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' 
 
 /**
  * Kysely over `pg`. It differs from Kysely's own PostgreSQL dialect in three ways:
- * - statements are named, so that PostgreSQL parses and plans each SQL text once per connection;
+ * - statements are named, so that PostgreSQL parses and plans each SQL text once per connection. Those of the entity
+ *   manager are not: their texts vary with every list, and `select *` breaks by name when a column is added;
  * - a connection is taken from the pool by the first statement, and a transaction begins with it, so that whatever an
  *   operation does before it touches the database holds no connection;
  * - a connection that is lost is destroyed, whatever statement it was lost at, and never goes back to the pool.
@@ -127,16 +128,17 @@ function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
     held?.release(error);
   };
 
-  async function ask(sql: string, values: readonly unknown[]) {
+  async function ask({ sql, parameters, query }: CompiledQuery) {
     if (client === undefined && transaction === 'open')
       throw markUnavailable(new Error('the connection was lost'));
     try {
       client ??= await pool.connect();
       // NOTE: the server refuses several commands in one prepared statement; only migrations send such texts.
-      const name = values.length === 0 ? undefined : nameOf(sql);
+      const values = parameters as unknown[];
+      const name = values.length === 0 || query.kind === 'RawNode' ? undefined : nameOf(sql);
       return await (name === undefined
-        ? client.query(sql, values as unknown[])
-        : client.query({ name, text: sql, values: values as unknown[] }));
+        ? client.query(sql, values)
+        : client.query({ name, text: sql, values }));
     } catch (error) {
       if (isConnectionLost(error)) release(error as Error);
       throw markUnavailable(error);
@@ -147,18 +149,18 @@ function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
    * Asks again, on another connection, where the first one turns out to be broken: those that were idle while the
    * server restarted all are. Only for what changes nothing.
    */
-  async function askTwice(sql: string, values: readonly unknown[]) {
+  async function askTwice(query: CompiledQuery) {
     try {
-      return await ask(sql, values);
+      return await ask(query);
     } catch (error) {
       if (!isBrokenAtOnce(error) || client !== undefined) throw error;
-      return ask(sql, values);
+      return ask(query);
     }
   }
 
   async function open(): Promise<void> {
     try {
-      await askTwice(beginning, []);
+      await askTwice(CompiledQuery.raw(beginning));
       transaction = 'open';
     } catch (error) {
       release(error as Error);
@@ -168,14 +170,14 @@ function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
     }
   }
 
-  async function executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+  async function executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     if (transaction === 'announced') {
       opening ??= open();
       await opening;
     }
     try {
-      const isPlainRead = transaction === 'none' && sql.startsWith('select ');
-      return resultOf<Row>(await (isPlainRead ? askTwice : ask)(sql, parameters));
+      const isPlainRead = transaction === 'none' && query.sql.startsWith('select ');
+      return resultOf<Row>(await (isPlainRead ? askTwice : ask)(query));
     } finally {
       if (transaction === 'none') release();
     }
@@ -185,7 +187,7 @@ function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
     const wasOpen = transaction === 'open';
     try {
       // A rollback of a lost connection has happened already.
-      if (wasOpen && (command === 'commit' || client !== undefined)) await ask(command, []);
+      if (wasOpen && (command === 'commit' || client !== undefined)) await ask(CompiledQuery.raw(command));
     } catch (error) {
       release(error as Error);
       throw error;

@@ -74,6 +74,7 @@ const doors: Record<string, string[]> = {
 
 // Files of storage that domain verbs use at run time; the others only give them types.
 const storageForDomain = [
+  'contains-text',
   'database-errors',
   'exact-sum',
   'find-page',

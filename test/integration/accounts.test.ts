@@ -27,34 +27,34 @@ describe.each(databaseKinds)('accounts on %s', (kind) => {
 
   test('an account is read back with its wallets in their order', async () => {
     const made = await make(['one', 'two', 'three']);
-    const found = await findAccount(reading(), made.row.id);
-    expect(found.row).toEqual(made.row);
+    const found = await findAccount(reading(), made.account.id);
+    expect(found.account).toEqual(made.account);
     expect(found.wallets.map(({ id }) => id)).toEqual(made.wallets.map(({ id }) => id));
-    await expect(findAccount(reading('other'), made.row.id)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(findAccount(reading('other'), made.account.id)).rejects.toMatchObject({ code: 'not_found' });
   });
 
   test('requests that add wallets at once never bring more than five together', async () => {
-    const { row } = await make(['one', 'two']);
+    const { account } = await make(['one', 'two']);
     const two = {
       wallets_configuration: [{ chain_type: 'solana' as const }, { chain_type: 'solana' as const }],
     };
     const ends = await Promise.allSettled(
       Array.from({ length: 4 }, () =>
-        inTransaction(database, (context) => updateAccount(context, row.id, two)),
+        inTransaction(database, (context) => updateAccount(context, account.id, two)),
       ),
     );
     expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    const { wallets } = await findAccount(reading(), row.id);
+    const { wallets } = await findAccount(reading(), account.id);
     expect(wallets.map(({ chain_type }) => chain_type)).toEqual(['ethereum', 'ethereum', 'solana', 'solana']);
   });
 
   test('what is refused leaves nothing behind', async () => {
-    const { row } = await make(['one', 'two', 'three', 'four', 'five']);
+    const { account } = await make(['one', 'two', 'three', 'four', 'five']);
     const one = { display_name: 'x', wallets_configuration: [{ chain_type: 'solana' as const }] };
     await expect(
-      inTransaction(database, (context) => updateAccount(context, row.id, one)),
+      inTransaction(database, (context) => updateAccount(context, account.id, one)),
     ).rejects.toMatchObject({ code: 'invalid_data' });
-    expect((await findAccount(reading(), row.id)).row).toEqual(row);
+    expect((await findAccount(reading(), account.id)).account).toEqual(account);
   });
 
   test('pages and searches are the same on every database', async () => {
@@ -67,17 +67,17 @@ describe.each(databaseKinds)('accounts on %s', (kind) => {
       );
     }
     const names = async (options: Parameters<typeof listAccounts>[1]) =>
-      (await listAccounts(reading(), options)).accounts.map(({ row }) => row.display_name);
+      (await listAccounts(reading(), options)).accounts.map(({ account }) => account.displayName);
     expect(await names({ search: 'TREASURY' })).toEqual(['treasury_2', 'Treasury']);
     expect(await names({ search: 'y_' })).toEqual(['treasury_2']);
     expect(await names({ search: 'ä' })).toEqual(['Ärzte']);
     const { accounts, nextCursor } = await listAccounts(reading(), { limit: 2 });
-    expect(accounts.map(({ row }) => row.display_name)).toEqual(['treasury_2', 'Treasury']);
+    expect(accounts.map(({ account }) => account.displayName)).toEqual(['treasury_2', 'Treasury']);
     expect(await names({ cursor: nextCursor ?? undefined })).toEqual(['Ärzte']);
   });
 
   test('a chain that cannot be reached gives no sum at all, and no more chains are asked than a few at once', async () => {
-    const { row } = await make(['one']);
+    const { account } = await make(['one']);
     let [asked, atOnce, most] = [0, 0, 0];
     const answer = async (tokenAddresses: readonly unknown[]): Promise<bigint[]> => {
       asked += 1;
@@ -97,7 +97,7 @@ describe.each(databaseKinds)('accounts on %s', (kind) => {
         }) as unknown as EvmChain,
     });
     const ask = (lost?: string) =>
-      getAccountBalance({ ...reading(), chains: chainsWithout(lost) }, row.id, { isTestnet: false });
+      getAccountBalance({ ...reading(), chains: chainsWithout(lost) }, account.id, { isTestnet: false });
     expect((await ask()).assets_by_chain).not.toEqual([]);
     expect(asked).toBeGreaterThan(10);
     expect(most).toBe(8);
@@ -108,11 +108,11 @@ describe.each(databaseKinds)('accounts on %s', (kind) => {
     const wallet = await inTransaction(database, (context) =>
       createWallet(context, { chain_type: 'ethereum' }),
     );
-    const { row } = await inTransaction(database, (context) =>
+    const { account } = await inTransaction(database, (context) =>
       createAccount(context, { wallet_ids: [wallet.id] }),
     );
     await database.orm.em.fork().execute(`update wallets set archived_at_ms = 1 where id = '${wallet.id}'`);
-    expect((await findAccount(reading(), row.id)).wallets.map(({ id }) => id)).toEqual([wallet.id]);
+    expect((await findAccount(reading(), account.id)).wallets.map(({ id }) => id)).toEqual([wallet.id]);
     await expect(
       inTransaction(database, (context) => createAccount(context, { wallet_ids: [wallet.id] })),
     ).rejects.toMatchObject({ code: 'invalid_data' });

@@ -289,8 +289,10 @@ describe.each(databaseKinds)('%s', (kind) => {
     const made = await writing((context) => createAggregation(context, { name, ...terms }));
     expect(await findAggregation(reading(), made.id)).toEqual({
       id: made.id,
+      appId: 'acme',
       name,
-      terms,
+      definition: terms,
+      windowSeconds: terms.window.seconds,
       ownerId: null,
       createdAtMs: startMs,
     });

@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Kysely } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { AppEntity } from '../../../src/domain/access/apps/app.entity.ts';
 import { OrganizationEntity } from '../../../src/domain/access/organizations/organization.entity.ts';
 import { WebhookSecretEntity } from '../../../src/domain/access/webhooks/webhook-secret.entity.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
@@ -124,6 +125,46 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
     const locked = await em.findOneOrFail(OrganizationEntity, { id: 'one', appId: 'acme' }, lockForUpdate);
     expect(locked.displayName).toBe('Renamed');
     await em.commit();
+  });
+
+  test('reads on while a migration adds a column', async () => {
+    await plant({});
+    expect(await nameOf('one')).toBe('One');
+    await fork().execute('alter table organizations add column later text');
+    try {
+      expect(await nameOf('one')).toBe('One');
+    } finally {
+      await fork().execute('alter table organizations drop column later');
+    }
+  });
+
+  test('an entity that is only read is not written, whatever its columns hold', async () => {
+    const em = fork();
+    em.create(AppEntity, {
+      id: 'acme',
+      name: 'Acme',
+      secretHashes: [],
+      settings: { a: [1] },
+      createdAtMs: 1,
+    });
+    em.create(WebhookSecretEntity, {
+      ...{ id: 's', endpointId: 'e', appId: 'acme', masterKeyId: 'k', createdAtMs: 1, expiresAtMs: null },
+      ...{ sealedSecret: Buffer.from([1]), wrappedDataKey: Buffer.from([2]) },
+    });
+    await em.flush();
+    const reading = fork();
+    await reading.begin();
+    const app = await reading.findOneOrFail(AppEntity, { id: 'acme' });
+    await reading.findOneOrFail(WebhookSecretEntity, { id: 's' });
+    const flushed = (work: () => unknown) =>
+      recordStatements(reading.getTransactionContext() as Kysely<Tables>, async () => {
+        work();
+        await reading.flush();
+      });
+    expect(await flushed(() => undefined)).toEqual([]);
+    const change = await flushed(() => Object.assign(app.settings, { b: 2 }));
+    expect(change.map(({ parameters }) => parameters)).toEqual([['{"a":[1],"b":2}', 'acme']]);
+    await reading.rollback();
   });
 
   test('makes a second one who locks the row wait for the first', async () => {

@@ -1,4 +1,12 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { CreateAggregationRequest } from '../../../generated/schemas.ts';
+import { jsonText } from '../../../storage/json-text.ts';
+
+/** What an aggregation measures: the request that made it, without name and owner. */
+export type AggregationTerms = Pick<
+  CreateAggregationRequest,
+  'method' | 'metric' | 'conditions' | 'group_by' | 'window'
+>;
 
 /** A running total over what wallets sign, for conditions to refer to. */
 export const AggregationEntity = defineEntity({
@@ -8,8 +16,8 @@ export const AggregationEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     name: p.text(),
-    /** JSON object: method, metric, conditions, group_by, window as given. */
-    definition: p.text(),
+    /** As given. */
+    definition: jsonText<AggregationTerms>(),
     windowSeconds: p.integer(),
     /** The key quorum that owns the aggregation. */
     ownerId: p.text().strictNullable(),
@@ -20,3 +28,5 @@ export const AggregationEntity = defineEntity({
     { name: 'aggregations_by_owner', properties: ['ownerId'], where: 'owner_id is not null' },
   ],
 });
+
+export type StoredAggregation = InferEntity<typeof AggregationEntity>;

@@ -4,10 +4,11 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { type AggregationDefinition, compileAggregation } from '../../../policy/aggregation.ts';
 import { PolicyFormatError } from '../../../policy/policy-format-error.ts';
 import { lockName } from '../../../storage/locks.ts';
-import type { Tables } from '../../tables.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { requireOwner } from '../owners/require-owner.ts';
-import { findAggregation, type StoredAggregation } from './find-aggregation.ts';
+import { AggregationEntity, type StoredAggregation } from './aggregation.entity.ts';
+import { AggregationRecordEntity } from './aggregation-record.entity.ts';
+import { findAggregation } from './find-aggregation.ts';
 
 const MAX_AGGREGATIONS = 10;
 
@@ -23,33 +24,24 @@ export async function createAggregation(
   checkTerms(terms as unknown as AggregationDefinition);
   const ownerId = (await resolveOwner(context, { owner, owner_id })) ?? null;
   await requireRoom(context);
-  const aggregation = { id: context.ids.cuid2(), name, terms, ownerId, createdAtMs: context.nowMs };
-  await context.em
-    .getKysely<Tables>()
-    .insertInto('aggregations')
-    .values({
-      id: aggregation.id,
-      app_id: context.app.id,
-      name,
-      definition: JSON.stringify(terms),
-      window_seconds: terms.window.seconds,
-      owner_id: ownerId,
-      created_at_ms: context.nowMs,
-    })
-    .execute();
+  const aggregation = context.em.create(AggregationEntity, {
+    id: context.ids.cuid2(),
+    appId: context.app.id,
+    name,
+    definition: terms,
+    windowSeconds: terms.window.seconds,
+    ownerId,
+    createdAtMs: context.nowMs,
+  });
+  await context.em.flush();
   return aggregation;
 }
 
 /** Makes others who count the app's aggregations wait until the transaction ends. */
 async function requireRoom(context: OperationContext): Promise<void> {
   await lockName(context.em, `aggregations:${context.app.id}`);
-  const { count } = await context.em
-    .getKysely<Tables>()
-    .selectFrom('aggregations')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('app_id', '=', context.app.id)
-    .executeTakeFirstOrThrow();
-  if (Number(count) >= MAX_AGGREGATIONS) {
+  const count = await context.em.count(AggregationEntity, { appId: context.app.id });
+  if (count >= MAX_AGGREGATIONS) {
     throw new ApiError('invalid_aggregation_format', `An app has at most ${MAX_AGGREGATIONS} aggregations.`);
   }
 }
@@ -75,7 +67,6 @@ function checkTerms(terms: AggregationDefinition): void {
 export async function deleteAggregation(context: OperationContext, id: string): Promise<void> {
   const aggregation = await findAggregation(context, id);
   await requireOwner(context, { ownerId: aggregation.ownerId });
-  const database = context.em.getKysely<Tables>();
-  await database.deleteFrom('aggregation_records').where('aggregation_id', '=', id).execute();
-  await database.deleteFrom('aggregations').where('id', '=', id).execute();
+  await context.em.nativeDelete(AggregationRecordEntity, { aggregationId: id });
+  await context.em.remove(aggregation).flush();
 }

@@ -2,10 +2,11 @@ import { invalidField } from '../../../errors.ts';
 import type { CreateConditionSetRequest, UpdateConditionSetRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
-import type { Tables } from '../../tables.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { requireOwner } from '../owners/require-owner.ts';
-import { findConditionSetForUpdate, type StoredConditionSet } from './find-condition-set.ts';
+import { ConditionSetEntity, type StoredConditionSet } from './condition-set.entity.ts';
+import { ConditionSetItemEntity } from './condition-set-item.entity.ts';
+import { findConditionSetForUpdate } from './find-condition-set.ts';
 
 /**
  * Makes an empty condition set.
@@ -16,17 +17,14 @@ export async function createConditionSet(
   context: OperationContext,
   input: CreateConditionSetRequest,
 ): Promise<StoredConditionSet> {
-  const set: StoredConditionSet = {
+  const set = context.em.create(ConditionSetEntity, {
     id: context.ids.cuid2(),
+    appId: context.app.id,
     name: input.name,
-    owner_id: (await resolveOwner(context, input)) ?? null,
-    created_at_ms: context.nowMs,
-  };
-  await context.em
-    .getKysely<Tables>()
-    .insertInto('condition_sets')
-    .values({ ...set, app_id: context.app.id })
-    .execute();
+    ownerId: (await resolveOwner(context, input)) ?? null,
+    createdAtMs: context.nowMs,
+  });
+  await context.em.flush();
   return set;
 }
 
@@ -40,25 +38,17 @@ export async function updateConditionSet(
   id: string,
   change: UpdateConditionSetRequest,
 ): Promise<StoredConditionSet> {
-  const before = await findConditionSetForUpdate(context, id);
-  await requireOwner(context, { ownerId: before.owner_id });
+  const set = await findConditionSetForUpdate(context, id);
+  await requireOwner(context, { ownerId: set.ownerId });
   if (Object.values(change).every((value) => value === undefined)) {
     throw invalidField('', 'expected at least one field');
   }
   const ownerId = await resolveOwner(context, change);
-  const after = {
-    ...before,
-    name: change.name ?? before.name,
-    owner_id: ownerId === undefined ? before.owner_id : ownerId,
-  };
-  await context.em
-    .getKysely<Tables>()
-    .updateTable('condition_sets')
-    .set({ name: after.name, owner_id: after.owner_id })
-    .where('id', '=', id)
-    .execute();
+  set.name = change.name ?? set.name;
+  if (ownerId !== undefined) set.ownerId = ownerId;
+  await context.em.flush();
   await announceChange(context, { resource: 'condition set', id, change: 'changed' });
-  return after;
+  return set;
 }
 
 /**
@@ -68,9 +58,8 @@ export async function updateConditionSet(
  */
 export async function deleteConditionSet(context: OperationContext, id: string): Promise<void> {
   const set = await findConditionSetForUpdate(context, id);
-  await requireOwner(context, { ownerId: set.owner_id });
-  const database = context.em.getKysely<Tables>();
-  await database.deleteFrom('condition_set_items').where('condition_set_id', '=', id).execute();
-  await database.deleteFrom('condition_sets').where('id', '=', id).execute();
+  await requireOwner(context, { ownerId: set.ownerId });
+  await context.em.nativeDelete(ConditionSetItemEntity, { conditionSetId: id });
+  await context.em.remove(set).flush();
   await announceChange(context, { resource: 'condition set', id, change: 'deleted' });
 }

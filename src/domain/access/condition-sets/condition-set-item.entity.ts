@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /** One value of a condition set. */
 export const ConditionSetItemEntity = defineEntity({
@@ -18,3 +18,5 @@ export const ConditionSetItemEntity = defineEntity({
   ],
   uniques: [{ name: 'condition_set_items_value', properties: ['conditionSetId', 'value'] }],
 });
+
+export type StoredConditionSetItem = InferEntity<typeof ConditionSetItemEntity>;

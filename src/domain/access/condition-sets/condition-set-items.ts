@@ -1,10 +1,11 @@
-import { sql } from 'kysely';
 import { invalidField, invalidQuery, notFound } from '../../../errors.ts';
 import type { ConditionSetItem, ConditionSetItemsRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { containsText } from '../../../storage/contains-text.ts';
+import { findPage } from '../../../storage/find-page.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
-import type { Tables } from '../../tables.ts';
 import { requireOwner } from '../owners/require-owner.ts';
+import { ConditionSetItemEntity, type StoredConditionSetItem } from './condition-set-item.entity.ts';
 import {
   type ConditionSetContext,
   findConditionSet,
@@ -12,17 +13,9 @@ import {
 } from './find-condition-set.ts';
 
 const MAX_PAGE = 100;
-const COLUMNS = ['id', 'condition_set_id', 'value', 'created_at_ms'] as const;
 
-interface ItemRow {
-  readonly id: string;
-  readonly condition_set_id: string;
-  readonly value: string;
-  readonly created_at_ms: number;
-}
-
-function itemView({ id, condition_set_id, value, created_at_ms }: ItemRow): ConditionSetItem {
-  return { id, condition_set_id, value, created_at: created_at_ms };
+function itemView({ id, conditionSetId, value, createdAtMs }: StoredConditionSetItem): ConditionSetItem {
+  return { id, condition_set_id: conditionSetId, value, created_at: createdAtMs };
 }
 
 /**
@@ -38,37 +31,35 @@ export function requireText(input: ConditionSetItemsRequest): void {
   }
 }
 
-/** Inserts what is not there yet and answers every value's item, in the order given. */
+/**
+ * Adds what is not there yet and answers every value's item, in the order given.
+ *
+ * INVARIANT: the set is locked, so nobody else adds the same value meanwhile.
+ */
 async function putItems(
   context: OperationContext,
   setId: string,
   input: ConditionSetItemsRequest,
 ): Promise<ConditionSetItem[]> {
   requireText(input);
+  const { em } = context;
   const values = [...new Set(input.map(({ value }) => value))];
-  const database = context.em.getKysely<Tables>();
-  await database
-    .insertInto('condition_set_items')
-    .values(
-      values.map((value) => ({
+  const known = await em.find(ConditionSetItemEntity, { conditionSetId: setId, value: { $in: values } });
+  const byValue = new Map(known.map((item) => [item.value, item]));
+  const items = values.map(
+    (value) =>
+      byValue.get(value) ??
+      em.create(ConditionSetItemEntity, {
         id: context.ids.cuid2(),
-        condition_set_id: setId,
+        conditionSetId: setId,
         value,
-        value_lower: value.toLowerCase(),
-        created_at_ms: context.nowMs,
-      })),
-    )
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
-  const rows = await database
-    .selectFrom('condition_set_items')
-    .select(COLUMNS)
-    .where('condition_set_id', '=', setId)
-    .where('value', 'in', values)
-    .execute();
+        valueLower: value.toLowerCase(),
+        createdAtMs: context.nowMs,
+      }),
+  );
+  await em.flush();
   await announceChange(context, { resource: 'condition set', id: setId, change: 'changed' });
-  const byValue = new Map(rows.map((row) => [row.value, row]));
-  return values.map((value) => itemView(byValue.get(value)!));
+  return items.map(itemView);
 }
 
 /**
@@ -82,7 +73,7 @@ export async function addConditionSetItems(
   input: ConditionSetItemsRequest,
 ): Promise<ConditionSetItem[]> {
   const set = await findConditionSetForUpdate(context, setId);
-  await requireOwner(context, { ownerId: set.owner_id });
+  await requireOwner(context, { ownerId: set.ownerId });
   return putItems(context, setId, input);
 }
 
@@ -97,12 +88,8 @@ export async function replaceConditionSetItems(
   input: ConditionSetItemsRequest,
 ): Promise<ConditionSetItem[]> {
   const set = await findConditionSetForUpdate(context, setId);
-  await requireOwner(context, { ownerId: set.owner_id });
-  await context.em
-    .getKysely<Tables>()
-    .deleteFrom('condition_set_items')
-    .where('condition_set_id', '=', setId)
-    .execute();
+  await requireOwner(context, { ownerId: set.ownerId });
+  await context.em.nativeDelete(ConditionSetItemEntity, { conditionSetId: setId });
   return putItems(context, setId, input);
 }
 
@@ -117,15 +104,7 @@ export async function findConditionSetItem(
   itemId: string,
 ): Promise<ConditionSetItem> {
   await findConditionSet(context, setId);
-  const row = await context.em
-    .getKysely<Tables>()
-    .selectFrom('condition_set_items')
-    .select(COLUMNS)
-    .where('id', '=', itemId)
-    .where('condition_set_id', '=', setId)
-    .executeTakeFirst();
-  if (row === undefined) throw notFound('Condition set item');
-  return itemView(row);
+  return itemView(await findItem(context, setId, itemId));
 }
 
 /**
@@ -139,9 +118,8 @@ export async function deleteConditionSetItem(
   itemId: string,
 ): Promise<void> {
   const set = await findConditionSetForUpdate(context, setId);
-  await requireOwner(context, { ownerId: set.owner_id });
-  await findConditionSetItem(context, setId, itemId);
-  await context.em.getKysely<Tables>().deleteFrom('condition_set_items').where('id', '=', itemId).execute();
+  await requireOwner(context, { ownerId: set.ownerId });
+  await context.em.remove(await findItem(context, setId, itemId)).flush();
   await announceChange(context, { resource: 'condition set', id: setId, change: 'changed' });
 }
 
@@ -156,37 +134,32 @@ export async function listConditionSetItems(
   options: { cursor?: string | undefined; limit?: number | undefined; query?: string | undefined },
 ): Promise<{ items: ConditionSetItem[]; nextCursor: string | null }> {
   await findConditionSet(context, setId);
-  const limit = options.limit ?? MAX_PAGE;
-  let query = context.em
-    .getKysely<Tables>()
-    .selectFrom('condition_set_items')
-    .select(COLUMNS)
-    .where('condition_set_id', '=', setId);
-  if (options.query !== undefined) {
-    const pattern = `%${options.query.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
-    query = query.where(sql<boolean>`value_lower like ${pattern} escape '\\'`);
-  }
-  if (options.cursor !== undefined) {
-    const createdAtMs = await createdAt(context, setId, options.cursor);
-    query = query.where(sql<boolean>`(created_at_ms, id) < (${createdAtMs}, ${options.cursor})`);
-  }
-  const rows = await query
-    .orderBy('created_at_ms', 'desc')
-    .orderBy('id', 'desc')
-    .limit(limit + 1)
-    .execute();
-  const page = rows.slice(0, limit);
-  return { items: page.map(itemView), nextCursor: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
+  const { cursor, query, limit = MAX_PAGE } = options;
+  const after = cursor === undefined ? undefined : await getItem(context, setId, cursor);
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+  const { page, nextCursor } = await findPage(
+    context.em,
+    ConditionSetItemEntity,
+    { conditionSetId: setId, ...(query === undefined ? {} : containsText('value_lower', query)) },
+    { after, limit },
+  );
+  return { items: page.map(itemView), nextCursor };
 }
 
-async function createdAt(context: ConditionSetContext, setId: string, cursor: string): Promise<number> {
-  const row = await context.em
-    .getKysely<Tables>()
-    .selectFrom('condition_set_items')
-    .select('created_at_ms')
-    .where('id', '=', cursor)
-    .where('condition_set_id', '=', setId)
-    .executeTakeFirst();
-  if (row === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
-  return row.created_at_ms;
+async function findItem(
+  context: ConditionSetContext,
+  setId: string,
+  itemId: string,
+): Promise<StoredConditionSetItem> {
+  const item = await getItem(context, setId, itemId);
+  if (item === null) throw notFound('Condition set item');
+  return item;
+}
+
+function getItem(
+  { em }: ConditionSetContext,
+  setId: string,
+  itemId: string,
+): Promise<StoredConditionSetItem | null> {
+  return em.findOne(ConditionSetItemEntity, { id: itemId, conditionSetId: setId });
 }

@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /** A named list of values that conditions test against. */
 export const ConditionSetEntity = defineEntity({
@@ -14,3 +14,5 @@ export const ConditionSetEntity = defineEntity({
   },
   indexes: [{ name: 'condition_sets_by_owner', properties: ['ownerId'], where: 'owner_id is not null' }],
 });
+
+export type StoredConditionSet = InferEntity<typeof ConditionSetEntity>;

@@ -1,26 +1,10 @@
 import { notFound } from '../../../errors.ts';
 import type { ConditionSet } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Tables } from '../../tables.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { ConditionSetEntity, type StoredConditionSet } from './condition-set.entity.ts';
 
 export type ConditionSetContext = Pick<OperationContext, 'app' | 'em'>;
-
-/** A condition set as stored. */
-export interface StoredConditionSet {
-  readonly id: string;
-  readonly name: string;
-  readonly owner_id: string | null;
-  readonly created_at_ms: number;
-}
-
-function query({ app, em }: ConditionSetContext, id: string) {
-  return em
-    .getKysely<Tables>()
-    .selectFrom('condition_sets')
-    .select(['id', 'name', 'owner_id', 'created_at_ms'])
-    .where('id', '=', id)
-    .where('app_id', '=', app.id);
-}
 
 /**
  * A condition set of the app.
@@ -28,12 +12,12 @@ function query({ app, em }: ConditionSetContext, id: string) {
  * @throws ApiError not_found
  */
 export async function findConditionSet(
-  context: ConditionSetContext,
+  { app, em }: ConditionSetContext,
   id: string,
 ): Promise<StoredConditionSet> {
-  const row = await query(context, id).executeTakeFirst();
-  if (row === undefined) throw notFound('Condition set');
-  return row;
+  const set = await em.findOne(ConditionSetEntity, { id, appId: app.id });
+  if (set === null) throw notFound('Condition set');
+  return set;
 }
 
 /** The app's condition sets among these ids. */
@@ -42,30 +26,24 @@ export async function listConditionSets(
   ids: readonly string[],
 ): Promise<StoredConditionSet[]> {
   if (ids.length === 0) return [];
-  return em
-    .getKysely<Tables>()
-    .selectFrom('condition_sets')
-    .select(['id', 'name', 'owner_id', 'created_at_ms'])
-    .where('id', 'in', ids)
-    .where('app_id', '=', app.id)
-    .execute();
+  return em.find(ConditionSetEntity, { id: { $in: [...ids] }, appId: app.id });
 }
 
 /**
- * A condition set that is about to change, held until the transaction ends.
+ * A condition set that is about to change, locked until the transaction ends.
  *
  * @throws ApiError not_found
  */
 export async function findConditionSetForUpdate(
-  context: ConditionSetContext,
+  { app, em }: ConditionSetContext,
   id: string,
 ): Promise<StoredConditionSet> {
-  const row = await query(context, id).forUpdate().executeTakeFirst();
-  if (row === undefined) throw notFound('Condition set');
-  return row;
+  const set = await em.findOne(ConditionSetEntity, { id, appId: app.id }, lockForUpdate);
+  if (set === null) throw notFound('Condition set');
+  return set;
 }
 
 /** A condition set as the wire has it. */
-export function conditionSetView({ id, name, owner_id, created_at_ms }: StoredConditionSet): ConditionSet {
-  return { id, name, owner_id, created_at: created_at_ms };
+export function conditionSetView({ id, name, ownerId, createdAtMs }: StoredConditionSet): ConditionSet {
+  return { id, name, owner_id: ownerId, created_at: createdAtMs };
 }

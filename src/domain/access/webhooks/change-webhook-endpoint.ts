@@ -7,9 +7,11 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { lockName } from '../../../storage/locks.ts';
 import { newestSequence } from '../../base/events/list-events.ts';
 import { announceDelivery } from '../../base/events/record-event.ts';
-import type { Tables } from '../../tables.ts';
 import { checkEventTypes, checkUrl, EVERY_TYPE } from './check-webhook-endpoint.ts';
-import { type EndpointRow, findWebhookEndpointForUpdate } from './find-webhook-endpoint.ts';
+import { findWebhookEndpointForUpdate } from './find-webhook-endpoint.ts';
+import { WebhookDeliveryEntity } from './webhook-delivery.entity.ts';
+import { type StoredWebhookEndpoint, WebhookEndpointEntity } from './webhook-endpoint.entity.ts';
+import { WebhookSecretEntity } from './webhook-secret.entity.ts';
 import { createWebhookSecret } from './webhook-secrets.ts';
 
 /** CHOICE: every event is stored once for each endpoint that asks for it. */
@@ -24,42 +26,36 @@ const MAX_ENDPOINTS = 20;
 export async function createWebhookEndpoint(
   context: OperationContext,
   { url, description, event_types }: CreateWebhookEndpointRequest,
-): Promise<{ endpoint: EndpointRow; secret: string }> {
+): Promise<{ endpoint: StoredWebhookEndpoint; secret: string }> {
   checkUrl(context, url);
   const eventTypes = await checkEventTypes(event_types ?? [EVERY_TYPE]);
   await requireRoom(context);
-  const endpoint: EndpointRow = {
+  const endpoint = context.em.create(WebhookEndpointEntity, {
     id: context.ids.cuid2(),
-    app_id: context.app.id,
+    appId: context.app.id,
     url,
     description: description ?? null,
-    event_types: JSON.stringify(eventTypes),
+    eventTypes,
     status: 'enabled',
-    disabled_reason: null,
-    after_sequence: await newestSequence(context.em),
-    failing_since_ms: null,
-    failing_day_count: 0,
-    last_failing_day: 0,
-    next_due_at_ms: null,
-    lease_owner: null,
-    leased_until_ms: null,
-    created_at_ms: context.nowMs,
-    updated_at_ms: context.nowMs,
-  };
-  await context.em.getKysely<Tables>().insertInto('webhook_endpoints').values(endpoint).execute();
+    disabledReason: null,
+    afterSequence: await newestSequence(context.em),
+    failingSinceMs: null,
+    failingDayCount: 0,
+    lastFailingDay: 0,
+    nextDueAtMs: null,
+    leaseOwner: null,
+    leasedUntilMs: null,
+    createdAtMs: context.nowMs,
+    updatedAtMs: context.nowMs,
+  });
   return { endpoint, secret: await createWebhookSecret(context, endpoint.id) };
 }
 
 /** Makes others who count the app's endpoints wait until the transaction ends. */
 async function requireRoom(context: OperationContext): Promise<void> {
   await lockName(context.em, `webhook_endpoints:${context.app.id}`);
-  const { count } = await context.em
-    .getKysely<Tables>()
-    .selectFrom('webhook_endpoints')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('app_id', '=', context.app.id)
-    .executeTakeFirstOrThrow();
-  if (Number(count) >= MAX_ENDPOINTS) {
+  const count = await context.em.count(WebhookEndpointEntity, { appId: context.app.id });
+  if (count >= MAX_ENDPOINTS) {
     throw new ApiError('invalid_request', `An app has at most ${MAX_ENDPOINTS} webhook endpoints.`);
   }
 }
@@ -75,34 +71,27 @@ export async function updateWebhookEndpoint(
   context: OperationContext,
   id: string,
   { url, description, event_types, status }: UpdateWebhookEndpointRequest,
-): Promise<EndpointRow> {
+): Promise<StoredWebhookEndpoint> {
   if (url !== undefined) checkUrl(context, url);
   const eventTypes = event_types === undefined ? undefined : await checkEventTypes(event_types);
   const endpoint = await findWebhookEndpointForUpdate(context, id);
   const isSwitched = status !== undefined && status !== endpoint.status;
-  const changes = {
-    updated_at_ms: context.nowMs,
-    ...(url !== undefined && { url }),
-    ...(description !== undefined && { description }),
-    ...(eventTypes !== undefined && { event_types: JSON.stringify(eventTypes) }),
-    ...(isSwitched && {
-      status,
-      disabled_reason: status === 'enabled' ? null : 'requested',
-      failing_since_ms: null,
-      failing_day_count: 0,
-      last_failing_day: 0,
-    }),
-    ...(isSwitched && status === 'enabled' && { after_sequence: await newestSequence(context.em) }),
-  };
-  await context.em
-    .getKysely<Tables>()
-    .updateTable('webhook_endpoints')
-    .set(changes)
-    .where('id', '=', endpoint.id)
-    .execute();
+  endpoint.updatedAtMs = context.nowMs;
+  endpoint.url = url ?? endpoint.url;
+  endpoint.description = description === undefined ? endpoint.description : description;
+  endpoint.eventTypes = eventTypes ?? endpoint.eventTypes;
+  if (isSwitched) {
+    endpoint.status = status;
+    endpoint.disabledReason = status === 'enabled' ? null : 'requested';
+    endpoint.failingSinceMs = null;
+    endpoint.failingDayCount = 0;
+    endpoint.lastFailingDay = 0;
+    if (status === 'enabled') endpoint.afterSequence = await newestSequence(context.em);
+  }
+  await context.em.flush();
   // What waited may be due, and whoever sends to it is to know where.
   if (isSwitched || url !== undefined) announceDelivery(context.em);
-  return { ...endpoint, ...changes };
+  return endpoint;
 }
 
 /**
@@ -112,10 +101,9 @@ export async function updateWebhookEndpoint(
  */
 export async function deleteWebhookEndpoint(context: OperationContext, id: string): Promise<void> {
   const endpoint = await findWebhookEndpointForUpdate(context, id);
-  const database = context.em.getKysely<Tables>();
-  await database.deleteFrom('webhook_deliveries').where('endpoint_id', '=', endpoint.id).execute();
-  await database.deleteFrom('webhook_secrets').where('endpoint_id', '=', endpoint.id).execute();
-  await database.deleteFrom('webhook_endpoints').where('id', '=', endpoint.id).execute();
+  await context.em.nativeDelete(WebhookDeliveryEntity, { endpointId: endpoint.id });
+  await context.em.nativeDelete(WebhookSecretEntity, { endpointId: endpoint.id });
+  await context.em.remove(endpoint).flush();
   // Whoever sends to it is to stop.
   announceDelivery(context.em);
 }

@@ -1,6 +1,28 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Selectable } from 'kysely';
 import type { Tables } from '../../tables.ts';
-import type { EndpointRow } from './find-webhook-endpoint.ts';
+
+/** A row of `webhook_endpoints`, columns as they are stored. */
+export type EndpointRow = Selectable<Tables['webhook_endpoints']>;
+
+const columns = [
+  'id',
+  'app_id',
+  'url',
+  'description',
+  'event_types',
+  'status',
+  'disabled_reason',
+  'after_sequence',
+  'failing_since_ms',
+  'failing_day_count',
+  'last_failing_day',
+  'next_due_at_ms',
+  'lease_owner',
+  'leased_until_ms',
+  'created_at_ms',
+  'updated_at_ms',
+] as const satisfies readonly (keyof EndpointRow)[];
 
 /**
  * How long an endpoint is one process's own unless it asks for more. When the process is killed, the endpoint is
@@ -84,7 +106,7 @@ export async function holdEndpoint(
     .where('id', '=', id)
     .where('status', '=', 'enabled')
     .where('lease_owner', '=', owner)
-    .returningAll()
+    .returning(columns)
     .executeTakeFirst();
 }
 

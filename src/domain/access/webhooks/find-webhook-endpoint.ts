@@ -1,13 +1,10 @@
-import type { Selectable } from 'kysely';
 import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { olderThan } from '../../../storage/keyset-cursor.ts';
-import type { Tables } from '../../tables.ts';
+import { findPage } from '../../../storage/find-page.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { type StoredWebhookEndpoint, WebhookEndpointEntity } from './webhook-endpoint.entity.ts';
 
 export type WebhookContext = Pick<OperationContext, 'app' | 'em'>;
-
-/** A row of `webhook_endpoints`, columns as they are stored. */
-export type EndpointRow = Selectable<Tables['webhook_endpoints']>;
 
 const MAX_PAGE = 100;
 
@@ -16,28 +13,33 @@ const MAX_PAGE = 100;
  *
  * @throws ApiError not_found
  */
-export async function findWebhookEndpoint(context: WebhookContext, id: string): Promise<EndpointRow> {
-  const row = await selectEndpoint(context, id)?.executeTakeFirst();
-  if (row === undefined) throw notFound('Webhook endpoint');
-  return row;
+export async function findWebhookEndpoint(
+  context: WebhookContext,
+  id: string,
+): Promise<StoredWebhookEndpoint> {
+  const endpoint = await getWebhookEndpoint(context, id);
+  if (endpoint === undefined) throw notFound('Webhook endpoint');
+  return endpoint;
 }
 
 /**
- * A webhook endpoint of the app that is about to change or to get a delivery, held until the transaction ends.
+ * A webhook endpoint of the app that is about to change or to get a delivery, locked until the transaction ends.
  *
  * @throws ApiError not_found
  */
 export async function findWebhookEndpointForUpdate(
-  context: WebhookContext,
+  { app, em }: WebhookContext,
   id: string,
-): Promise<EndpointRow> {
-  const row = await selectEndpoint(context, id)?.forUpdate().executeTakeFirst();
-  if (row === undefined) throw notFound('Webhook endpoint');
-  return row;
+): Promise<StoredWebhookEndpoint> {
+  const endpoint = isEndpointId(id)
+    ? await em.findOne(WebhookEndpointEntity, { id, appId: app.id }, lockForUpdate)
+    : null;
+  if (endpoint === null) throw notFound('Webhook endpoint');
+  return endpoint;
 }
 
 /** @throws ApiError invalid_state for an endpoint that nothing is sent to. */
-export function requireEnabled(endpoint: EndpointRow): void {
+export function requireEnabled(endpoint: StoredWebhookEndpoint): void {
   if (endpoint.status === 'enabled') return;
   throw new ApiError('invalid_state', 'The webhook endpoint is disabled; enable it first.');
 }
@@ -51,35 +53,28 @@ export function requireEnabled(endpoint: EndpointRow): void {
 export async function listWebhookEndpoints(
   context: WebhookContext,
   { cursor, limit = MAX_PAGE }: { cursor?: string | undefined; limit?: number | undefined },
-): Promise<{ endpoints: EndpointRow[]; nextCursor: string | null }> {
-  const last = cursor === undefined ? undefined : await selectEndpoint(context, cursor)?.executeTakeFirst();
-  if (cursor !== undefined && last === undefined) {
+): Promise<{ endpoints: StoredWebhookEndpoint[]; nextCursor: string | null }> {
+  const after = cursor === undefined ? undefined : await getWebhookEndpoint(context, cursor);
+  if (cursor !== undefined && after === undefined) {
     throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
   }
-  const query = context.em
-    .getKysely<Tables>()
-    .selectFrom('webhook_endpoints')
-    .selectAll()
-    .where('app_id', '=', context.app.id)
-    .orderBy('created_at_ms', 'desc')
-    .orderBy('id', 'desc')
-    // One more than asked for tells whether another page follows.
-    .limit(limit + 1);
-  const rows = await (last === undefined
-    ? query
-    : query.where(olderThan(last.created_at_ms, last.id))
-  ).execute();
-  const endpoints = rows.slice(0, limit);
-  return { endpoints, nextCursor: rows.length > limit ? (endpoints.at(-1)?.id ?? null) : null };
+  const { page, nextCursor } = await findPage(
+    context.em,
+    WebhookEndpointEntity,
+    { appId: context.app.id },
+    { after, limit },
+  );
+  return { endpoints: page, nextCursor };
 }
 
-/** Undefined when the id cannot be one of an endpoint. */
-function selectEndpoint({ app, em }: WebhookContext, id: string) {
-  if (!/^[a-z0-9]{1,64}$/.test(id)) return undefined;
-  return em
-    .getKysely<Tables>()
-    .selectFrom('webhook_endpoints')
-    .selectAll()
-    .where('id', '=', id)
-    .where('app_id', '=', app.id);
+async function getWebhookEndpoint(
+  { app, em }: WebhookContext,
+  id: string,
+): Promise<StoredWebhookEndpoint | undefined> {
+  if (!isEndpointId(id)) return undefined;
+  return (await em.findOne(WebhookEndpointEntity, { id, appId: app.id })) ?? undefined;
+}
+
+function isEndpointId(id: string): boolean {
+  return /^[a-z0-9]{1,64}$/.test(id);
 }

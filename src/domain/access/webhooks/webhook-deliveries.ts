@@ -18,6 +18,22 @@ import {
 /** A row of `webhook_deliveries`, columns as they are stored. */
 type DeliveryRow = Selectable<Tables['webhook_deliveries']>;
 
+const columns = [
+  'id',
+  'endpoint_id',
+  'event_sequence',
+  'event_id',
+  'event_type',
+  'status',
+  'order_key',
+  'failures',
+  'attempt_count',
+  'attempts',
+  'next_attempt_at_ms',
+  'created_at_ms',
+  'finished_at_ms',
+] as const satisfies readonly (keyof DeliveryRow)[];
+
 const MAX_PAGE = 100;
 const TEST_PAYLOAD = 'Hello from the test of a webhook endpoint.';
 /** CHOICE: long enough to find out what went wrong a while ago. */
@@ -43,7 +59,7 @@ export async function listWebhookDeliveries(
   let query = context.em
     .getKysely<Tables>()
     .selectFrom('webhook_deliveries')
-    .selectAll()
+    .select(columns)
     .where('endpoint_id', '=', endpoint.id)
     .orderBy('event_sequence', 'desc')
     // One more than asked for tells whether another page follows.
@@ -188,7 +204,7 @@ async function getDelivery(
   return em
     .getKysely<Tables>()
     .selectFrom('webhook_deliveries')
-    .selectAll()
+    .select(columns)
     .where('id', '=', id)
     .where('endpoint_id', '=', endpointId)
     .executeTakeFirst();

@@ -1,4 +1,5 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { jsonText } from '../../../storage/json-text.ts';
 
 /** An address that an app's events are sent to, and which process is sending to it. */
 export const WebhookEndpointEntity = defineEntity({
@@ -9,8 +10,8 @@ export const WebhookEndpointEntity = defineEntity({
     appId: p.text(),
     url: p.text(),
     description: p.text().strictNullable(),
-    /** JSON array of event types, `*` for every type. */
-    eventTypes: p.text(),
+    /** `*` for every type. */
+    eventTypes: jsonText<string[]>(),
     /** `enabled` or `disabled`. */
     status: p.text(),
     /** `requested` or `failing`; null while it is enabled. */
@@ -39,3 +40,5 @@ export const WebhookEndpointEntity = defineEntity({
     },
   ],
 });
+
+export type StoredWebhookEndpoint = InferEntity<typeof WebhookEndpointEntity>;

@@ -8,10 +8,23 @@ import type { KeyVault } from '../../../ports/key-vault.ts';
 import { announceDelivery } from '../../base/events/record-event.ts';
 import { webhookSecretBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
-import { type EndpointRow, findWebhookEndpointForUpdate } from './find-webhook-endpoint.ts';
+import { findWebhookEndpointForUpdate } from './find-webhook-endpoint.ts';
+import type { StoredWebhookEndpoint } from './webhook-endpoint.entity.ts';
+import { WebhookSecretEntity } from './webhook-secret.entity.ts';
 
 /** A row of `webhook_secrets`, columns as they are stored. */
 export type SecretRow = Selectable<Tables['webhook_secrets']>;
+
+const columns = [
+  'id',
+  'endpoint_id',
+  'app_id',
+  'sealed_secret',
+  'wrapped_data_key',
+  'master_key_id',
+  'created_at_ms',
+  'expires_at_ms',
+] as const satisfies readonly (keyof SecretRow)[];
 
 const SECRET_BYTES = 32;
 const DEFAULT_OVERLAP_SECONDS = 86_400;
@@ -23,24 +36,18 @@ export async function createWebhookSecret(context: OperationContext, endpointId:
   const secretBytes = context.entropy.bytes(SECRET_BYTES);
   const id = context.ids.cuid2();
   try {
-    const sealed = await context.vault.seal(
-      secretBytes,
-      webhookSecretBinding({ id, app_id: context.app.id }),
-    );
-    await context.em
-      .getKysely<Tables>()
-      .insertInto('webhook_secrets')
-      .values({
-        id,
-        endpoint_id: endpointId,
-        app_id: context.app.id,
-        sealed_secret: sealed.sealedSecret,
-        wrapped_data_key: sealed.wrappedDataKey,
-        master_key_id: sealed.masterKeyId,
-        created_at_ms: context.nowMs,
-        expires_at_ms: null,
-      })
-      .execute();
+    const sealed = await context.vault.seal(secretBytes, webhookSecretBinding({ id, app_id: context.app.id }));
+    context.em.create(WebhookSecretEntity, {
+      id,
+      endpointId,
+      appId: context.app.id,
+      sealedSecret: Buffer.from(sealed.sealedSecret),
+      wrappedDataKey: Buffer.from(sealed.wrappedDataKey),
+      masterKeyId: sealed.masterKeyId,
+      createdAtMs: context.nowMs,
+      expiresAtMs: null,
+    });
+    await context.em.flush();
     return formatWebhookSecret(secretBytes);
   } finally {
     secretBytes.fill(0);
@@ -58,41 +65,24 @@ export async function rotateWebhookSecret(
   context: OperationContext,
   endpointId: string,
   { overlap_seconds: overlapSeconds = DEFAULT_OVERLAP_SECONDS }: RotateWebhookSecretRequest,
-): Promise<{ endpoint: EndpointRow; secret: string }> {
+): Promise<{ endpoint: StoredWebhookEndpoint; secret: string }> {
   const endpoint = await findWebhookEndpointForUpdate(context, endpointId);
-  const database = context.em.getKysely<Tables>();
   const untilMs = context.nowMs + overlapSeconds * 1000;
-  await database
-    .updateTable('webhook_secrets')
-    .set({ expires_at_ms: untilMs })
-    .where('endpoint_id', '=', endpoint.id)
-    .where(({ or, eb }) => or([eb('expires_at_ms', 'is', null), eb('expires_at_ms', '>', untilMs)]))
-    .execute();
-  await database
-    .deleteFrom('webhook_secrets')
-    .where('endpoint_id', '=', endpoint.id)
-    .where('expires_at_ms', '<=', context.nowMs)
-    .execute();
-  const { count } = await database
-    .selectFrom('webhook_secrets')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('endpoint_id', '=', endpoint.id)
-    .executeTakeFirstOrThrow();
-  if (Number(count) >= MAX_SECRETS) {
+  const earlier = await context.em.find(WebhookSecretEntity, { endpointId: endpoint.id });
+  for (const secret of earlier) secret.expiresAtMs = Math.min(secret.expiresAtMs ?? untilMs, untilMs);
+  const expired = earlier.filter(({ expiresAtMs }) => expiresAtMs! <= context.nowMs);
+  for (const secret of expired) context.em.remove(secret);
+  if (earlier.length - expired.length >= MAX_SECRETS) {
     throw new ApiError(
       'invalid_state',
       `${MAX_SECRETS} secrets of the endpoint are valid; wait for one to expire or rotate with an overlap of 0.`,
     );
   }
+  endpoint.updatedAtMs = context.nowMs;
   const secret = await createWebhookSecret(context, endpoint.id);
-  await database
-    .updateTable('webhook_endpoints')
-    .set({ updated_at_ms: context.nowMs })
-    .where('id', '=', endpoint.id)
-    .execute();
   // Whoever sends to it is to sign with it.
   announceDelivery(context.em);
-  return { endpoint: { ...endpoint, updated_at_ms: context.nowMs }, secret };
+  return { endpoint, secret };
 }
 
 /** The secrets of an endpoint that are valid, oldest first. */
@@ -104,7 +94,7 @@ export function readWebhookSecrets(
   return em
     .getKysely<Tables>()
     .selectFrom('webhook_secrets')
-    .selectAll()
+    .select(columns)
     .where('endpoint_id', '=', endpointId)
     .where(({ or, eb }) => or([eb('expires_at_ms', 'is', null), eb('expires_at_ms', '>', nowMs)]))
     .orderBy('created_at_ms')

@@ -1,14 +1,12 @@
 import type { OperationContext } from '../../../operation-context.ts';
+import type { StoredConditionSet } from '../../access/condition-sets/condition-set.entity.ts';
 import {
   addConditionSetItems,
   listConditionSetItems,
   replaceConditionSetItems,
   requireText,
 } from '../../access/condition-sets/condition-set-items.ts';
-import {
-  findConditionSetForUpdate,
-  type StoredConditionSet,
-} from '../../access/condition-sets/find-condition-set.ts';
+import { findConditionSetForUpdate } from '../../access/condition-sets/find-condition-set.ts';
 import type { Proposal } from './proposal.ts';
 
 type ItemsOperation = 'addConditionSetItems' | 'replaceConditionSetItems';
@@ -17,7 +15,7 @@ const shared = {
   intentType: 'CONDITION_SET',
   async hold(context, { condition_set_id: id }) {
     const row = await findConditionSetForUpdate(context, id);
-    return { id, ownerId: row.owner_id, row };
+    return { id, ownerId: row.ownerId, row };
   },
   pathOf: (_, path) => path,
   check: (_, _subject, { body }) => requireText(body),

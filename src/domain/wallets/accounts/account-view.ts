@@ -2,10 +2,10 @@ import type { AccountResponse, FirstClassChainType } from '../../../generated/sc
 import type { Account } from './find-account.ts';
 
 /** An account as the contract shows it. */
-export function accountView({ row, wallets }: Account): AccountResponse {
+export function accountView({ account, wallets }: Account): AccountResponse {
   return {
-    id: row.id,
-    display_name: row.display_name,
+    id: account.id,
+    display_name: account.displayName,
     wallets: wallets.map(({ id, address, chain_type }) => ({
       id,
       // Only wallets of these chain types come into an account.

@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /** One to five wallets of an app that are read as one. */
 export const AccountEntity = defineEntity({
@@ -14,3 +14,5 @@ export const AccountEntity = defineEntity({
   },
   indexes: [{ name: 'accounts_by_age', properties: ['appId', 'createdAtMs', 'id'] }],
 });
+
+export type StoredAccount = InferEntity<typeof AccountEntity>;

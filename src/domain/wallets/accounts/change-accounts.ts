@@ -5,11 +5,13 @@ import type {
   UpdateAccountRequest,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Tables } from '../../tables.ts';
 import { createWallet } from '../wallets/create-wallet.ts';
+import { listWalletsOfIds } from '../wallets/find-wallet.ts';
 import { generateWalletKey } from '../wallets/generate-wallet-key.ts';
-import { type WalletRow, walletColumns } from '../wallets/wallet-row.ts';
-import { type Account, type AccountRow, findAccountForUpdate } from './find-account.ts';
+import type { WalletRow } from '../wallets/wallet-row.ts';
+import { AccountEntity, type StoredAccount } from './account.entity.ts';
+import { AccountWalletEntity } from './account-wallet.entity.ts';
+import { type Account, findAccountForUpdate } from './find-account.ts';
 
 const MAX_WALLETS = 5;
 /** The chain types whose balances are read. */
@@ -27,16 +29,16 @@ export async function createAccount(
   input: CreateAccountRequest,
 ): Promise<Account> {
   const keys = drawKeys(context, input);
-  const row: AccountRow = {
-    id: context.ids.cuid(),
-    app_id: context.app.id,
-    ...nameColumns(input.display_name ?? null),
-    created_at_ms: context.nowMs,
-  };
   const wallets = await walletsFor(context, input, await keys);
-  await context.em.getKysely<Tables>().insertInto('accounts').values(row).execute();
-  await addWallets(context, row.id, wallets, 0);
-  return { row, wallets };
+  const account = context.em.create(AccountEntity, {
+    id: context.ids.cuid(),
+    appId: context.app.id,
+    ...namesOf(input.display_name ?? null),
+    createdAtMs: context.nowMs,
+  });
+  addWallets(context, account, wallets, 0);
+  await context.em.flush();
+  return { account, wallets };
 }
 
 /**
@@ -50,7 +52,7 @@ export async function updateAccount(
   input: UpdateAccountRequest,
 ): Promise<Account> {
   const keys = drawKeys(context, input);
-  const { row, wallets } = await findAccountForUpdate(context, id);
+  const { account, wallets } = await findAccountForUpdate(context, id);
   const { field, count } = askedWallets(input);
   if (wallets.length + count > MAX_WALLETS) {
     throw invalidField(
@@ -64,12 +66,10 @@ export async function updateAccount(
     }
   }
   const added = await walletsFor(context, input, await keys);
-  await addWallets(context, row.id, added, wallets.length);
-  const name = input.display_name === undefined ? {} : nameColumns(input.display_name);
-  if (input.display_name !== undefined) {
-    await context.em.getKysely<Tables>().updateTable('accounts').set(name).where('id', '=', row.id).execute();
-  }
-  return { row: { ...row, ...name }, wallets: [...wallets, ...added] };
+  addWallets(context, account, added, wallets.length);
+  if (input.display_name !== undefined) Object.assign(account, namesOf(input.display_name));
+  await context.em.flush();
+  return { account, wallets: [...wallets, ...added] };
 }
 
 function askedWallets(input: UpdateAccountRequest): { field: string; count: number } {
@@ -83,8 +83,8 @@ function configurationOf(
   return 'wallets_configuration' in input ? (input.wallets_configuration ?? []) : [];
 }
 
-function nameColumns(name: string | null): Pick<AccountRow, 'display_name' | 'search_name'> {
-  return { display_name: name, search_name: name?.toLowerCase() ?? null };
+function namesOf(name: string | null): Pick<StoredAccount, 'displayName' | 'searchName'> {
+  return { displayName: name, searchName: name?.toLowerCase() ?? null };
 }
 
 /**
@@ -112,16 +112,9 @@ async function walletsFor(
 }
 
 /** The wallets of these ids, in their order. */
-async function requireWallets({ app, em }: OperationContext, ids: readonly string[]): Promise<WalletRow[]> {
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('wallets')
-    .select(walletColumns)
-    .where('app_id', '=', app.id)
-    .where('archived_at_ms', 'is', null)
-    .where('id', 'in', ids)
-    .execute();
-  const byId = new Map(rows.map((row) => [row.id, row]));
+async function requireWallets(context: OperationContext, ids: readonly string[]): Promise<WalletRow[]> {
+  const rows = await listWalletsOfIds(context, ids);
+  const byId = new Map(rows.filter((row) => row.archived_at_ms === null).map((row) => [row.id, row]));
   return ids.map((id, index) => {
     const row = byId.get(id);
     if (row === undefined) throw invalidField(`/wallet_ids/${index}`, `no wallet \`${id}\``);
@@ -133,18 +126,13 @@ async function requireWallets({ app, em }: OperationContext, ids: readonly strin
   });
 }
 
-async function addWallets(
+function addWallets(
   { em }: OperationContext,
-  accountId: string,
+  { id: accountId }: StoredAccount,
   wallets: readonly WalletRow[],
   from: number,
-): Promise<void> {
-  if (wallets.length === 0) return;
-  await em
-    .getKysely<Tables>()
-    .insertInto('account_wallets')
-    .values(
-      wallets.map(({ id }, index) => ({ account_id: accountId, wallet_id: id, position: from + index })),
-    )
-    .execute();
+): void {
+  for (const [index, { id: walletId }] of wallets.entries()) {
+    em.create(AccountWalletEntity, { accountId, walletId, position: from + index });
+  }
 }

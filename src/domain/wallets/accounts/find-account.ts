@@ -1,29 +1,22 @@
-import { type Selectable, sql } from 'kysely';
 import { invalidQuery, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Tables } from '../../tables.ts';
-import { type WalletRow, walletColumns } from '../wallets/wallet-row.ts';
+import { containsText } from '../../../storage/contains-text.ts';
+import { findPage } from '../../../storage/find-page.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { listWalletsOfIds } from '../wallets/find-wallet.ts';
+import type { WalletRow } from '../wallets/wallet-row.ts';
+import { AccountEntity, type StoredAccount } from './account.entity.ts';
+import { AccountWalletEntity } from './account-wallet.entity.ts';
 
 export type AccountContext = Pick<OperationContext, 'app' | 'em'>;
 
-/** A row of `accounts`, columns as they are stored. */
-export type AccountRow = Selectable<Tables['accounts']>;
-
 /** An account with its wallets, in the order they were added. */
 export interface Account {
-  readonly row: AccountRow;
+  readonly account: StoredAccount;
   readonly wallets: readonly WalletRow[];
 }
 
 const MAX_PAGE = 100;
-
-const columns = [
-  'id',
-  'app_id',
-  'display_name',
-  'search_name',
-  'created_at_ms',
-] as const satisfies readonly (keyof AccountRow)[];
 
 /**
  * An account of the app with its wallets, archived ones included: what they hold is still the account's.
@@ -31,20 +24,20 @@ const columns = [
  * @throws ApiError not_found
  */
 export async function findAccount(context: AccountContext, id: string): Promise<Account> {
-  const row = await selectAccount(context, id)?.executeTakeFirst();
-  if (row === undefined) throw notFound('Account');
-  return { row, wallets: (await walletsOf(context, [row.id])).get(row.id) ?? [] };
+  const account = await getAccount(context, id);
+  if (account === null) throw notFound('Account');
+  return withWallets(context, account);
 }
 
 /**
- * An account that is about to change, held until the transaction ends.
+ * An account that is about to change, locked until the transaction ends.
  *
  * @throws ApiError not_found
  */
 export async function findAccountForUpdate(context: AccountContext, id: string): Promise<Account> {
-  const row = await selectAccount(context, id)?.forUpdate().executeTakeFirst();
-  if (row === undefined) throw notFound('Account');
-  return { row, wallets: (await walletsOf(context, [row.id])).get(row.id) ?? [] };
+  const account = await getAccount(context, id, lockForUpdate);
+  if (account === null) throw notFound('Account');
+  return withWallets(context, account);
 }
 
 /**
@@ -60,61 +53,52 @@ export async function listAccounts(
   options: { cursor?: string | undefined; limit?: number | undefined; search?: string | undefined },
 ): Promise<{ accounts: Account[]; nextCursor: string | null }> {
   const { cursor, search, limit = MAX_PAGE } = options;
-  let query = context.em
-    .getKysely<Tables>()
-    .selectFrom('accounts')
-    .select(columns)
-    .where('app_id', '=', context.app.id)
-    .orderBy('created_at_ms', 'desc')
-    .orderBy('id', 'desc')
-    // One more than asked for tells whether another page follows.
-    .limit(limit + 1);
-  if (cursor !== undefined) {
-    const last = await selectAccount(context, cursor)?.executeTakeFirst();
-    if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
-    query = query.where(sql<boolean>`(created_at_ms, id) < (${last.created_at_ms}, ${last.id})`);
-  }
-  if (search !== undefined) {
-    const pattern = `%${search.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
-    query = query.where(sql<boolean>`search_name like ${pattern} escape '\\'`);
-  }
-  const rows = await query.execute();
-  const page = rows.slice(0, limit);
+  const after = cursor === undefined ? undefined : await getAccount(context, cursor);
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+  const { page, nextCursor } = await findPage(
+    context.em,
+    AccountEntity,
+    { appId: context.app.id, ...(search === undefined ? {} : containsText('search_name', search)) },
+    { after, limit },
+  );
   const wallets = await walletsOf(
     context,
     page.map(({ id }) => id),
   );
   return {
-    accounts: page.map((row) => ({ row, wallets: wallets.get(row.id) ?? [] })),
-    nextCursor: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
+    accounts: page.map((account) => ({ account, wallets: wallets.get(account.id) ?? [] })),
+    nextCursor,
   };
 }
 
-/** Undefined when the id cannot be one of an account. */
-function selectAccount({ app, em }: AccountContext, id: string) {
-  if (!/^[a-z0-9]{1,64}$/.test(id)) return undefined;
-  return em
-    .getKysely<Tables>()
-    .selectFrom('accounts')
-    .select(columns)
-    .where('id', '=', id)
-    .where('app_id', '=', app.id);
+/** Null also for what cannot be the id of an account. */
+async function getAccount(
+  { app, em }: AccountContext,
+  id: string,
+  options?: typeof lockForUpdate,
+): Promise<StoredAccount | null> {
+  if (!/^[a-z0-9]{1,64}$/.test(id)) return null;
+  return em.findOne(AccountEntity, { id, appId: app.id }, options);
+}
+
+async function withWallets(context: AccountContext, account: StoredAccount): Promise<Account> {
+  return { account, wallets: (await walletsOf(context, [account.id])).get(account.id) ?? [] };
 }
 
 async function walletsOf(
-  { em }: AccountContext,
-  accountIds: readonly string[],
+  context: AccountContext,
+  accountIds: string[],
 ): Promise<ReadonlyMap<string, readonly WalletRow[]>> {
   if (accountIds.length === 0) return new Map();
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('account_wallets')
-    .innerJoin('wallets', 'wallets.id', 'account_wallets.wallet_id')
-    .select(walletColumns.map((column) => `wallets.${column}` as const))
-    .select('account_wallets.account_id')
-    .where('account_wallets.account_id', 'in', accountIds)
-    .orderBy('account_wallets.account_id')
-    .orderBy('account_wallets.position')
-    .execute();
-  return Map.groupBy(rows as (WalletRow & { account_id: string })[], (row) => row.account_id);
+  const entries = await context.em.find(
+    AccountWalletEntity,
+    { accountId: { $in: accountIds } },
+    { orderBy: { accountId: 'asc', position: 'asc' } },
+  );
+  const ids = [...new Set(entries.map(({ walletId }) => walletId))];
+  const wallets = new Map((await listWalletsOfIds(context, ids)).map((wallet) => [wallet.id, wallet]));
+  const byAccount = Map.groupBy(entries, ({ accountId }) => accountId);
+  return new Map(
+    [...byAccount].map(([id, members]) => [id, members.map(({ walletId }) => wallets.get(walletId)!)]),
+  );
 }

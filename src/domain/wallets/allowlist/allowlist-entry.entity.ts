@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /** Somebody whom an app lets log in while its allowlist counts. */
 export const AllowlistEntryEntity = defineEntity({
@@ -18,3 +18,5 @@ export const AllowlistEntryEntity = defineEntity({
   indexes: [{ name: 'allowlist_entries_by_age', properties: ['appId', 'createdAtMs', 'id'] }],
   uniques: [{ name: 'allowlist_entries_value', properties: ['appId', 'type', 'value'] }],
 });
+
+export type StoredAllowlistEntry = InferEntity<typeof AllowlistEntryEntity>;

@@ -1,35 +1,20 @@
-import type { Selectable } from 'kysely';
 import { notFound } from '../../../errors.ts';
 import type { AllowlistEntry, AllowlistEntryRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Tables } from '../../tables.ts';
+import { AllowlistEntryEntity, type StoredAllowlistEntry } from './allowlist-entry.entity.ts';
 import { readAllowlistValue } from './allowlist-value.ts';
-
-type EntryRow = Selectable<Tables['allowlist_entries']>;
-
-const columns = [
-  'id',
-  'app_id',
-  'type',
-  'value',
-  'accepted_at_ms',
-  'created_at_ms',
-] as const satisfies readonly (keyof EntryRow)[];
 
 /** Every entry of the app, newest first. */
 export async function listAllowlistEntries({
   app,
   em,
 }: Pick<OperationContext, 'app' | 'em'>): Promise<AllowlistEntry[]> {
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('allowlist_entries')
-    .select(columns)
-    .where('app_id', '=', app.id)
-    .orderBy('created_at_ms', 'desc')
-    .orderBy('id', 'desc')
-    .execute();
-  return rows.map(entryView);
+  const entries = await em.find(
+    AllowlistEntryEntity,
+    { appId: app.id },
+    { orderBy: { createdAtMs: 'desc', id: 'desc' } },
+  );
+  return entries.map(entryView);
 }
 
 /**
@@ -41,28 +26,22 @@ export async function createAllowlistEntry(
   context: OperationContext,
   input: AllowlistEntryRequest,
 ): Promise<AllowlistEntry> {
+  const { app, em } = context;
   const value = readAllowlistValue(input);
-  const database = context.em.getKysely<Tables>();
-  await database
-    .insertInto('allowlist_entries')
-    .values({
+  const known = await em.findOne(AllowlistEntryEntity, { appId: app.id, type: input.type, value });
+  const entry =
+    known ??
+    em.create(AllowlistEntryEntity, {
       id: context.ids.cuid(),
-      app_id: context.app.id,
+      appId: app.id,
       type: input.type,
       value,
-      accepted_at_ms: null,
-      created_at_ms: context.nowMs,
-    })
-    .onConflict((conflict) => conflict.columns(['app_id', 'type', 'value']).doNothing())
-    .execute();
-  const row = await database
-    .selectFrom('allowlist_entries')
-    .select(columns)
-    .where('app_id', '=', context.app.id)
-    .where('type', '=', input.type)
-    .where('value', '=', value)
-    .executeTakeFirstOrThrow();
-  return entryView(row);
+      acceptedAtMs: null,
+      createdAtMs: context.nowMs,
+    });
+  // A collision with another request that puts the same on the list runs this one again.
+  await em.flush();
+  return entryView(entry);
 }
 
 /**
@@ -74,22 +53,17 @@ export async function deleteAllowlistEntry(
   { app, em }: OperationContext,
   input: AllowlistEntryRequest,
 ): Promise<void> {
-  const { numDeletedRows } = await em
-    .getKysely<Tables>()
-    .deleteFrom('allowlist_entries')
-    .where('app_id', '=', app.id)
-    .where('type', '=', input.type)
-    .where('value', '=', readAllowlistValue(input))
-    .executeTakeFirstOrThrow();
-  if (numDeletedRows === 0n) throw notFound('Allowlist entry');
+  const value = readAllowlistValue(input);
+  const deleted = await em.nativeDelete(AllowlistEntryEntity, { appId: app.id, type: input.type, value });
+  if (deleted === 0) throw notFound('Allowlist entry');
 }
 
-function entryView(row: EntryRow): AllowlistEntry {
+function entryView(entry: StoredAllowlistEntry): AllowlistEntry {
   return {
-    id: row.id,
-    appId: row.app_id,
-    type: row.type,
-    value: row.value,
-    acceptedAt: row.accepted_at_ms,
+    id: entry.id,
+    appId: entry.appId,
+    type: entry.type as AllowlistEntry['type'],
+    value: entry.value,
+    acceptedAt: entry.acceptedAtMs,
   };
 }

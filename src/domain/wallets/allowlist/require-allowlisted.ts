@@ -1,7 +1,7 @@
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { findApp } from '../../access/apps/find-app.ts';
-import type { Tables } from '../../tables.ts';
+import { AllowlistEntryEntity } from './allowlist-entry.entity.ts';
 
 /** An account with which somebody logs in, in its stored form. */
 export interface LoginAccount {
@@ -25,23 +25,11 @@ export async function requireAllowlisted(
 ): Promise<void> {
   const { settings } = await findApp(context.em, context.app.id);
   if (settings.allowlist_enabled !== true) return;
-  const database = context.em.getKysely<Tables>();
   for (const { type, value } of accounts.flatMap(entriesFor)) {
-    const entry = await database
-      .selectFrom('allowlist_entries')
-      .select(['id', 'accepted_at_ms'])
-      .where('app_id', '=', context.app.id)
-      .where('type', '=', type)
-      .where('value', '=', value)
-      .executeTakeFirst();
-    if (entry === undefined) continue;
-    if (entry.accepted_at_ms === null) {
-      await database
-        .updateTable('allowlist_entries')
-        .set({ accepted_at_ms: context.nowMs })
-        .where('id', '=', entry.id)
-        .execute();
-    }
+    const entry = await context.em.findOne(AllowlistEntryEntity, { appId: context.app.id, type, value });
+    if (entry === null) continue;
+    entry.acceptedAtMs ??= context.nowMs;
+    await context.em.flush();
     return;
   }
   throw new ApiError('allowlist_rejected');

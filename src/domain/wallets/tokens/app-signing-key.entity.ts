@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /** A key pair under which an app's access and identity tokens are signed. Retired keys stay, to verify by. */
 export const AppSigningKeyEntity = defineEntity({
@@ -23,3 +23,5 @@ export const AppSigningKeyEntity = defineEntity({
   ],
   uniques: [{ name: 'app_signing_keys_current', properties: ['appId'], where: 'retired_at_ms is null' }],
 });
+
+export type StoredSigningKey = InferEntity<typeof AppSigningKeyEntity>;

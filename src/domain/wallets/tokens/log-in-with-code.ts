@@ -22,6 +22,7 @@ import { linkedAccountView } from '../users/linked-account-view.ts';
 import { userView } from '../users/user-view.ts';
 import { identityClaims } from './identity-claims.ts';
 import { issueAccessToken, issueIdentityToken } from './issue-tokens.ts';
+import { UserSessionEntity } from './user-session.entity.ts';
 
 /**
  * Logs a user in with the one-time code of a test account and opens a session.
@@ -118,17 +119,14 @@ async function verifyAccount(context: OperationContext, userId: string, { type, 
 async function openSession(context: OperationContext, userId: string) {
   const sessionId = context.ids.uuid();
   const refreshToken = `rt_${Buffer.from(context.entropy.bytes(32)).toString('base64url')}`;
-  await context.em
-    .getKysely<Tables>()
-    .insertInto('user_sessions')
-    .values({
-      id: sessionId,
-      app_id: context.app.id,
-      user_id: userId,
-      refresh_token_hash: hash('sha256', refreshToken),
-      created_at_ms: context.nowMs,
-    })
-    .execute();
+  context.em.create(UserSessionEntity, {
+    id: sessionId,
+    appId: context.app.id,
+    userId,
+    refreshTokenHash: hash('sha256', refreshToken),
+    createdAtMs: context.nowMs,
+  });
+  await context.em.flush();
   const token = await issueAccessToken(context, { userId, sessionId });
   return { token, service_access_token: token, refresh_token: refreshToken };
 }
