@@ -84,13 +84,14 @@ export const entities = [
 type Rows = InferKyselyDB<(typeof entities)[number]>;
 
 /** What a column of an entity's value holds: JSON is text there. */
-type Raw<Value> = Value extends ColumnType<infer Selected, infer Inserted, infer Updated>
-  ? ColumnType<Raw<Selected>, Raw<Inserted>, Raw<Updated>>
-  : Value extends string | number | Uint8Array | null | undefined
-    ? Value
-    : Value extends { __raw?: infer Text }
-      ? NonNullable<Text>
-      : Value;
+type Raw<Value> =
+  Value extends ColumnType<infer Selected, infer Inserted, infer Updated>
+    ? ColumnType<Raw<Selected>, Raw<Inserted>, Raw<Updated>>
+    : Value extends string | number | Uint8Array | null | undefined
+      ? Value
+      : Value extends { __raw?: infer Text }
+        ? NonNullable<Text>
+        : Value;
 
 /** The tables as Kysely sees them: `em.getKysely<Tables>()`. Values are the database's own, columns snake_case. */
 export type Tables = {

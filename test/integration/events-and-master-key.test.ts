@@ -34,7 +34,9 @@ describe.each(databaseKinds)('%s', (kind) => {
       .execute();
 
   test('an event stands or falls with the change it tells of', async () => {
-    await inTransaction(database, (context) => recordEvent(context, { appId: context.app.id, type: 'wallet.restored', payload: restored }));
+    await inTransaction(database, (context) =>
+      recordEvent(context, { appId: context.app.id, type: 'wallet.restored', payload: restored }),
+    );
     const undone = inTransaction(database, async (context) => {
       await recordEvent(context, { appId: context.app.id, type: 'wallet.restored', payload: restored });
       throw new Error('undo');

@@ -7,7 +7,7 @@ export const AggregationRecordEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     aggregationId: p.text(),
-    /** The wallet and the values of `group_by`; of long values their digest. */
+    /** The wallet and the values of `group_by`; a digest when they are long. */
     groupKey: p.text(),
     /** Decimal integer: sums are exact beyond 64 bits. */
     amount: p.text(),

@@ -8,7 +8,7 @@ export type AggregationTerms = Pick<
   'method' | 'metric' | 'conditions' | 'group_by' | 'window'
 >;
 
-/** A running total over what wallets sign, for conditions to refer to. */
+/** A running total over signed requests, which conditions can refer to. */
 export const AggregationEntity = defineEntity({
   name: 'Aggregation',
   tableName: 'aggregations',

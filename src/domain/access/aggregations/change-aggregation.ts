@@ -13,9 +13,9 @@ import { findAggregation } from './find-aggregation.ts';
 const MAX_AGGREGATIONS = 10;
 
 /**
- * Makes an aggregation; it counts what is signed from now on.
+ * Creates an aggregation; it counts requests signed from now on.
  *
- * @throws ApiError invalid_aggregation_format for one without a meaning, and when the app has ten already.
+ * @throws ApiError invalid_aggregation_format for an invalid definition, and when the app already has ten.
  */
 export async function createAggregation(
   context: OperationContext,
@@ -37,7 +37,7 @@ export async function createAggregation(
   return aggregation;
 }
 
-/** Makes others who count the app's aggregations wait until the transaction ends. */
+/** Serializes concurrent creations in one app, so that the limit holds. */
 async function requireRoom(context: OperationContext): Promise<void> {
   await lockName(context.em, `aggregations:${context.app.id}`);
   const count = await context.em.count(AggregationEntity, { appId: context.app.id });

@@ -17,7 +17,7 @@ export async function findAggregation(
   return aggregation;
 }
 
-/** An aggregation as the wire has it. */
+/** An aggregation in wire form. */
 export function aggregationView(aggregation: StoredAggregation): Aggregation {
   const { id, name, definition, ownerId, createdAtMs } = aggregation;
   return { id, name, ...definition, owner_id: ownerId, created_at: createdAtMs };

@@ -11,9 +11,9 @@ const MS_PER_SECOND = 1000;
 /** The longest window that an aggregation can have. */
 export const LONGEST_WINDOW_MS = 259_200 * MS_PER_SECOND;
 
-/** Running totals of one wallet as they would have been. */
+/** Hypothetical running totals of one wallet. */
 export interface ReplayedTotals {
-  /** The totals that an action meets at an instant; `count` adds what it adds, when it would have been signed. */
+  /** The totals an action meets at a given time; `count` adds its own contribution, if it would have been signed. */
   at(action: PolicyAction, nowMs: number): Promise<Pick<RunningTotals, 'totalOf'> & { count(): void }>;
 }
 
@@ -22,7 +22,7 @@ interface Counted {
   readonly amount: bigint;
 }
 
-/** Totals that begin at nothing and hold only what is counted here. Actions come in the order of their time. */
+/** Totals that start at zero and hold only what is counted here. Actions must come in chronological order. */
 export function replayTotals(context: Pick<OperationContext, 'app' | 'em'>): ReplayedTotals {
   const groups = new Map<string, { sum: bigint; entries: Counted[] }>();
   const known = new Map<string, readonly CountedAggregation[]>();

@@ -19,22 +19,23 @@ const MS_PER_SECOND = 1000;
 /** Methods that an aggregation can count. */
 const COUNTED_METHODS: ReadonlySet<string> = new Set(['eth_signTransaction', 'eth_signUserOperation']);
 
-/** What one request finds in the app's aggregations, and adds to them once it is signed. */
+/** The app's aggregations as seen by one request, and its own contribution once it is signed. */
 export interface RunningTotals {
   /**
-   * What was recorded in the window plus what this request adds; `unreadable` when the latter cannot be read,
-   * undefined when the aggregation is gone.
+   * The recorded total of the window plus this request's contribution; `unreadable` when the contribution cannot be
+   * decoded, undefined when the aggregation no longer exists.
    */
   totalOf(aggregationId: string): bigint | 'unreadable' | undefined;
-  /** Records what the request adds. To be called in the transaction that signs. */
+  /** Records the request's contribution. Call it in the transaction that signs. */
   record(): Promise<void>;
 }
 
 /**
- * CHOICE: no number is published. Each group is held and summed by itself, and PostgreSQL holds some thousands for all.
+ * CHOICE: no limit is published. Each group is locked and summed separately, and PostgreSQL has a few thousand locks
+ * for all transactions.
  */
 const MAX_GROUPS = 500;
-/** CHOICE: calls of one request that are counted, each under up to 100 conditions of ten aggregations. */
+/** CHOICE: the most calls of one request that are counted, each under up to 100 conditions of ten aggregations. */
 const MAX_COUNTED_UNITS = 1000;
 
 interface Entry extends Contribution {
@@ -44,10 +45,10 @@ interface Entry extends Contribution {
 const compiled = new LRUCache<string, { text: string; aggregation: CompiledAggregation }>({ max: 1000 });
 
 /**
- * Reads the totals that an action of a wallet falls under, and holds their groups until the transaction ends: of two
- * concurrent requests the second sees what the first recorded, so a cap that only one fits under is passed by one.
+ * Reads the totals that apply to an action and locks their groups until the transaction ends: of two concurrent
+ * requests the second sees the first one's record, so a cap that fits only one admits only one.
  *
- * @throws ApiError invalid_data for a request of more calls or groups than are counted.
+ * @throws ApiError invalid_data for a request with more calls or groups than the limits allow.
  */
 export async function openRunningTotals(
   context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
@@ -63,7 +64,7 @@ export async function openRunningTotals(
   };
 }
 
-/** The same totals, read without holding anything and never to be added to. */
+/** The same totals, read without locks and never added to. */
 export async function peekRunningTotals(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   walletId: string,
@@ -73,7 +74,7 @@ export async function peekRunningTotals(
   return { totalOf: (aggregationId) => totals.get(aggregationId) };
 }
 
-/** An aggregation as far as counting goes. */
+/** The part of an aggregation needed for counting. */
 export interface CountedAggregation {
   readonly id: string;
   readonly definition: string;
@@ -88,7 +89,7 @@ const selectAggregations = prepareQuery<{ appId: string }, CountedAggregation>((
     .orderBy('id'),
 );
 
-/** The aggregations of an app that an action of this method may fall under. */
+/** The app's aggregations that can apply to a method. */
 export async function aggregationsFor(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
   method: string,
@@ -129,10 +130,10 @@ async function readTotals(
   return { totals, entries };
 }
 
-/** Characters of a key that are stored as they are: in whatever letters they fit into an index entry of PostgreSQL. */
+/** Keys up to this many characters are stored unchanged: in any script they fit into a PostgreSQL index entry. */
 const MAX_STORED_KEY = 512;
 
-/** The key of a group as it is stored: calldata may have values of any length, an index has not. */
+/** The stored form of a group key: calldata values have any length, index entries do not. */
 function storedKey(groupKey: string): string {
   return groupKey.length > MAX_STORED_KEY ? `sha256:${hash('sha256', groupKey)}` : groupKey;
 }
@@ -141,13 +142,14 @@ function counts({ definition }: CountedAggregation, method: string): boolean {
   return (JSON.parse(definition) as AggregationDefinition).method === method;
 }
 
-/** What an action adds to an aggregation, one entry a group. */
+/** An action's contributions to an aggregation, one per group. */
 export function contributionsOf(
   row: Pick<CountedAggregation, 'id' | 'definition'>,
   action: PolicyAction,
   nowMs: number,
 ): readonly Contribution[] {
-  // INVARIANT: conditions of aggregations refer to no total and no set; compileAggregation refuses those that do.
+  // INVARIANT: conditions of aggregations never refer to totals or condition sets; compileAggregation refuses those
+  // that do.
   const facts: PolicyFacts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
   const kept = compiled.get(row.id);
   if (kept?.text === row.definition) return kept.aggregation.contributions(action, facts);
@@ -156,7 +158,7 @@ export function contributionsOf(
   return aggregation.contributions(action, facts);
 }
 
-/** The largest total among the groups the action falls into: a batch that touches several is held to each. */
+/** The largest total among the action's groups: a batch that touches several groups must satisfy the cap in each. */
 async function totalWith(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
   row: { id: string; window_seconds: number },
@@ -174,7 +176,7 @@ async function totalWith(
     const total = recorded + (byGroup.get(groupKey) ?? 0n);
     if (total > largest) largest = total;
   }
-  // INVARIANT: a cap is not passed by what cannot be counted: without a total no condition on it can hold.
+  // INVARIANT: an uncountable contribution never passes a cap: without a total, no condition on it holds.
   return added.some(({ amount }) => amount === undefined) ? 'unreadable' : largest;
 }
 
@@ -207,7 +209,8 @@ async function recordEntries(
   { em, ids, nowMs }: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
   entries: readonly Entry[],
 ): Promise<void> {
-  // CHOICE: what could not be read counts 0, as published clients are told; only its own request knows better.
+  // CHOICE: a contribution that could not be decoded is recorded as 0, as documented; only its own request treats it
+  // as unreadable.
   const counted = entries.filter(({ amount = 0n }) => amount > 0n);
   if (counted.length === 0) return;
   await em
@@ -225,7 +228,7 @@ async function recordEntries(
     .execute();
 }
 
-/** Deletes what has left the window of its aggregation, which never changes; returns how many records. */
+/** Deletes records that are older than their aggregation's window, which never changes; returns how many. */
 export async function dropStaleRecords(em: SqlEntityManager, nowMs: number): Promise<number> {
   const database = em.getKysely<Tables>();
   const aggregations = await database.selectFrom('aggregations').select(['id', 'window_seconds']).execute();

@@ -10,7 +10,7 @@ export interface StoredAppDirectory extends AppDirectory {
   announceChange(): void;
 }
 
-/** A directory over the stored apps. It keeps nothing: whoever asks often keeps the answer for a while. */
+/** A directory of the stored apps. It does not cache; callers may. */
 export function createAppDirectory(orm: Orm, clock: Clock): StoredAppDirectory {
   let generation = 0;
   return {

@@ -1,16 +1,16 @@
 import { hash } from 'node:crypto';
 import type { Entropy } from '../../../ports/entropy.ts';
 
-/** A secret of an app as stored: never the text, only its digest. */
+/** An app secret as stored: only its digest, never the text. */
 export interface AppSecretHash {
   /** Hex SHA-256 of the secret's UTF-8 bytes. */
   hash: string;
   createdAtMs: number;
-  /** The first millisecond at which the secret is refused; null while it has no end. */
+  /** The first millisecond at which the secret is refused; null when it does not expire. */
   expiresAtMs: number | null;
 }
 
-/** A new secret: 32 random bytes, so that a plain SHA-256 of it is as good as a slow password hash. */
+/** A new secret of 32 random bytes, for which a plain SHA-256 is as safe as a slow password hash. */
 export function drawAppSecret(entropy: Entropy): string {
   return `service_app_secret_${Buffer.from(entropy.bytes(32)).toString('base64url')}`;
 }
@@ -19,7 +19,7 @@ export function hashAppSecret(secret: string, createdAtMs: number): AppSecretHas
   return { hash: hash('sha256', secret), createdAtMs, expiresAtMs: null };
 }
 
-/** Those of an app's secrets that are accepted at `nowMs`. */
+/** The secrets of an app that are valid at `nowMs`. */
 export function secretsInForce(hashes: readonly AppSecretHash[], nowMs: number): AppSecretHash[] {
   return hashes.filter(({ expiresAtMs }) => expiresAtMs === null || nowMs < expiresAtMs);
 }

@@ -1,12 +1,15 @@
 import type { AppResponse } from '../../../generated/schemas.ts';
-import { readAppSettings } from './app-settings.ts';
 import type { App, AppSettings } from './app.entity.ts';
+import { readAppSettings } from './app-settings.ts';
 
 type NamesOf<Value> = {
   [Name in keyof AppResponse]-?: AppResponse[Name] extends Value ? Name : never;
 }[keyof AppResponse];
 
-/** Switches that the operator can set under the same name; what is on by default works here without more ado. */
+/**
+ * Boolean settings that the operator can set under the same name. Features that need no configuration are on by
+ * default.
+ */
 const switches = {
   allowlist_enabled: false,
   apple_oauth: false,
@@ -43,7 +46,7 @@ const switches = {
   whatsapp_enabled: false,
 } as const satisfies Partial<Record<NamesOf<boolean>, boolean>>;
 
-/** Texts that are null unless the operator sets them. */
+/** String settings, null unless the operator sets them. */
 const texts = [
   'accent_color',
   'custom_api_url',
@@ -58,8 +61,7 @@ const texts = [
 const allowlistTexts = ['cta_link', 'cta_text', 'error_detail', 'error_title'] as const;
 
 /**
- * An app as its clients see it; nothing of it is secret. A stored setting of another type than the contract's counts
- * as not set.
+ * An app as its clients see it; contains no secrets. A stored setting of the wrong type counts as not set.
  *
  * @param verificationKey SubjectPublicKeyInfo PEM of the key that signs the app's tokens.
  */
@@ -81,7 +83,7 @@ export function appSettingsView(app: App, verificationKey: string): AppResponse 
     allowlist_config: textsOf(objectOf(settings.allowlist_config), allowlistTexts),
     max_linked_wallets_per_user: null,
     require_users_accept_terms: settings.require_users_accept_terms === true,
-    // CHOICE: what no part of this server acts on is off, and not to be set.
+    // CHOICE: features that this server does not implement are off and cannot be set.
     custom_oauth_providers: [],
     enabled_captcha_provider: null,
     mfa_methods: [],

@@ -3,7 +3,7 @@ import { invalidField } from '../../../errors.ts';
 import type { AppSettings } from './app.entity.ts';
 import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
 
-/** How tokens of the app's own login are verified: by the keys at one address, or by one key. */
+/** How tokens of the app's own login are verified: with the keys at a JWKS URL, or with one key. */
 export interface JwtAuthSettings {
   /** Where the issuer publishes its keys (RFC 7517). */
   readonly jwks_url?: string;
@@ -11,11 +11,11 @@ export interface JwtAuthSettings {
   readonly verification_key?: string;
   /** Name of the claim that holds the user's id in the app's login. */
   readonly user_id_claim: string;
-  /** Values of `aud` of which a token must carry one; empty = any. */
+  /** Accepted `aud` values; empty accepts any. */
   readonly audiences: readonly string[];
 }
 
-/** A user who can log in with a code that never changes. */
+/** A user who can log in with a fixed code. */
 export interface TestAccountSettings {
   readonly id: string;
   readonly email: string;
@@ -26,7 +26,7 @@ export interface TestAccountSettings {
   readonly updated_at_ms: number;
 }
 
-/** The settings of an app that this server acts on; under the same names in the stored object. */
+/** The app settings that this server uses, under the same names as stored. */
 export interface KnownAppSettings {
   readonly jwt_auth?: JwtAuthSettings;
   /** Origins of web pages that may call the server for users. */
@@ -36,7 +36,7 @@ export interface KnownAppSettings {
   readonly identity_tokens: boolean;
 }
 
-/** The known settings of an app as stored; what was never set has its default. */
+/** The known settings of an app, with defaults for those never set. */
 export function readAppSettings(settings: AppSettings): KnownAppSettings {
   const known = settings as Partial<KnownAppSettings>;
   return {
@@ -48,8 +48,8 @@ export function readAppSettings(settings: AppSettings): KnownAppSettings {
 }
 
 /**
- * Checks settings that an operator gives, and puts them in the form in which they are stored. Settings under other
- * names pass unchanged; null, which removes a setting, passes too.
+ * Checks an operator's settings and returns them in stored form. Unknown settings pass unchanged; null, which removes
+ * a setting, is allowed.
  *
  * @throws ApiError invalid_data that names the setting.
  */
@@ -115,7 +115,7 @@ function checkVerificationKey(value: unknown, pointer: string): string {
   return key.export({ format: 'pem', type: 'spki' }).toString();
 }
 
-/** Whether tokens may be verified by this key: RSA of 2048 bits or more (RFC 7518 section 3.3), or P-256. */
+/** Whether this key may verify tokens: RSA of 2048 bits or more (RFC 7518 section 3.3), or P-256. */
 export function isStrongEnough(key: KeyObject): boolean {
   const details = key.asymmetricKeyDetails;
   if (key.asymmetricKeyType === 'rsa') return (details?.modulusLength ?? 0) >= 2048;

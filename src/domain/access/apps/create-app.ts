@@ -5,7 +5,7 @@ import { type App, AppEntity, type AppSettings } from './app.entity.ts';
 import { drawAppSecret, hashAppSecret } from './app-secret.ts';
 import { getApp } from './find-app.ts';
 
-/** What the verbs on apps need; an operator calls them, not an app, so there is no app in it. */
+/** The context of app verbs. They are called by an operator, so there is no authenticated app. */
 export type AppContext = Pick<OperationContext, 'em' | 'entropy' | 'ids' | 'nowMs'>;
 
 export interface NewApp {
@@ -17,7 +17,7 @@ export interface NewApp {
 }
 
 /**
- * Makes an app. Only this answer ever holds the secret's text.
+ * Creates an app. Only this result ever contains the secret's text.
  *
  * @throws ApiError resource_already_exists when there is an app with this id.
  */

@@ -4,10 +4,10 @@ import { type LightAccountFactory, lightAccountV2 } from '../../../signing/ether
 import { normalizeEthereumAddress } from '../../base/addresses/normalize-wallet-address.ts';
 import { findApp } from './find-app.ts';
 
-/** Name of the app setting that puts another factory in the place of the published one. */
+/** Name of the app setting that replaces the published factory. */
 export const SMART_ACCOUNT_FACTORY_SETTING = 'smart_account_factory';
 
-/** The factory that the app's smart wallets come from: Light Account 2.0.0 unless its settings name another. */
+/** The factory of the app's smart wallets: Light Account 2.0.0 unless its settings name another. */
 export async function findSmartAccountFactory({
   app,
   em,

@@ -27,8 +27,7 @@ export async function updateApp(context: AppContext, id: string, change: AppChan
 }
 
 /**
- * Gives an app another secret. The secrets before it are accepted for `overlapMs` more and no longer than
- * they would have been.
+ * Rotates an app's secret. Earlier secrets stay valid for `overlapMs`, but never longer than before.
  *
  * @throws ApiError not_found
  */

@@ -1,12 +1,12 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** How far the transfers of a chain were read and told of. No row: nothing of it was read yet. */
+/** How far a chain's transfers have been read and reported. Without a row, nothing has been read yet. */
 export const ChainPositionEntity = defineEntity({
   name: 'ChainPosition',
   tableName: 'chain_positions',
   properties: {
     caip2: p.text().primary(),
-    /** `ChainTransfer.position` of the last transfer that was told of. */
+    /** `ChainTransfer.position` of the last reported transfer. */
     position: p.text(),
   },
 });

@@ -12,14 +12,14 @@ const WORD_BYTES = 32;
 const MAX_DECIMALS = 255n;
 
 /**
- * The token at an address, whose decimals the chain is asked for unless it is a named one.
+ * The token at an address. Its decimals come from the chain unless it is a named asset.
  *
- * CHOICE: a token without a name of the contract is called by its address. Its contract tells a symbol too, but
- * anybody may deploy a contract that calls itself USDC.
+ * CHOICE: a token without a name in the contract is identified by its address. Token contracts have symbols too, but
+ * anyone can deploy a contract with the symbol USDC.
  *
  * @param tokenAddress as the chain type writes it.
- * @throws ApiError not_supported when the chain is not configured or has no token there. Rejects with what the port
- * says when the chain cannot be reached.
+ * @throws ApiError not_supported when the chain is not configured or has no token there. Rejects with the port's
+ * error when the chain cannot be reached.
  */
 export async function findToken(
   context: Pick<OperationContext, 'chains'>,

@@ -2,7 +2,7 @@ import { chainNamed, type KnownChain } from './known-chains.ts';
 
 /** An asset on one chain: native, or a token at an address. */
 export interface KnownAsset {
-  /** The contract's name of the asset, `usdc` for instance. */
+  /** The contract's name of the asset, for example `usdc`. */
   readonly asset: string;
   readonly chain: KnownChain;
   /** Contract (EVM, TRON) or mint (Solana); null is the native asset. */
@@ -12,14 +12,14 @@ export interface KnownAsset {
 
 type Tokens = Readonly<Record<string, string | { readonly address: string; readonly decimals: number }>>;
 
-/** Decimals of a token whose entry tells no other. */
+/** Decimals of a token unless its entry says otherwise. */
 const STABLECOIN_DECIMALS = 6;
 
 /**
  * The tokens that have a name in the contract, by asset and chain, as their issuers publish them: USDC and EURC by
- * Circle, USDT by Tether and, on other chains than its own, by the bridge that everybody means there.
+ * Circle, USDT by Tether or, on chains where Tether does not issue it, by that chain's canonical bridge.
  *
- * CHOICE: only what is sure. `usdb` and `ousd` beyond Tempo, USDC where Circle does not issue it (megaeth,
+ * CHOICE: only verified addresses. `usdb` and `ousd` beyond Tempo, USDC where Circle does not issue it (megaeth,
  * robinhood, soneium, bsc's test network) and USDT on test networks have no entry; they are reached by address.
  */
 const tokens: Readonly<Record<string, Tokens>> = {
@@ -31,7 +31,7 @@ const tokens: Readonly<Record<string, Tokens>> = {
     linea: '0x176211869cA2b568f2A7D4EE941E073a821EE1ff',
     optimism: '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85',
     polygon: '0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359',
-    // Bridged by Binance, not by Circle, hence the decimals.
+    // Bridged by Binance, not issued by Circle, hence 18 decimals.
     bsc: { address: '0x8AC76a51cc950d9822D68b83fE1Ad97B32Cd580d', decimals: 18 },
     zksync_era: '0x1d17CBcF0D6D143135aE902365D2E5e2A16538D4',
     unichain: '0x078D782b760474a361dDA0AF3839290b0EF57AD6',
@@ -117,7 +117,7 @@ function listAssets(chain: KnownChain): KnownAsset[] {
   return [{ ...native, chain, tokenAddress: null }, ...named];
 }
 
-/** What an asset's name means on a chain; undefined where it is not known there. */
+/** The asset with this name on a chain; undefined when the chain does not have it. */
 export function assetNamed(chain: KnownChain, asset: string): KnownAsset | undefined {
   return assetsOf(chain).find((known) => known.asset === asset);
 }

@@ -1,8 +1,8 @@
 import type { WalletChainType } from '../../../generated/schemas.ts';
 
-/** What gas is paid in, and what an account holds without any contract. */
+/** The asset in which gas is paid and which accounts hold without a contract. */
 interface NativeAsset {
-  /** The contract's name of the asset, `eth` for instance. */
+  /** The contract's name of the asset, for example `eth`. */
   readonly asset: string;
   readonly decimals: number;
 }
@@ -13,7 +13,7 @@ export interface KnownChain {
   readonly caip2: string;
   readonly chainType: WalletChainType;
   readonly isTestnet: boolean;
-  /** Undefined on Tempo, where gas is paid in stablecoins and nothing is native. */
+  /** Undefined on Tempo, where gas is paid in stablecoins and there is no native asset. */
   readonly native: NativeAsset | undefined;
 }
 
@@ -22,8 +22,8 @@ const ETHER: NativeAsset = { asset: 'eth', decimals: 18 };
 /**
  * The chains that the contract names and that have a CAIP-2 id of their own.
  *
- * NOTE: `hypercore` is no chain that transactions are sent to in the way of the others, so it is not here; a
- * request that names it is told that it is not supported.
+ * NOTE: `hypercore` does not accept transactions like the others, so it is not listed and requests that name it are
+ * refused as not supported.
  */
 const chains: readonly KnownChain[] = [
   evm('ethereum', 1),
@@ -43,7 +43,7 @@ const chains: readonly KnownChain[] = [
   evm('soneium', 1868),
   evm('megaeth', 4326),
   evm('hyperevm', 999, { asset: 'hype', decimals: 18 }),
-  // Gas is paid in USDC with 18 decimals; its ERC-20 face shows the same money with 6.
+  // Gas is paid in USDC with 18 decimals; the ERC-20 interface shows the same balance with 6.
   evm('arc', 5042, { asset: 'usdc', decimals: 18 }),
   solana('solana', '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp'),
   tron('tron', '0x2b6653dc'),
@@ -77,7 +77,7 @@ function evm(name: string, chainId: number, ...native: [] | [NativeAsset | undef
 function solana(name: string, reference: string): KnownChain {
   return {
     name,
-    // The reference is the beginning of the genesis hash: CAIP-30.
+    // The reference is a prefix of the genesis hash (CAIP-30).
     caip2: `solana:${reference}`,
     chainType: 'solana',
     isTestnet: false,
@@ -102,12 +102,12 @@ function testnet(chain: KnownChain): KnownChain {
 const byName = new Map(chains.map((chain) => [chain.name, chain]));
 const byCaip2 = new Map(chains.map((chain) => [chain.caip2, chain]));
 
-/** The chain of this name, `base` for instance. */
+/** The chain with this name, for example `base`. */
 export function chainNamed(name: string): KnownChain | undefined {
   return byName.get(name);
 }
 
-/** The chain of this CAIP-2 id, `eip155:8453` for instance. */
+/** The chain with this CAIP-2 id, for example `eip155:8453`. */
 export function chainOfCaip2(caip2: string): KnownChain | undefined {
   return byCaip2.get(caip2);
 }

@@ -9,7 +9,7 @@ import { ConditionSetItemEntity } from './condition-set-item.entity.ts';
 import { findConditionSetForUpdate } from './find-condition-set.ts';
 
 /**
- * Makes an empty condition set.
+ * Creates an empty condition set.
  *
  * @throws ApiError invalid_data for a missing owner.
  */
@@ -29,7 +29,7 @@ export async function createConditionSet(
 }
 
 /**
- * Renames a condition set or changes its owner, with the present owner's agreement.
+ * Renames a condition set or changes its owner. Requires the current owner's authorization.
  *
  * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
  */

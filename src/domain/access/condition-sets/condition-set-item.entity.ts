@@ -8,7 +8,7 @@ export const ConditionSetItemEntity = defineEntity({
     id: p.text().primary(),
     conditionSetId: p.text(),
     value: p.text(),
-    /** The value in lower case, for what is compared without regard to case. */
+    /** The value in lower case, for case-insensitive comparisons. */
     valueLower: p.text(),
     createdAtMs: p.bigint('number'),
   },

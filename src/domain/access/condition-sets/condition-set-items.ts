@@ -19,7 +19,7 @@ function itemView({ id, conditionSetId, value, createdAtMs }: StoredConditionSet
 }
 
 /**
- * Refuses what a text column cannot hold, and so could not be found again.
+ * Refuses values that a text column cannot store.
  *
  * @throws ApiError invalid_data
  */
@@ -63,7 +63,7 @@ async function putItems(
 }
 
 /**
- * Adds values to a condition set, with its owner's agreement. A value it has already keeps its item.
+ * Adds values to a condition set. Requires the owner's authorization. Existing values keep their item.
  *
  * @throws ApiError not_found, and what `requireOwner` throws.
  */
@@ -78,7 +78,7 @@ export async function addConditionSetItems(
 }
 
 /**
- * Replaces all values of a condition set, with its owner's agreement.
+ * Replaces all values of a condition set. Requires the owner's authorization.
  *
  * @throws ApiError not_found, and what `requireOwner` throws.
  */
@@ -108,7 +108,7 @@ export async function findConditionSetItem(
 }
 
 /**
- * Removes one value, with the owner's agreement.
+ * Removes one value. Requires the owner's authorization.
  *
  * @throws ApiError not_found, and what `requireOwner` throws.
  */

@@ -43,7 +43,7 @@ export async function findConditionSetForUpdate(
   return set;
 }
 
-/** A condition set as the wire has it. */
+/** A condition set in wire form. */
 export function conditionSetView({ id, name, ownerId, createdAtMs }: StoredConditionSet): ConditionSet {
   return { id, name, owner_id: ownerId, created_at: createdAtMs };
 }

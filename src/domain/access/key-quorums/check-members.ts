@@ -10,16 +10,16 @@ export type ProposedMembers = Pick<StoredKeyQuorum, 'threshold' | 'publicKeys' |
 
 /** Public keys of a body in canonical form. Throws invalid_data that names the key which cannot be read. */
 export function readPublicKeys(keys: readonly string[]): string[] {
-  // Before any is read: each costs a point on the curve.
+  // Checked before decoding, because decoding a key costs a curve operation.
   refuseTooMany(keys.length);
   return keys.map((key, index) => readPublicKey(key, `/public_keys/${index}`));
 }
 
 /**
- * Checks that a key quorum can exist with these members: each is there once and belongs to the app, the threshold
- * can be reached, and quorums nest one level deep.
+ * Checks the members of a key quorum: each appears once and belongs to the app, the threshold can be reached, and
+ * quorums nest at most one level.
  *
- * @param ownId the quorum that is changed; undefined for a new one.
+ * @param ownId the id of the quorum being changed; undefined for a new one.
  * @throws ApiError invalid_data
  */
 export async function checkMembers(
@@ -52,14 +52,14 @@ function checkThreshold({ threshold, publicKeys, userIds, keyQuorumIds }: Propos
   }
 }
 
-// CHOICE: no limit is published; a request cannot carry the signatures of more.
+// CHOICE: no limit is published; a request cannot carry more signatures than this.
 function refuseTooMany(count: number): void {
   if (count > MAX_SIGNATURES) {
     throw invalidField('', `expected at most ${MAX_SIGNATURES} members, got ${count}`);
   }
 }
 
-// CHOICE: a member given twice is refused, not dropped: the caller counts on two members where there is one.
+// CHOICE: a duplicate member is refused, not dropped, because the caller expects it to count twice.
 function refuseRepetition(values: readonly string[], pointer: string): void {
   const seen = new Set<string>();
   for (const [index, value] of values.entries()) {

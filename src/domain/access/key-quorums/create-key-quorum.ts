@@ -6,7 +6,7 @@ import type { StoredKeyQuorum } from './find-key-quorum.ts';
 import { storeMembers } from './store-members.ts';
 
 /**
- * Makes a key quorum of public keys, users and other key quorums.
+ * Creates a key quorum of public keys, users and other key quorums.
  *
  * @throws ApiError invalid_data
  */

@@ -8,7 +8,7 @@ import { listKeyQuorumReferences } from './key-quorum-references.ts';
 import { lockKeyQuorum } from './lock-key-quorum.ts';
 
 /**
- * Deletes a key quorum that nothing refers to any more, with the agreement of its own members.
+ * Deletes a key quorum that nothing refers to. Requires its own members' authorization.
  *
  * @throws ApiError not_found, authorization_key_has_associated_wallets, and what `requireOwner` throws.
  */

@@ -77,7 +77,7 @@ export async function requireKeyQuorums(
     .select('id')
     .where('id', 'in', distinct)
     .where('app_id', '=', context.app.id);
-  // A quorum that is being referred to must not be deleted before the reference is there.
+  // Locked so that the quorum cannot be deleted before the reference to it is stored.
   const rows = await query.orderBy('id').forKeyShare().execute();
   const missing = distinct.filter((id) => !rows.some((row) => row.id === id));
   if (missing.length > 0) throw missingKeyQuorums(missing, pointer);

@@ -2,14 +2,14 @@ import { sql } from 'kysely';
 import type { Tables } from '../../tables.ts';
 import type { KeyQuorumContext } from './find-key-quorum.ts';
 
-/** Where a key quorum can be named by something else. */
+/** A column in which another resource refers to a key quorum. */
 interface KeyQuorumReference {
-  /** What names it, for the caller. */
+  /** How the reference is named in error messages. */
   readonly as: string;
   readonly isNamed: (context: KeyQuorumContext, id: string) => Promise<boolean>;
 }
 
-/** Every place. A resource that takes an owner or a signer adds its line. */
+/** Every reference. Add a line for each resource that has an owner or signers. */
 const references: readonly KeyQuorumReference[] = [
   { as: 'the owner of a wallet', isNamed: namedIn('wallets', 'owner_id') },
   { as: 'a signer of a wallet', isNamed: namedIn('wallet_signers', 'signer_id') },
@@ -20,7 +20,7 @@ const references: readonly KeyQuorumReference[] = [
   { as: 'a member of another key quorum', isNamed: namedIn('key_quorum_members', 'member') },
 ];
 
-/** What the key quorum still is to other resources, in words: `the owner of a wallet`. */
+/** The roles a key quorum still has, as text: `the owner of a wallet`. */
 export async function listKeyQuorumReferences(context: KeyQuorumContext, id: string): Promise<string[]> {
   const named: string[] = [];
   for (const reference of references) {

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** Who must agree: the owner of a resource, or an additional signer of a wallet. */
+/** A set of members with a threshold: the owner of a resource, or an additional signer of a wallet. */
 export const KeyQuorumEntity = defineEntity({
   name: 'KeyQuorum',
   tableName: 'key_quorums',
@@ -10,7 +10,7 @@ export const KeyQuorumEntity = defineEntity({
     displayName: p.text().strictNullable(),
     /** Null = all members. */
     authorizationThreshold: p.integer().strictNullable(),
-    /** The one member that this quorum was made for when it was named as an `owner`: `user:` or `key:` and the member. */
+    /** For a quorum created implicitly for an `owner`: its only member, as `user:` or `key:` and the member. */
     implicitFor: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },

@@ -8,7 +8,7 @@ export interface Member {
   readonly member: string;
 }
 
-/** The ids of the key quorums that a member can count in: those it is in, and those which nest them. */
+/** The ids of the key quorums a member counts in: those it belongs to, and those that nest them. */
 export function membershipsOf(database: Kysely<Tables>, { kind, member }: Member) {
   const direct = database
     .selectFrom('key_quorum_members as direct')

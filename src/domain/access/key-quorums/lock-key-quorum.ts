@@ -2,8 +2,8 @@ import type { Tables } from '../../tables.ts';
 import type { KeyQuorumContext } from './find-key-quorum.ts';
 
 /**
- * Holds a key quorum until the transaction ends: nobody else changes it, deletes it or begins to refer to it, so
- * what is checked next still stands when the change is made. An unknown id is not held.
+ * Locks a key quorum until the transaction ends, so that it is not changed, deleted or newly referred to between a
+ * check and the change that depends on it. Ignores unknown ids.
  */
 export async function lockKeyQuorum(context: KeyQuorumContext, id: string): Promise<void> {
   await context.em
@@ -17,8 +17,8 @@ export async function lockKeyQuorum(context: KeyQuorumContext, id: string): Prom
 }
 
 /**
- * Keeps key quorums and those nested in them from being changed or deleted until the transaction ends, so that who
- * has agreed is the same from one look to the next.
+ * Locks key quorums and the quorums nested in them against change and deletion until the transaction ends, so that
+ * repeated authorization checks agree.
  */
 export async function holdKeyQuorums(context: KeyQuorumContext, ids: readonly string[]): Promise<void> {
   const database = context.em.getKysely<Tables>();

@@ -13,12 +13,12 @@ export interface OwnerFields {
 }
 
 /**
- * The key quorum that `owner` or `owner_id` names. A user or a public key gets a key quorum of one, made when it is
- * first named and found again afterwards.
+ * Resolves `owner` or `owner_id` to a key quorum. A user or public key gets a key quorum of one, created when first
+ * named and reused afterwards.
  *
  * Result: the key quorum's id; null when the owner is removed; undefined when neither field is given.
  *
- * @throws ApiError invalid_data when both are given or what they name is not there.
+ * @throws ApiError invalid_data when both are given or what they name does not exist.
  */
 export async function resolveOwner(
   context: OperationContext,
@@ -30,15 +30,15 @@ export async function resolveOwner(
 }
 
 /**
- * Checks what `resolveOwner` would, and makes nothing.
+ * The checks of `resolveOwner` without creating anything.
  *
- * @throws ApiError invalid_data when both are given or what they name is not there.
+ * @throws ApiError invalid_data when both are given or what they name does not exist.
  */
 export async function checkOwner(context: KeyQuorumContext, fields: OwnerFields): Promise<void> {
   await readOwner(context, fields);
 }
 
-/** The owner that is named: a key quorum's id, the one member of a quorum of one, null or undefined as given. */
+/** The owner as named: a key quorum id, the member of a quorum of one, or null or undefined as given. */
 async function readOwner(
   context: KeyQuorumContext,
   { owner, owner_id: ownerId }: OwnerFields,
@@ -55,7 +55,7 @@ async function readOwner(
   return { kind: 'user', member: owner.user_id };
 }
 
-// INVARIANT: a unique index over the app and `implicit_for` lets exactly one of several concurrent requests make it.
+// INVARIANT: a unique index over app and `implicit_for` lets exactly one of several concurrent requests create it.
 async function quorumOfOne(context: OperationContext, kind: MemberKind, member: string): Promise<string> {
   const implicitFor = kind === 'user' ? `user:${member}` : `key:${member}`;
   const known = await findImplicit(context, implicitFor);
@@ -87,7 +87,7 @@ async function quorumOfOne(context: OperationContext, kind: MemberKind, member: 
 }
 
 async function findImplicit(context: OperationContext, implicitFor: string): Promise<string | undefined> {
-  // It must not be deleted, nor come to stand for others, before the reference is there.
+  // Locked so that it is not deleted or changed before the reference to it is stored.
   const row = await context.em
     .getKysely<Tables>()
     .selectFrom('key_quorums')

@@ -1,7 +1,7 @@
 import type { Tables } from '../../tables.ts';
 import type { KeyQuorumContext, MemberKind, StoredKeyQuorum } from './find-key-quorum.ts';
 
-/** Puts the members of a key quorum in the place of those it had. */
+/** Replaces the members of a key quorum. */
 export async function storeMembers(context: KeyQuorumContext, quorum: StoredKeyQuorum): Promise<void> {
   const database = context.em.getKysely<Tables>();
   const rows = [

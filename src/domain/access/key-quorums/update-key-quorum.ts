@@ -10,8 +10,8 @@ import { lockKeyQuorum } from './lock-key-quorum.ts';
 import { storeMembers } from './store-members.ts';
 
 /**
- * Changes a key quorum: lists that are given replace those it has, the others stay. The members and the threshold
- * from before the change must agree to it.
+ * Updates a key quorum: given lists replace the stored ones, the others stay. Requires authorization by the members
+ * and threshold from before the change.
  *
  * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
  */
@@ -33,7 +33,7 @@ export async function updateKeyQuorum(
     .set({
       display_name: after.displayName,
       authorization_threshold: after.threshold,
-      // INVARIANT: a quorum that was made for one owner and then changed no longer stands for that owner.
+      // INVARIANT: an implicit quorum that was changed is no longer reused for its original owner.
       implicit_for: null,
     })
     .where('id', '=', id)
@@ -44,9 +44,9 @@ export async function updateKeyQuorum(
 }
 
 /**
- * The key quorum as it would be after a change.
+ * The key quorum after a change.
  *
- * @throws ApiError invalid_data when there can be no such key quorum.
+ * @throws ApiError invalid_data when the result would be invalid.
  */
 export async function checkKeyQuorumChange(
   context: KeyQuorumContext,

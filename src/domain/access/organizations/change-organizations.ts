@@ -33,7 +33,7 @@ export async function createOrganization(
 }
 
 /**
- * Renames an organization or changes its default key quorum. Wallets that exist keep their owner.
+ * Renames an organization or changes its default key quorum. Existing wallets keep their owner.
  *
  * @throws ApiError not_found, invalid_data
  */
@@ -55,7 +55,7 @@ export async function updateOrganization(
 }
 
 /**
- * Removes an organization with its secrets. Its wallets keep their owner and the link to it.
+ * Deletes an organization and its secrets. Its wallets keep their owner and their link to it.
  *
  * @throws ApiError not_found
  */

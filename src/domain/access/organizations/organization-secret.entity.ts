@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** A secret with which an organization acts for itself. Its text is shown once and not kept. */
+/** A secret with which an organization authenticates. Its text is shown once and not stored. */
 export const OrganizationSecretEntity = defineEntity({
   name: 'OrganizationSecret',
   tableName: 'organization_secrets',
@@ -9,7 +9,7 @@ export const OrganizationSecretEntity = defineEntity({
     organizationId: p.text(),
     /** Hex SHA-256. */
     secretHash: p.text(),
-    /** The last four characters, to tell secrets apart. */
+    /** The last four characters, to distinguish secrets. */
     lastFour: p.text(),
     /** Canonical base64 SubjectPublicKeyInfo of the key that must sign with it. */
     signingPublicKey: p.text().strictNullable(),

@@ -8,7 +8,7 @@ import { findOrganization, type OrganizationContext } from './find-organization.
 import { OrganizationSecretEntity, type StoredOrganizationSecret } from './organization-secret.entity.ts';
 
 /**
- * Makes a secret for an organization. Only this answer ever holds its text.
+ * Creates a secret for an organization. Only this result ever contains its text.
  *
  * @throws ApiError not_found
  */
@@ -17,7 +17,7 @@ export async function createOrganizationSecret(
   organizationId: string,
 ): Promise<CreateOrganizationSecretResponse> {
   const organization = await findOrganization(context, organizationId);
-  // 32 random bytes, so that a plain SHA-256 is as good as a slow password hash.
+  // 32 random bytes, for which a plain SHA-256 is as safe as a slow password hash.
   const secret = `org_secret_${Buffer.from(context.entropy.bytes(32)).toString('base64url')}`;
   const stored = context.em.create(OrganizationSecretEntity, {
     id: context.ids.uuid(),
@@ -51,7 +51,7 @@ export async function listOrganizationSecrets(
 }
 
 /**
- * Makes a secret useless for good; a second time changes nothing.
+ * Revokes a secret; revoking it again has no effect.
  *
  * @throws ApiError not_found
  */
@@ -69,7 +69,7 @@ export async function revokeOrganizationSecret(
 /**
  * Sets the P-256 key that must sign with a secret; null for none.
  *
- * @throws ApiError not_found for a secret that is revoked as well; invalid_data for a key that is none.
+ * @throws ApiError not_found, also for a revoked secret; invalid_data for an invalid key.
  */
 export async function bindOrganizationSecret(
   context: OperationContext,
@@ -83,7 +83,7 @@ export async function bindOrganizationSecret(
   await context.em.flush();
 }
 
-/** A secret that is about to change, locked so that of two changes at once the second sees the first. */
+/** A secret, locked for update until the transaction ends. */
 async function findSecret(
   context: OrganizationContext,
   organizationId: string,

@@ -1,7 +1,7 @@
 import type { Organization } from '../../../generated/schemas.ts';
 import type { StoredOrganization } from './organization.entity.ts';
 
-/** An organization as the contract shows it. Times: Unix ms. */
+/** An organization in wire form. Times: Unix ms. */
 export function organizationView(organization: StoredOrganization): Organization {
   return {
     id: organization.id,

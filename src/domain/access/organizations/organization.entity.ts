@@ -8,7 +8,7 @@ export const OrganizationEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     displayName: p.text(),
-    /** The key quorum that owns the wallets made for the organization without an owner of their own. */
+    /** The key quorum that owns the organization's wallets created without an explicit owner. */
     defaultKeyQuorumId: p.text(),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),

@@ -7,7 +7,7 @@ import { findOrganizationForUpdate } from './find-organization.ts';
 /** How many wallets an organization can have. */
 const MAX_ORGANIZATION_WALLETS = 150;
 
-/** Whom a wallet is given to. */
+/** The user or organization a wallet is assigned to. */
 export interface WalletEntity {
   readonly id: string;
   readonly type: 'user' | 'organization';

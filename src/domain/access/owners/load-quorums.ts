@@ -3,7 +3,8 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
-// CHOICE: as many of a user's keys as are tried, the newest first: a key is made for each login and lives an hour.
+// CHOICE: the most keys of one user that are tried, the newest first: a key is created for each login and lives one
+// hour.
 const MAX_LIVE_KEYS = 100;
 const MAX_EXPIRED_KEYS = 20;
 
@@ -23,8 +24,8 @@ interface UserKeys {
 }
 
 /**
- * Key quorums of the app as they stand at `context.nowMs`, by id; an id that the app does not have is left out.
- * Keys bound to intents count only when `intentId` is one of those intents.
+ * The app's key quorums at `context.nowMs`, by id; unknown ids are left out. Keys bound to intents count only when
+ * `intentId` is one of those intents.
  */
 export async function loadQuorums(
   context: LoadContext,
@@ -60,7 +61,7 @@ function assemble(
   };
 }
 
-// Nobody can satisfy it, so a nested quorum that is gone keeps its place among the members and never counts.
+// Cannot be satisfied, so a deleted nested quorum keeps its position among the members and never counts.
 function emptyQuorum(id: string): LoadedQuorum {
   return { id, displayName: null, threshold: null, publicKeys: [], users: [], quorums: [] };
 }
@@ -70,7 +71,7 @@ function membersOf(quorums: readonly QuorumRows[], kind: string): string[] {
   return [...new Set(rows.filter((row) => row.kind === kind).map((row) => row.member))];
 }
 
-/** The ids by their places, and the app. */
+/** The ids by position, and the app. */
 type QuorumsInput = { readonly [place: number]: string } & { readonly appId: string };
 
 interface QuorumRow {
@@ -81,7 +82,7 @@ interface QuorumRow {
   readonly member: string | null;
 }
 
-/** One prepared query for each number of ids: most requests ask for one. */
+/** One prepared query for each number of ids; most requests need one id. */
 const selects = new Map<number, PreparedQuery<QuorumsInput, QuorumRow>>();
 
 function selectQuorums(count: number): PreparedQuery<QuorumsInput, QuorumRow> {

@@ -16,17 +16,17 @@ export interface AdditionalSigner {
   readonly overridePolicyIds?: readonly string[];
 }
 
-/** Whose agreement a request carries. */
+/** The party that authorized a request. */
 export type SignedBy =
   | { readonly kind: 'owner' }
   | { readonly kind: 'signer'; readonly signerId: string; readonly overridePolicyIds?: readonly string[] }
   | { readonly kind: 'none' };
 
-/** Who may agree to a request about one resource. */
+/** The parties that may authorize a request about one resource. */
 export interface Eligible {
-  /** The key quorum that owns the resource; null when nobody does. */
+  /** The key quorum that owns the resource; null without an owner. */
   readonly ownerId: string | null;
-  /** Those who may agree in the owner's place, in the order in which they are asked. */
+  /** Signers that may authorize in place of the owner, in order of precedence. */
   readonly signers?: readonly AdditionalSigner[];
 }
 
@@ -61,14 +61,14 @@ export async function requireOwner(
   return agreed.signedBy;
 }
 
-/** A party with what its agreement means. */
+/** A party and the role in which it authorizes. */
 export interface EligibleParty extends Party {
   readonly signedBy: SignedBy;
 }
 
 /**
- * Everyone whose agreement suffices, as they stand now: the owner, then the additional signers. With `intentId` the
- * users' keys that are bound to that intent count too.
+ * The current parties whose authorization suffices: the owner, then the additional signers. With `intentId`, user
+ * keys bound to that intent count too.
  */
 export async function loadParties(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
@@ -79,7 +79,7 @@ export async function loadParties(
   const quorums = await loadQuorums(context, ids, intentId);
   const quorumOf = (id: string): LoadedQuorum => {
     const quorum = quorums.get(id);
-    // INVARIANT: a key quorum that owns or signs for something is never deleted.
+    // INVARIANT: a key quorum that is an owner or signer is never deleted.
     assert(quorum !== undefined, `key quorum ${id} is named by a resource and does not exist`);
     return quorum;
   };
@@ -95,7 +95,7 @@ export async function loadParties(
   ];
 }
 
-/** The first party that has agreed to an intent; the owner is asked first. */
+/** The first party whose threshold an intent's signatures reach, the owner first. */
 export function findAgreed(
   parties: readonly EligibleParty[],
   agreement: Agreement,
@@ -110,12 +110,12 @@ const nothingVerified: VerifiedSignatures = {
   exhausted: false,
 };
 
-// Public keys that signed last for an owner, in the order of their signatures. The same ones mostly sign again, and each guess that fails costs as much
-// as a whole look-up in the database.
+// The public keys that last signed for an owner, in signature order. The same keys usually sign again, and each
+// failed verification costs as much as a database look-up.
 const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });
 
 function verify(context: OperationContext, parties: readonly Party[]): VerifiedSignatures {
-  // A diagnosis tells of each signature whether it verifies, even where there are too few of them.
+  // Diagnostics report on every signature, even when there are too few.
   if (!context.diagnostics && hasTooFew(context.proof.signatures, parties)) return nothingVerified;
   const owner = parties[0]?.quorum;
   if (owner === undefined) return nothingVerified;
@@ -129,7 +129,7 @@ function verify(context: OperationContext, parties: readonly Party[]): VerifiedS
     signatures: context.proof.signatures,
     payloads: context.proof.canonicalPayloads(),
     keys: [...recent, ...keys],
-    // Only the owner's agreement ends the search: a signer's decides nothing while the owner may still agree.
+    // Only the owner's authorization ends the search early: a signer's does not while the owner's may still follow.
     isEnough: (signed) => countQuorum(owner, signed).satisfied,
   });
   if (verified.keys.size > 0) recentSigners.set(owner.id, verified.keys);
@@ -154,8 +154,8 @@ function refusal(
   });
 }
 
-// CHOICE: the order. Codes that tell the caller to send more come first, then those that ask for a new user key,
-// then those that leave only the signature itself to blame.
+// CHOICE: the order of codes. First those that ask for more signatures, then those that ask for a new user key, then
+// those for invalid signatures.
 function refusalCode(
   { proof: { signatures } }: OperationContext,
   parties: readonly Party[],

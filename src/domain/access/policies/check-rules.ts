@@ -7,11 +7,11 @@ import { PolicyFormatError } from '../../../policy/policy-format-error.ts';
 import type { ConditionInput } from '../../../policy/source.ts';
 import type { Tables } from '../../tables.ts';
 
-/** CHOICE: no number is published; a policy is read and judged as a whole, so it stays small. */
+/** CHOICE: no limit is published; a policy is read and evaluated as a whole, so it stays small. */
 const MAX_RULES = 100;
 /**
- * CHOICE: characters of a policy's rules as JSON, as many as one request can bring. Rules that are added one by one come
- * to no more: policies are kept compiled.
+ * CHOICE: the length of a policy's rules as JSON, as much as one request can carry. Rules added one by one share this
+ * limit, because policies are cached in compiled form.
  */
 const MAX_RULES_LENGTH = 1024 * 1024;
 
@@ -23,11 +23,11 @@ function malformed(pointer: string, message: string, cause?: unknown): ApiError 
 }
 
 /**
- * Refuses rules that have no meaning, before they are stored: every field, operator, value, ABI and type map is bound,
- * and the condition sets and aggregations they name exist.
+ * Refuses invalid rules before they are stored: every field, operator, value, ABI and type map must resolve, and the
+ * condition sets and aggregations they name must exist.
  *
  * @param pointerOf JSON pointer to the rule of this index in the body.
- * @throws ApiError invalid_policy_format naming what is wrong.
+ * @throws ApiError invalid_policy_format that names the fault.
  */
 export async function checkRules(
   context: Pick<OperationContext, 'app' | 'em'>,

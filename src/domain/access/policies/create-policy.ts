@@ -10,7 +10,7 @@ import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { checkRules } from './check-rules.ts';
 import type { StoredPolicy } from './find-policy.ts';
 
-/** Rules with ids of their own, members in the order in which they are answered. */
+/** Rules with new ids, members in wire order. */
 export function withIds(
   { ids }: Pick<OperationContext, 'ids'>,
   rules: readonly PolicyRuleRequest[],
@@ -18,7 +18,7 @@ export function withIds(
   return rules.map((rule) => withId(ids.cuid2(), rule));
 }
 
-/** A rule under the id given; an id inside the input is ignored. */
+/** A rule with the given id; an id in the input is ignored. */
 export function withId(
   id: string,
   { name, method, action, conditions }: PolicyRuleRequest,

@@ -6,14 +6,14 @@ import { requireOwner } from '../owners/require-owner.ts';
 import { findPolicyForUpdate } from './find-policy.ts';
 
 /**
- * Deletes a policy that no wallet and no signer is under, with its owner's agreement.
+ * Deletes a policy that no wallet or signer uses. Requires the owner's authorization.
  *
  * @throws ApiError not_found, invalid_state while it is in use, and what `requireOwner` throws.
  */
 export async function deletePolicy(context: OperationContext, id: string): Promise<void> {
   const policy = await findPolicyForUpdate(context, id);
   await requireOwner(context, { ownerId: policy.ownerId });
-  // CHOICE: refused rather than leaving a wallet that nothing guards any more.
+  // CHOICE: refused, because deleting it would leave wallets without their policy.
   if (await isInUse(context, id)) {
     throw new ApiError(
       'invalid_state',

@@ -21,32 +21,32 @@ type EnforceContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 /** A policy of the app by its id. */
 export interface NamedPolicy {
   readonly id: string;
-  /** The digest of its rules, where it was read along with what names the policy. */
+  /** The digest of its rules, when it was read together with the reference to the policy. */
   readonly rulesDigest?: string | undefined;
 }
 
-/** A compiled policy with the digest of its rules: a changed policy has another, in whatever database it lies. */
+/** A compiled policy with the digest of its rules, which changes with the policy. */
 interface Kept {
   readonly rulesDigest: string;
   readonly policy: CompiledPolicy;
 }
 
 const MAX_KEPT_POLICIES = 1000;
-/** Values that one query asks a condition set for. */
+/** The most values looked up in a condition set by one query. */
 const MAX_ASKED = 500;
 const compiled = new LRUCache<string, Kept>({ max: MAX_KEPT_POLICIES });
 
-/** What came of judging an action under the policies that apply. */
+/** The result of evaluating an action under the applicable policies. */
 export interface Judgement {
-  /** The policies that were asked, in order. */
+  /** The evaluated policies, in order. */
   readonly policyIds: readonly string[];
-  /** When one of them denied it: the decisions in order, each with its whole trace, the denying one last. */
+  /** If a policy denied it: the decisions in order with their full traces, the denying one last. */
   readonly denial: readonly PolicyDecision[] | undefined;
 }
 
 /**
- * Judges an action under every policy that applies; all must allow it. Ends at the first that denies it. Traces are
- * only made of a denial: they take several times as long as the judgement.
+ * Evaluates an action under every applicable policy; all must allow it. Stops at the first denial. Traces are made
+ * only for denials, because they take several times as long as the decision.
  *
  * @throws ApiError what `decide` throws.
  */
@@ -85,7 +85,7 @@ export async function decide(
   return evaluatePolicy(policy, action, await factsFor(context, policy, action, totals));
 }
 
-/** Reads what the policy asks of the outside about the action. Throws what `decide` throws. */
+/** Reads the external facts the policy needs about the action. Throws what `decide` throws. */
 async function factsFor(
   context: EnforceContext,
   policy: CompiledPolicy,
@@ -112,7 +112,7 @@ const selectDigest = prepareQuery<{ appId: string; id: string }, { rules_digest:
     database.selectFrom('policies').select('rules_digest').where('id', '=', id).where('app_id', '=', appId),
 );
 
-/** A policy of the app, compiled. Its rules are read only when they are others than those that are kept compiled. */
+/** A compiled policy of the app. Its rules are read only when the cached compilation is out of date. */
 export async function loadPolicy(
   { app, em }: EnforceContext,
   { id, rulesDigest }: NamedPolicy,
@@ -127,8 +127,8 @@ export async function loadPolicy(
     .where('id', '=', id)
     .where('app_id', '=', app.id)
     .executeTakeFirst();
-  // INVARIANT: a policy that a wallet or signer is under is never deleted; since the wallet was read it may have been
-  // taken from under the policy, and the policy deleted.
+  // INVARIANT: a policy in use is never deleted. Since the wallet was read, the policy may have been detached from it
+  // and deleted.
   if (row === undefined) throw new StaleReadError(`policy ${id} is named by a wallet and does not exist`);
   const rules = JSON.parse(row.rules) as RuleInput[];
   const policy = compilePolicy({ id, chain_type: row.chain_type, rules });
@@ -136,7 +136,7 @@ export async function loadPolicy(
   return policy;
 }
 
-/** The candidates that the set holds, by key; undefined when the set is gone. */
+/** The candidates contained in the set, by key; undefined when the set no longer exists. */
 async function findMembers(
   { app, em }: EnforceContext,
   conditionSetId: string,
@@ -159,7 +159,7 @@ async function findMembers(
   return new Set(candidates.filter(isHeld).map(setCandidateKey));
 }
 
-/** Those of the candidates' texts that the set holds in this column; batches of a transaction may ask for many. */
+/** The candidate values contained in the set in this column; batched transactions may look up many. */
 async function valuesHeld(
   database: Kysely<Tables>,
   conditionSetId: string,
@@ -169,7 +169,7 @@ async function valuesHeld(
   const asked = candidates.flatMap((candidate) =>
     candidate.ignoreCase === (column === 'value_lower') ? candidate.texts : [],
   );
-  // No set holds such a text, and PostgreSQL cannot even be asked for one.
+  // No set contains such a text, and PostgreSQL does not accept it as a parameter.
   const texts = asked.filter((text) => text.isWellFormed() && !text.includes('\0'));
   const held = new Set<string>();
   for (let at = 0; at < texts.length; at += MAX_ASKED) {

@@ -69,7 +69,7 @@ export async function listPolicies(
 }
 
 /**
- * A policy that is about to change, held until the transaction ends.
+ * A policy, locked for update until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -80,7 +80,7 @@ export async function findPolicyForUpdate(context: PolicyContext, id: string): P
 }
 
 /**
- * Checks that the policies named in a body exist and are made for the wallet's chain, and holds them against deletion.
+ * Checks that the policies named in a body exist and match the wallet's chain type, and locks them against deletion.
  *
  * @param pointer JSON pointer to the array that names them.
  * @throws ApiError invalid_data

@@ -7,7 +7,7 @@ import { withId } from './create-policy.ts';
 import { findPolicy, findPolicyForUpdate, type StoredPolicy } from './find-policy.ts';
 import { storePolicy } from './update-policy.ts';
 
-/** CHOICE: where a rule is the whole body, what is wrong in it is located from the body's root. */
+/** CHOICE: where a rule is the whole body, JSON pointers start at the body's root. */
 const AT_ROOT = () => '';
 
 function requireRule(policy: StoredPolicy, ruleId: string): PolicyRuleResponse {
@@ -30,7 +30,7 @@ export async function findPolicyRule(
 }
 
 /**
- * Adds a rule behind those the policy has, with its owner's agreement.
+ * Appends a rule to a policy. Requires the owner's authorization.
  *
  * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` throws.
  */
@@ -50,7 +50,7 @@ export async function createPolicyRule(
 }
 
 /**
- * Replaces a rule; it keeps its id and its place.
+ * Replaces a rule; it keeps its id and position.
  *
  * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` throws.
  */

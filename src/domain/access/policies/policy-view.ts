@@ -1,7 +1,7 @@
 import type { Policy, WalletChainType } from '../../../generated/schemas.ts';
 import type { StoredPolicy } from './find-policy.ts';
 
-/** A policy as the wire has it. */
+/** A policy in wire form. */
 export function policyView(policy: StoredPolicy): Policy {
   return {
     id: policy.id,

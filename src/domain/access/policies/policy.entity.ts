@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** What the wallets that name it may do. Its rules are one document: they are read, judged and replaced together. */
+/** A policy. Its rules are one document: they are read, evaluated and replaced together. */
 export const PolicyEntity = defineEntity({
   name: 'Policy',
   tableName: 'policies',
@@ -9,9 +9,9 @@ export const PolicyEntity = defineEntity({
     appId: p.text(),
     name: p.text(),
     chainType: p.text(),
-    /** JSON array of rules as answered, in order. */
+    /** JSON array of rules in wire form, in order. */
     rules: p.text().default('[]'),
-    /** SHA-256 of the rules in base64: a compiled policy is kept for as long as it stays the same. */
+    /** SHA-256 of the rules in base64: the cache key of the compiled policy. */
     rulesDigest: p.text(),
     /** Grows with each change of the rules. */
     revision: p.integer().default(0),

@@ -8,8 +8,8 @@ export interface ActionView {
 }
 
 /**
- * A decoded action in JSON: integers beyond JSON's as decimal text, bytes as `0x` hex, and what a unit does not have
- * left out. Names are those of `src/policy/action.ts`.
+ * A decoded action as JSON: large integers as decimal text, bytes as `0x` hex, absent fields left out. Names are
+ * those of `src/policy/action.ts`.
  */
 export function renderAction({ method, units }: PolicyAction): ActionView {
   return { method, units: units.map((unit) => render(unit) as Readonly<Record<string, unknown>>) };

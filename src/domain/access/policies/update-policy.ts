@@ -10,8 +10,8 @@ import { rulesColumns, withIds } from './create-policy.ts';
 import { findPolicyForUpdate, type StoredPolicy } from './find-policy.ts';
 
 /**
- * Changes a policy with its owner's agreement. Rules that are given replace all it has, under new ids; `null` as owner
- * removes the owner.
+ * Updates a policy. Requires the owner's authorization. Given rules replace all existing ones, under new ids; a
+ * `null` owner removes the owner.
  *
  * @throws ApiError not_found, invalid_data, invalid_policy_format, and what `requireOwner` throws.
  */
@@ -36,7 +36,7 @@ export async function updatePolicy(
   });
 }
 
-/** Stores a changed policy; a compiled form of the one before is not used again, and what was proposed is dismissed. */
+/** Stores a changed policy. Its cached compilation is no longer used, and pending intents about it are dismissed. */
 export async function storePolicy(
   context: Pick<OperationContext, 'em' | 'nowMs' | 'proof'>,
   before: StoredPolicy,

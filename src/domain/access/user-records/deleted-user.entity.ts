@@ -1,8 +1,8 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
 /**
- * The place that a deleted user had in the list: a caller who deletes page by page goes on from the last user of the
- * page. Nothing else of the user is kept.
+ * The list position of a deleted user, so that a caller who deletes page by page can continue from a deleted cursor.
+ * Nothing else of the user is kept.
  */
 export const DeletedUserEntity = defineEntity({
   name: 'DeletedUser',

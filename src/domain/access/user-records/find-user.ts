@@ -17,10 +17,10 @@ export type UserContext = Pick<OperationContext, 'app' | 'em'>;
 const DID_PREFIX = 'did:service:';
 const userColumnsOfUsers = userColumns.map((column) => `users.${column}` as const);
 
-/** What makes an account one of a kind. */
+/** The unique key of a linked account. */
 export interface AccountKey {
   readonly type: string;
-  /** In its normal form: the lower-case address of an e-mail account, the number, the custom user id and so on. */
+  /** In canonical form: the lower-case e-mail address, the phone number, the custom user id and so on. */
   readonly subject: string;
 }
 
@@ -43,8 +43,7 @@ export async function getUser(context: UserContext, id: string): Promise<StoredU
 }
 
 /**
- * A user whose accounts are about to change, held until the transaction ends: nobody else changes or deletes the user
- * meanwhile.
+ * A user, locked for update until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -55,8 +54,8 @@ export async function findUserForUpdate(context: UserContext, id: string): Promi
 }
 
 /**
- * Sees to it that a user of the app is not deleted before the transaction ends, for whoever stores something that must
- * not outlive the user.
+ * Locks a user against deletion until the transaction ends, for callers that store something which must not outlive
+ * the user.
  *
  * @throws ApiError not_found
  */
@@ -101,8 +100,8 @@ export async function findUserByAccount(context: UserContext, key: AccountKey): 
 }
 
 /**
- * The user of the app who goes by a public name at a provider. Names change hands: of several users the one
- * whose account was verified last.
+ * The app's user with a public name at a provider. Names can move between people: of several users, the one whose
+ * account was verified last.
  *
  * @param username in any case.
  * @throws ApiError not_found
@@ -184,7 +183,7 @@ async function withAccounts(context: UserContext, row: UserRow): Promise<StoredU
   return { row, linkedAccounts: await readAccounts(context, [row.id]) };
 }
 
-/** Undefined when the id cannot be one of a user. */
+/** Undefined when the id cannot be a user id. */
 function selectUser({ app, em }: UserContext, id: string) {
   const bare = id.startsWith(DID_PREFIX) ? id.slice(DID_PREFIX.length) : id;
   if (!/^[a-z0-9]{1,64}$/.test(bare)) return undefined;

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** One way by which a user is known: an e-mail address, a phone number, a customer's own user id and so on. */
+/** One identity of a user: an e-mail address, a phone number, a custom user id and so on. */
 export const LinkedAccountEntity = defineEntity({
   name: 'LinkedAccount',
   tableName: 'linked_accounts',
@@ -16,9 +16,9 @@ export const LinkedAccountEntity = defineEntity({
     subject: p.text(),
     /** `lookupKey` of the lower-case public name; null where the kind has none. */
     username: p.text().strictNullable(),
-    /** The wallet that the service holds; its address and keys are read from there. */
+    /** The wallet held by the service; its address and keys are read from there. */
     walletId: p.text().strictNullable(),
-    /** JSON object: the further members of the wire object; of an embedded wallet only `wallet_index`. */
+    /** JSON object: the other members of the wire object; for an embedded wallet only `wallet_index`. */
     details: p.text().default('{}'),
     verifiedAtMs: p.bigint('number').strictNullable(),
     firstVerifiedAtMs: p.bigint('number').strictNullable(),

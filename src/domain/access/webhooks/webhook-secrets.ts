@@ -36,7 +36,10 @@ export async function createWebhookSecret(context: OperationContext, endpointId:
   const secretBytes = context.entropy.bytes(SECRET_BYTES);
   const id = context.ids.cuid2();
   try {
-    const sealed = await context.vault.seal(secretBytes, webhookSecretBinding({ id, app_id: context.app.id }));
+    const sealed = await context.vault.seal(
+      secretBytes,
+      webhookSecretBinding({ id, app_id: context.app.id }),
+    );
     context.em.create(WebhookSecretEntity, {
       id,
       endpointId,

@@ -21,7 +21,7 @@ type Decoders = {
 
 const CHAIN_ID_BITS = 256;
 
-// What only some requests need is loaded with the first of them.
+// Decoders for less common requests are loaded on first use.
 const loaders = {
   userOperationCalls: loadOnce(() => import('../../../signing/ethereum/user-operation-calls.ts')),
   solanaUnits: loadOnce(() => import('./decode-solana-units.ts')),
@@ -31,10 +31,10 @@ const loaders = {
 };
 
 /**
- * What one rpc request does, decoded from the bytes that will be signed; its method as rules name it.
- * A method without a decoder has one unit that cannot be read: only rules for `*` can speak of it, and what they say
- * of its content is unknown, so that a hash does not slip past a DENY.
- * CHOICE: a Solana message that is a transaction is judged as `signTransaction`, since its signature moves money.
+ * The action of an rpc request, decoded from the bytes to be signed, under the method that rules name. A method
+ * without a decoder has one unreadable unit: only rules for `*` apply to it, and conditions on its content are
+ * unknown, so a hash cannot bypass a DENY. CHOICE: a Solana message that is a transaction is evaluated as
+ * `signTransaction`, because its signature can move money.
  *
  * @throws SigningInputError for params that could not be signed either.
  */
@@ -106,7 +106,7 @@ async function decodeSolanaMessage({ message }: Params<'signMessage'>): Promise<
     : { method: 'signTransaction', units };
 }
 
-/** What an EVM transaction does: one unit a call; what a batched one says once stands in each. */
+/** The units of an EVM transaction, one per call; fields that a batch states once are repeated in each unit. */
 export function transactionUnits(view: EthereumTransactionView): readonly ActionUnit[] {
   const chainId = view.chainId === undefined ? undefined : BigInt(view.chainId);
   return view.calls.map((call, index) => ({

@@ -6,16 +6,16 @@ import { decodeSuiIntentMessage } from '../../../signing/sui/transaction.ts';
 import { decodeTronRawData } from '../../../signing/tron/raw-data.ts';
 
 /**
- * What a `raw_sign` request does. Bytes that are a Tron or Sui transaction are judged as one
- * (`signTransactionBytes`), and so is a hash there, all else as a message (`signRawMessageBytes`). On ethereum a message that is laid out like
- * something of its own method cannot be read as one.
+ * The action of a `raw_sign` request. Bytes that are a Tron or Sui transaction, and hashes on those chains, are
+ * evaluated as `signTransactionBytes`; everything else as `signRawMessageBytes`. On ethereum, a message with the
+ * layout of another signing method's input is unreadable as a message.
  *
  * @throws SigningInputError
  */
 export function decodeRawSignAction(chainType: ChainType, params: RawSignParams): PolicyAction {
   const { message } = decodeRawSign(params, chains[chainType].curve);
-  // CHOICE: where transactions have rules of their own, a hash stands for a transaction that is not shown, so that
-  // only conditions on time can hold: whoever may sign messages must not sign a transaction by its hash.
+  // CHOICE: on chains whose transactions have their own rules, a hash counts as a hidden transaction, so only
+  // conditions on time can hold: permission to sign messages must not allow signing a transaction by its hash.
   if (chainType === 'xrpl') {
     return {
       method: 'xrpl_signTransaction',
@@ -51,7 +51,7 @@ function transactionUnits(chainType: string, bytes: Uint8Array): readonly Action
   return chainType === 'sui' ? decodeSuiUnits(bytes) : undefined;
 }
 
-/** The contract in a Tron transaction's raw data; undefined when the bytes are no such transaction. */
+/** The contract in a Tron transaction's raw data; undefined when the bytes are not such a transaction. */
 export function decodeTronUnits(bytes: Uint8Array): readonly ActionUnit[] | undefined {
   let rawData: ReturnType<typeof decodeTronRawData>;
   try {
@@ -82,18 +82,18 @@ function unknownTransaction(): readonly ActionUnit[] {
 }
 
 const CONTRACT_FIELD = 11;
-// Bytes that a field of each wire type has behind its key; the two of groups only bracket other fields.
+// Size of a field after its key, by wire type; the two group types only delimit other fields.
 const FIXED_SIZES: Readonly<Record<number, number>> = { 1: 8, 3: 0, 4: 0, 5: 4 };
 
 /**
- * Whether a node could read a transaction here: protobuf with the field `contract`, as leniently as protobuf is read.
- * Nodes keep fields that they do not know, so bytes that only our own reader refuses may still move money.
+ * Whether a node could read these bytes as a transaction: protobuf with the field `contract`, parsed as leniently as
+ * protobuf allows. Nodes ignore unknown fields, so bytes that only our strict reader refuses could still move money.
  */
 function hasContractField(bytes: Uint8Array): boolean {
   let at = 0;
   let isFound = false;
   const varint = (): number => {
-    // Of longer spellings only the low bits count.
+    // Only the low bits of longer encodings count.
     let value = 0;
     for (let shift = 0; shift < 70; shift += 7) {
       const byte = bytes[at++] ?? 0;
@@ -130,10 +130,10 @@ function decodeSuiUnits(bytes: Uint8Array): readonly ActionUnit[] | undefined {
 
 // EIP-191: messages of `personal_sign` (0x19 'E') and typed data (0x19 0x01).
 const SIGNED_DATA = 0x19;
-// EIP-2718: the types that come before the list; EIP-7702 authorizations (0x05) and Tempo's (0x76, 0x78) alike.
+// EIP-2718: the largest type byte before an RLP list; covers EIP-7702 authorizations (0x05) and Tempo (0x76, 0x78).
 const MAX_TRANSACTION_TYPE = 0x7f;
 
-/** Whether the bytes may be what another method signs: its hash would be the same. */
+/** Whether another method could sign these same bytes, and so the same hash. */
 function hasEthereumLayout(bytes: Uint8Array): boolean {
   const first = bytes[0] ?? 0;
   return (
@@ -143,7 +143,7 @@ function hasEthereumLayout(bytes: Uint8Array): boolean {
   );
 }
 
-/** Whether the bytes begin as an RLP list and end where it says. Source: Ethereum yellow paper, appendix B. */
+/** Whether the bytes are exactly one RLP list by its declared length. Source: Ethereum yellow paper, appendix B. */
 function isRlpList(bytes: Uint8Array): boolean {
   const head = bytes[0] ?? 0;
   if (head < 0xc0) return false;

@@ -7,7 +7,7 @@ import { decodeSolanaTransaction, type SolanaTransaction } from '../../../signin
 const BEHIND_TABLE: SolanaAccount = { behindLookupTable: true };
 
 /**
- * One unit an instruction of a Solana transaction (base64 wire bytes).
+ * The units of a Solana transaction (base64 wire bytes), one per instruction.
  *
  * @throws InvalidSolanaTransactionError
  */
@@ -17,21 +17,25 @@ export function decodeSolanaUnits(transaction: string): readonly ActionUnit[] {
 
 const SIGNATURE_BYTES = 64;
 const VERSION_BIT = 0x80;
-/** Begins off-chain messages, which no transaction can be. Source: Solana docs, off-chain message signing. */
+/**
+ * The first byte of off-chain messages, which no transaction starts with. Source: Solana docs, off-chain message
+ * signing.
+ */
 const OFFCHAIN = 0xff;
 /** Version || header of 3 bytes || one account || blockhash. */
 const SHORTEST_VERSIONED = 1 + 3 + 32 + 32;
 
-/** The same of the part of a transaction that is signed; undefined for bytes that are none. */
+/** The same for a transaction's message, the part that is signed; undefined for other bytes. */
 export function decodeSolanaMessageUnits(message: Uint8Array): readonly ActionUnit[] | undefined {
   const first = message[0] ?? 0;
   const isVersioned = (first & VERSION_BIT) !== 0;
-  // CHOICE: validators may come to take versions that are not known here. No text begins with such a byte.
+  // CHOICE: unknown versions count as transactions, because validators may support them later. No text starts with
+  // such a byte.
   if (first > VERSION_BIT && first < OFFCHAIN && message.length >= SHORTEST_VERSIONED) {
     return [{ label: 'transaction', undecodable: 'the bytes may be a transaction of another version' }];
   }
   const signers = message[isVersioned ? 1 : 0] ?? 0;
-  // The count of a hundred and more would take two bytes; such a transaction fits into no packet.
+  // A count of 128 or more takes two bytes, and a transaction with that many signatures exceeds the packet size.
   if (signers === 0 || signers >= VERSION_BIT) return undefined;
   try {
     // count || 64-byte signatures || message
@@ -56,7 +60,7 @@ function unitsOf(transaction: SolanaTransaction): readonly ActionUnit[] {
   }));
 }
 
-/** Fields whose accounts are behind a lookup table read as such: a rule on them cannot be judged. */
+/** Fields whose accounts come from a lookup table are marked as such: conditions on them are unknown. */
 function fieldsOf({ fields = {} }: SolanaInstruction): Readonly<Record<string, bigint | SolanaAccount>> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, value === undefined ? BEHIND_TABLE : value]),

@@ -9,18 +9,18 @@ import {
 const MAX_DEPTH = 8;
 
 /**
- * An action in which every call that an account makes to itself is followed by the calls that it asks for, each of which
- * needs its own permission: otherwise a call to oneself would carry others past their rules. What else an account asks
- * of itself cannot be read, since whatever code it has answers: an account without any does nothing.
+ * Expands every call of an account to itself into the calls it requests, each of which needs its own permission;
+ * otherwise a self-call could bypass the rules on the calls inside it. Any other self-call is unreadable, because its
+ * effect depends on the account's code.
  *
- * @param address the account's; left out, no call is known as one to itself.
+ * @param address the account's address; without it, no call is recognized as a self-call.
  */
 export function unfoldBatches(action: PolicyAction, address: string | undefined): PolicyAction {
   if (address === undefined) return action;
   return { ...action, units: action.units.flatMap((unit) => unfold(unit, address.toLowerCase(), MAX_DEPTH)) };
 }
 
-/** The account that a request's calls come from: of a user operation its sender, else the wallet itself. */
+/** The account that makes a request's calls: a user operation's sender, otherwise the wallet itself. */
 export function callingAccount(request: WalletRpcRequest, address: string | undefined): string | undefined {
   return request.method === 'eth_signUserOperation' ? request.params.user_operation.sender : address;
 }
@@ -42,12 +42,12 @@ function unfold(unit: ActionUnit, address: string, depth: number): readonly Acti
 }
 
 /**
- * What calldata asks an account to call, in the canonical encoding of the accounts that are known here: the executor of
- * batches, and the accounts that take user operations.
+ * The calls that calldata requests from an account, in the canonical encoding of the known accounts: the batch
+ * executor and the user-operation accounts.
  */
 function callsIn(data: Uint8Array, address: string): readonly BatchCall[] | undefined {
   const batch = decodeCanonicalBatch(data);
   if (batch === undefined) return decodeBatchOfCalls(data) ?? decodeUserOperationCalls(data);
-  // ERC-7821: address 0 stands for the account itself.
+  // ERC-7821: address 0 means the account itself.
   return batch.map((call) => (/^0x0{40}$/.test(call.to) ? { ...call, to: address } : call));
 }

@@ -5,7 +5,7 @@ import {
   UnsupportedMethodError,
 } from '../../../signing/signing-errors.ts';
 
-/** What a caller is told of an input that cannot be signed; any other error is given back as it is. */
+/** The ApiError for an input that cannot be signed; any other error is returned unchanged. */
 export function asSigningRefusal(error: unknown): unknown {
   if (!(error instanceof SigningInputError)) return error;
   if (error instanceof UnsupportedMethodError) return invalidField(error.field, error.message);

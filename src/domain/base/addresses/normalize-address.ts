@@ -5,13 +5,13 @@ const EVM_ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HEX_ADDRESS = /^0x[0-9a-fA-F]+$/;
 const SOLANA_ADDRESS_BYTES = 32;
 
-/** An address as it is stored: EVM in EIP-55 case, other 0x hex in lower case, all else as it stands. */
+/** An address as stored: EVM in EIP-55 case, other 0x hex in lower case, everything else unchanged. */
 export function normalizeAddress(address: string): string {
   if (EVM_ADDRESS.test(address)) return checksumAddress(address.slice(2));
   return HEX_ADDRESS.test(address) ? address.toLowerCase() : address;
 }
 
-/** The same for an address said to be of this chain type; undefined for an ethereum or solana address that is none. */
+/** The same for an address of a stated chain type; undefined for an invalid ethereum or solana address. */
 export function normalizeWalletAddress(chainType: string, address: string): string | undefined {
   if (chainType === 'ethereum' && !EVM_ADDRESS.test(address)) return undefined;
   if (chainType === 'solana' && !isSolanaAddress(address)) return undefined;

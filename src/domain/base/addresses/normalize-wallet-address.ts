@@ -4,8 +4,8 @@ import { checksumAddress } from '../../../signing/ethereum/address.ts';
 const SOLANA_KEY_BYTES = 32;
 
 /**
- * A wallet's address in its one form, or undefined when it is none: EIP-55 case for `ethereum`, whatever case it came
- * in; for `solana` the base58 of 32 bytes.
+ * A wallet address in canonical form, or undefined when invalid: EIP-55 case for `ethereum`, accepted in any case;
+ * base58 of 32 bytes for `solana`.
  */
 export function normalizeWalletAddress(
   chainType: 'ethereum' | 'solana',

@@ -16,7 +16,7 @@ export interface RecordedEvent {
 
 const columns = ['sequence', 'id', 'app_id', 'type', 'payload', 'created_at_ms'] as const;
 
-/** The sequence of the newest event; 0 while there is none. */
+/** The sequence of the newest event; 0 when there are no events. */
 export async function newestSequence(em: SqlEntityManager): Promise<number> {
   const row = await em
     .getKysely<Tables>()
@@ -30,7 +30,7 @@ export async function newestSequence(em: SqlEntityManager): Promise<number> {
 
 /**
  * The next events after `afterSequence` up to `untilSequence`, in the order in which they were recorded, at most
- * `limit`. `types` and `appId` leave out what is of no interest.
+ * `limit`. `types` and `appId` filter them.
  */
 export async function listEvents(
   em: SqlEntityManager,
@@ -71,7 +71,7 @@ export async function findEvent(em: SqlEntityManager, id: string): Promise<Recor
   return toEvent(row);
 }
 
-/** Forgets every event. */
+/** Deletes every event. */
 export async function dropEvents(em: SqlEntityManager): Promise<void> {
   await em.getKysely<Tables>().deleteFrom('outbox_events').execute();
 }

@@ -1,11 +1,11 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** A domain event, recorded in the transaction of the change it tells of and delivered later. */
+/** A domain event, recorded in the transaction of its change and delivered later. */
 export const OutboxEventEntity = defineEntity({
   name: 'OutboxEvent',
   tableName: 'outbox_events',
   properties: {
-    /** Grows with every event; the order in which deliveries are begun. */
+    /** Increases with every event; deliveries start in this order. */
     sequence: p.bigint('number').primary().autoincrement().ignoreSchemaChanges('type'),
     /** `msg_` and a cuid2. */
     id: p.text(),
@@ -16,13 +16,13 @@ export const OutboxEventEntity = defineEntity({
     /** The wallet, user, intent or other resource that the event is about. */
     resourceId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
-    /** When it was given to the endpoints that ask for it; null until then. */
+    /** When deliveries to the subscribed endpoints were created; null until then. */
     fannedOutAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
     { name: 'outbox_events_by_app', properties: ['appId', 'sequence'] },
     { name: 'outbox_events_by_age', properties: ['createdAtMs'] },
-    // Small at all times, whatever the table holds.
+    // A partial index that stays small, however large the table is.
     {
       name: 'outbox_events_to_fan_out',
       properties: ['sequence'],

@@ -7,17 +7,17 @@ import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
 /**
- * Units of work that left something to deliver, so that whoever commits them knows. Kept beside the units because it
- * must cost nothing to a request that leaves nothing.
+ * Units of work with something to deliver, so that the commit can wake the delivery job. A WeakSet, so that requests
+ * without events pay nothing.
  */
 const delivering = new WeakSet<SqlEntityManager>();
 
-/** Notes that the unit of work of `em` leaves something to deliver. */
+/** Marks the unit of work of `em` as having something to deliver. */
 export function announceDelivery(em: SqlEntityManager): void {
   delivering.add(em);
 }
 
-/** Whether the unit of work of `em` left something to deliver. */
+/** Whether the unit of work of `em` has something to deliver. */
 export function hasAnnouncedDelivery(em: SqlEntityManager): boolean {
   return delivering.has(em);
 }
@@ -36,24 +36,25 @@ export interface NewEvent {
 }
 
 /**
- * Records a domain event in the transaction of the change it tells of, to be delivered later.
+ * Records a domain event in the transaction of its change, to be delivered later.
  *
  * @returns the event's id, which every delivery carries as `webhook-id`.
- * @throws AssertionError when the contract has no such event or the payload is not what it says: our bug.
+ * @throws AssertionError when the contract has no such event or the payload does not match it, which is a bug of
+ * ours.
  */
 export function recordEvent(context: EventContext, event: NewEvent): Promise<string> {
   return storeEvent(context, event, null);
 }
 
-/** An event as others refer to it. */
+/** A reference to a stored event. */
 export interface StoredEvent {
   readonly id: string;
   readonly sequence: number;
 }
 
 /**
- * Records an event as `recordEvent` does, but for one endpoint alone: nobody gives it to the others. The caller adds
- * the delivery.
+ * Records an event like `recordEvent`, but for a single endpoint: it is not delivered to the others. The caller
+ * creates the delivery.
  */
 export async function recordEventForOne(context: EventContext, event: NewEvent): Promise<StoredEvent> {
   const id = await storeEvent(context, event, context.nowMs);
@@ -100,7 +101,7 @@ const insertEvent = prepareQuery<EventRow>((database, event) =>
   }),
 );
 
-// Loaded with the first event: the validators of all are large, and many a process never records one.
+// Loaded with the first event: the validators are large, and many processes never record one.
 const loadValidators = loadOnce(() => import('../../../generated/webhook-validators.js'));
 
 async function assertKeepsContract(type: string, body: object): Promise<void> {
@@ -112,7 +113,7 @@ async function assertKeepsContract(type: string, body: object): Promise<void> {
   assert(isValid, `event \`${type}\`${fault?.instancePath ?? ''}: ${fault?.message ?? 'invalid'}`);
 }
 
-/** The fields that say what an event is about, the most telling first. */
+/** The fields that identify an event's resource, the most specific first. */
 const resourceFields = [
   'intent_id',
   'wallet_action_id',

@@ -23,7 +23,7 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
  * A second request that comes while the first is at work is refused rather than kept waiting. Those of one process
  * know of each other by a set; those of several processes by a lock that its transaction holds.
  *
- * Throws `invalid_data` with the texts that published clients compare.
+ * Throws `invalid_data` with the messages that published clients match.
  */
 export function answerOnce(): Idempotency {
   const atWork = new Set<string>();
@@ -49,7 +49,7 @@ export function answerOnce(): Idempotency {
   };
 }
 
-/** Deletes records that no repetition can ask for any more; returns how many. */
+/** Deletes expired records; returns how many. */
 export async function dropExpiredAnswers(em: SqlEntityManager, nowMs: number): Promise<number> {
   const { numDeletedRows } = await em
     .getKysely<Tables>()
@@ -94,8 +94,8 @@ async function keep(
     .getKysely<Tables>()
     .insertInto('idempotency_records')
     .values({ app_id: use.appId, key: use.key, ...kept })
-    // A record that has expired but was not dropped yet gives way. A refusal is kept after its transaction has let go
-    // of the key, so another process may have done the work by now: that answer stays.
+    // An expired record is replaced. A refusal is stored after its transaction has released the key, so another
+    // process may have completed the request meanwhile; that response stays.
     .onConflict((conflict) => {
       const replaced = conflict.columns(['app_id', 'key']).doUpdateSet(kept);
       return status < 400 || replaces

@@ -1,13 +1,13 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** An answer kept under an app's idempotency key, so that a repetition of the request gets it again. */
+/** A response stored under an app's idempotency key and returned to repetitions of the request. */
 export const IdempotencyRecordEntity = defineEntity({
   name: 'IdempotencyRecord',
   tableName: 'idempotency_records',
   properties: {
     appId: p.text().primary(),
     key: p.text().primary(),
-    /** Stands for the operation, its path and its body. */
+    /** Digest of the operation, path parameters and body. */
     fingerprint: p.text(),
     status: p.integer(),
     /** The body as sent, in the contract's words; null for an answer without a body. */

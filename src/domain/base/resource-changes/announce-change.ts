@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { OperationContext } from '../../../operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
-/** What a resource with an owner can go through. */
+/** A change of a resource with an owner. */
 export interface ResourceChange {
   readonly resource: 'wallet' | 'policy' | 'key quorum' | 'condition set';
   readonly id: string;
@@ -15,8 +15,9 @@ interface Dismissal {
   readonly nowMs: number;
 }
 
-// INVARIANT: the one transition of an intent that is made outside of intents/: pending -> dismissed. One whose time is
-// over has expired, even if nobody has written that down yet. The status is no value, so that its index is used.
+// INVARIANT: the only intent transition made outside intents/: pending -> dismissed. Expired intents are left alone
+// even if their expiry is not stored yet. The status is a literal, not a parameter, so that its partial index is
+// used.
 const dismissPending = prepareQuery<Dismissal>((database, { subjectId, reason, nowMs }) =>
   database
     .updateTable('intents')
@@ -27,10 +28,10 @@ const dismissPending = prepareQuery<Dismissal>((database, { subjectId, reason, n
 );
 
 /**
- * Ends what has been proposed about a resource, because the resource is not any more what the members looked at when
- * they signed. Called by every verb that changes or deletes a resource with an owner, in the transaction of the change.
+ * Dismisses the pending intents about a resource, because it is no longer what their signers saw. Called by every
+ * verb that changes or deletes a resource with an owner, in the transaction of the change.
  *
- * NOTE: it stands apart from the intents, which call those verbs.
+ * NOTE: separate from the intents noun, which calls those verbs.
  */
 export async function announceChange(
   { em, nowMs, proof }: Pick<OperationContext, 'em' | 'nowMs' | 'proof'>,

@@ -8,7 +8,7 @@ import {
   webhookSecretBinding,
 } from './seal-bindings.ts';
 
-/** A vault that can move a data key under the current master key. */
+/** A vault that can rewrap a data key under the current master key. */
 export interface RewrappingVault extends KeyVault {
   readonly currentMasterKeyId: string;
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
@@ -21,7 +21,7 @@ interface SealedRow extends SealedKey {
   readonly binding: SealBinding;
 }
 
-/** Every table that holds sealed secrets. A new one adds its line here. */
+/** Every table with sealed secrets. Add a line for each new one. */
 const tables: readonly SealedTable[] = [
   'wallet_keys',
   'wallet_imports',
@@ -30,8 +30,9 @@ const tables: readonly SealedTable[] = [
 ];
 
 /**
- * Moves up to `limit` data keys of one table under the current master key, in the transaction of `em`. A row is
- * only written while it is still wrapped as it was read, so that the server and another rotation may run beside it.
+ * Rewraps up to `limit` data keys of one table under the current master key, in the transaction of `em`. A row is
+ * only written if its wrapping is unchanged since it was read, so the server and another rotation may run
+ * concurrently.
  *
  * Result: how many were found, 0 when none is left, and how many of them were moved here.
  */
@@ -60,10 +61,10 @@ async function rotateBatch(
 const BATCH = 100;
 
 /**
- * Moves every data key under the vault's current master key, batch by batch; may be stopped and begun again.
+ * Rewraps every data key under the vault's current master key in batches; safe to stop and restart.
  *
  * @param inTransaction runs one batch in a transaction of its own.
- * @param onProgress told how many keys were moved so far.
+ * @param onProgress called with the number of keys rewrapped so far.
  */
 export async function rotateSealedKeys(
   vault: RewrappingVault,
@@ -83,11 +84,11 @@ export async function rotateSealedKeys(
   return moved;
 }
 
-/** Keys that nothing is wrapped under any more need not be configured at the next start. */
+/** Master keys that no longer wrap anything need not be configured at the next start. */
 async function forgetUnusedKeys(em: SqlEntityManager, currentId: string): Promise<void> {
   const database = em.getKysely<Tables>();
   let unused = database.deleteFrom('master_key_checks').where('master_key_id', '<>', currentId);
-  // A server that was not restarted may have sealed under an earlier key meanwhile.
+  // A server that was not restarted may have sealed with an earlier key meanwhile.
   for (const table of tables) {
     unused = unused.where('master_key_id', 'not in', database.selectFrom(table).select('master_key_id'));
   }
@@ -119,7 +120,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
       .select(['key.wallet_id', 'key.sealed_secret', 'key.wrapped_data_key', 'key.master_key_id'])
       .select(['wallet.app_id', 'wallet.chain_type'])
       .where('key.master_key_id', '<>', currentId)
-      // In one order, so that two rotations wait for each other instead of locking each other out.
+      // In a fixed order, so that two concurrent rotations cannot deadlock.
       .orderBy('key.wallet_id')
       .limit(limit)
       .execute();

@@ -10,10 +10,10 @@ import type { WalletRow } from '../wallets/wallet-row.ts';
 import { findAccount } from './find-account.ts';
 
 /**
- * What the wallets of an account hold together, on the main networks or on the test networks, in US dollars.
+ * The combined balance of an account's wallets in US dollars, on main networks or on test networks.
  *
- * CHOICE: the named assets of every chain that this server is configured for; a chain that is not is left out, since
- * nobody asked for it by name. An asset without a known price counts as worth nothing. What nobody holds is left out.
+ * CHOICE: covers the named assets of every configured chain. Assets without a known price count as worth 0. Assets
+ * with a zero balance are left out.
  *
  * @throws ApiError not_found; unavailable when a chain cannot be reached.
  */
@@ -40,12 +40,12 @@ export async function getAccountBalance(
   };
 }
 
-/** Each address once: two wallets of one imported key hold one and the same money. */
+/** Each address once: two wallets with the same imported key share one balance. */
 function questionsOn(chain: KnownChain, wallets: readonly WalletRow[]): BalanceQuestion[] {
   const addresses = new Set(
     wallets
       .filter(({ chain_type }) => chain_type === chain.chainType)
-      // A custodian credits what arrives on its own chain only.
+      // A custodian credits only deposits on its own chain.
       .filter(({ custody_chain: custodyChain }) => custodyChain === null || custodyChain === chain.name)
       .map(({ address }) => address),
   );

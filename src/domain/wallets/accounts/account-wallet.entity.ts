@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** That a wallet is in an account; it may be in several. */
+/** The membership of a wallet in an account; a wallet may be in several. */
 export const AccountWalletEntity = defineEntity({
   name: 'AccountWallet',
   tableName: 'account_wallets',

@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** One to five wallets of an app that are read as one. */
+/** One to five wallets of an app with one combined balance. */
 export const AccountEntity = defineEntity({
   name: 'Account',
   tableName: 'accounts',
@@ -8,7 +8,7 @@ export const AccountEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     displayName: p.text().strictNullable(),
-    /** The name in lower case: what `search` looks through. */
+    /** The name in lower case, for `search`. */
     searchName: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },

@@ -88,8 +88,8 @@ function namesOf(name: string | null): Pick<StoredAccount, 'displayName' | 'sear
 }
 
 /**
- * The keys of new wallets. Drawn and derived before the database is touched: on SQLite the first statement begins the
- * transaction that everybody else waits for.
+ * The keys of new wallets, generated before the first statement: a transaction begins with it, and on SQLite all
+ * other requests wait for that.
  */
 async function drawKeys(
   { entropy }: OperationContext,

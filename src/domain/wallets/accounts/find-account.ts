@@ -19,7 +19,7 @@ export interface Account {
 const MAX_PAGE = 100;
 
 /**
- * An account of the app with its wallets, archived ones included: what they hold is still the account's.
+ * An account of the app with its wallets, including archived ones, whose balance still counts.
  *
  * @throws ApiError not_found
  */
@@ -43,7 +43,7 @@ export async function findAccountForUpdate(context: AccountContext, id: string):
 /**
  * One page of the app's accounts, newest first.
  *
- * CHOICE: `search` finds its text anywhere in the name, upper and lower case being the same.
+ * CHOICE: `search` matches anywhere in the name, ignoring case.
  *
  * @param cursor the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
  * @throws ApiError invalid_data for a cursor of no account.

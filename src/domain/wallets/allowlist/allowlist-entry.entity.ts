@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** Somebody whom an app lets log in while its allowlist counts. */
+/** An identity or domain that may log in to an app while its allowlist is enabled. */
 export const AllowlistEntryEntity = defineEntity({
   name: 'AllowlistEntry',
   tableName: 'allowlist_entries',
@@ -9,9 +9,9 @@ export const AllowlistEntryEntity = defineEntity({
     appId: p.text(),
     /** `email`, `phone`, `wallet` or `emailDomain`. */
     type: p.text(),
-    /** In the form in which accounts are stored. */
+    /** In the stored form of linked accounts. */
     value: p.text(),
-    /** When somebody whom the entry admits logged in first. */
+    /** When a user matching the entry first logged in. */
     acceptedAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
   },

@@ -3,14 +3,14 @@ import type { AllowlistEntryRequest } from '../../../generated/schemas.ts';
 import { normalizeWalletAddress } from '../../base/addresses/normalize-wallet-address.ts';
 import { normalizeEmail, normalizePhoneNumber } from '../users/linked-account-kinds.ts';
 
-// RFC 5321 §4.5.3.1.3: what fits into a path.
+// RFC 5321 §4.5.3.1.3: the longest address that fits into a path.
 const MAX_EMAIL_CHARACTERS = 254;
 
-// RFC 1035 §2.3.1, with the digits of RFC 1123 §2.1 in front.
+// RFC 1035 §2.3.1, with a leading digit allowed as in RFC 1123 §2.1.
 const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
 /**
- * The value of an entry in the form in which accounts are stored, so that the two can be compared.
+ * An entry's value in the stored form of linked accounts, so that the two can be compared.
  *
  * @throws ApiError invalid_data
  */

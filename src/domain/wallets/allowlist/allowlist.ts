@@ -18,7 +18,7 @@ export async function listAllowlistEntries({
 }
 
 /**
- * Puts somebody or a domain on the app's allowlist; what is on it stays as it is.
+ * Adds an entry to the app's allowlist. An existing entry is returned unchanged.
  *
  * @throws ApiError invalid_data
  */

@@ -3,10 +3,10 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { AllowlistEntryEntity } from './allowlist-entry.entity.ts';
 
-/** An account with which somebody logs in, in its stored form. */
+/** An account used to log in, in its stored form. */
 export interface LoginAccount {
   readonly type: string;
-  /** Lower-case address, number in international form, wallet address in its one form. */
+  /** Lower-case e-mail address, phone number in international form, or canonical wallet address. */
   readonly subject: string;
 }
 
@@ -35,7 +35,7 @@ export async function requireAllowlisted(
   throw new ApiError('allowlist_rejected');
 }
 
-/** The entries of which any one admits an account. */
+/** The entries that would admit an account. */
 function entriesFor({ type, subject }: LoginAccount): { type: string; value: string }[] {
   if (type === 'email') {
     const domain = subject.slice(subject.lastIndexOf('@') + 1);

@@ -5,7 +5,7 @@ import type { KnownChain } from '../../access/chains/known-chains.ts';
 
 type AskContext = Pick<OperationContext, 'chains'>;
 
-/** What is asked of one address on one chain. */
+/** A balance query for one address on one chain. */
 export interface BalanceQuestion {
   readonly chain: KnownChain;
   readonly address: string;
@@ -18,7 +18,7 @@ export interface Holding {
   readonly rawAmount: bigint;
 }
 
-/** Chains and addresses asked at once by one request: enough to hide how far nodes are, few enough to spare them. */
+/** Concurrent balance queries of one request: enough to hide latency, few enough to spare the nodes. */
 const AT_ONCE = 8;
 
 /**

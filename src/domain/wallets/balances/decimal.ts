@@ -1,4 +1,4 @@
-/** A number with a fraction, exactly: `digits / 10^scale`. Money is never a float. */
+/** An exact decimal number: `digits / 10^scale`. Money is never a float. */
 export interface Decimal {
   readonly digits: bigint;
   readonly scale: number;
@@ -8,19 +8,19 @@ export const ZERO: Decimal = { digits: 0n, scale: 0 };
 
 const DECIMAL = /^\d+(\.\d+)?$/;
 
-/** The number that decimal text tells, `1.50` for instance; undefined for other text, a sign or exponent included. */
+/** Parses decimal text such as `1.50`; undefined for other text, including signs and exponents. */
 export function readDecimal(text: string): Decimal | undefined {
   if (!DECIMAL.test(text)) return undefined;
   const [whole = '', fraction = ''] = text.split('.');
   return { digits: BigInt(whole + fraction), scale: fraction.length };
 }
 
-/** What a number of base units is in units of the asset. */
+/** Converts base units to units of the asset. */
 export function fromRaw(rawAmount: bigint, decimals: number): Decimal {
   return { digits: rawAmount, scale: decimals };
 }
 
-/** The number in base units of an asset; undefined when it has more decimals than the asset. */
+/** Converts to base units of an asset; undefined when the number has more decimals than the asset. */
 export function toRaw({ digits, scale }: Decimal, decimals: number): bigint | undefined {
   if (scale <= decimals) return digits * 10n ** BigInt(decimals - scale);
   const step = 10n ** BigInt(scale - decimals);
@@ -36,21 +36,21 @@ export function multiply(a: Decimal, b: Decimal): Decimal {
   return { digits: a.digits * b.digits, scale: a.scale + b.scale };
 }
 
-/** `a / b` to so many places, half up. `b` is not zero. */
+/** `a / b`, rounded half up to the given places. `b` must not be zero. */
 export function divide(a: Decimal, b: Decimal, places: number): Decimal {
   // a / b = (a.digits * 10^b.scale) / (b.digits * 10^a.scale)
   const dividend = a.digits * 10n ** BigInt(b.scale + places);
   return { digits: roundedQuotient(dividend, b.digits * 10n ** BigInt(a.scale)), scale: places };
 }
 
-/** The number to so many places, half up. */
+/** Rounds half up to the given places. */
 export function round(value: Decimal, places: number): Decimal {
   if (value.scale <= places) return { digits: rescale(value, places), scale: places };
   const step = 10n ** BigInt(value.scale - places);
   return { digits: roundedQuotient(value.digits, step), scale: places };
 }
 
-/** The shortest text of the number: no zeros in front of it nor behind its fraction. */
+/** The shortest text of the number, without leading or trailing zeros. */
 export function decimalText(value: Decimal): string {
   const text = fixedText(value);
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;

@@ -1,7 +1,7 @@
-// Those that are not the name in capitals.
+// Symbols that are not simply the upper-case name.
 const symbols: Readonly<Record<string, string>> = { 'usdc.e': 'USDC.e', pathusd: 'pathUSD' };
 
-/** The symbol that people know an asset of the contract by: `USDC` for `usdc`. */
+/** The display symbol of a named asset: `USDC` for `usdc`. */
 export function symbolOf(asset: string): string {
   return symbols[asset] ?? asset.toUpperCase();
 }

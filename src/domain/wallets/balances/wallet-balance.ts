@@ -27,7 +27,7 @@ export interface BalanceQuery {
  * CHOICE: of several assets on several chains, pairs that do not exist (POL on Base) are left out; an asset that is
  * on none of the chains is refused. A chain that is not configured is refused, since it was asked for by name.
  *
- * @throws ApiError not_found; invalid_data; not_supported for a chain or pair that cannot be asked; unavailable.
+ * @throws ApiError not_found; invalid_data; not_supported for an unsupported chain or pair; unavailable.
  */
 export async function getWalletBalance(
   context: Pick<OperationContext, 'app' | 'em' | 'chains' | 'prices'>,
@@ -46,7 +46,7 @@ export async function getWalletBalance(
   return { balances: assets.map((asset) => balanceView(found.get(asset) as Holding, worth)) };
 }
 
-/** One question a chain, whatever the order that the assets were asked in. */
+/** One query per chain, whatever the order of the requested assets. */
 function questionsOf(assets: readonly KnownAsset[]): { chain: KnownChain; assets: KnownAsset[] }[] {
   return [...Map.groupBy(assets, ({ chain }) => chain)].map(([chain, own]) => ({ chain, assets: own }));
 }
@@ -112,7 +112,7 @@ export function requireWalletChain(wallet: WalletRow, name: string): KnownChain 
   return chain;
 }
 
-/** Each value once, in its first place. */
+/** Distinct values in order of first appearance. */
 function listOf(value: string | readonly string[]): string[] {
   return [...new Set(typeof value === 'string' ? [value] : value)];
 }

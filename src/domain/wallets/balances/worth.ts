@@ -11,12 +11,12 @@ import {
   ZERO,
 } from './decimal.ts';
 
-/** Cents: worths are told to two places, half up. */
+/** Values are shown in cents, rounded half up. */
 const WORTH_PLACES = 2;
 
 export type Currency = 'usd' | 'eur';
 
-/** What one unit of an asset costs; undefined where nobody knows. */
+/** The price of one unit of an asset; undefined when unknown. */
 export type PriceOf = (asset: KnownAsset) => Decimal | undefined;
 
 /**
@@ -45,15 +45,15 @@ export async function pricesOf(
 }
 
 const EURO = 'eurc';
-/** Places of a price in euros: a whole Bitcoin's worth of dust stays exact to the cent. */
+/** Decimal places of a price in euros, enough for results exact to the cent. */
 const RATE_PLACES = 18;
 
-/** What an amount is worth at a price. */
+/** The value of an amount at a price. */
 export function worthOf(amount: Decimal, price: Decimal): Decimal {
   return multiply(amount, price);
 }
 
-/** A worth for people: `3102.40`, and `0` for nothing at all. */
+/** A displayed value: `3102.40`, or `0` for zero. */
 export function worthText(worth: Decimal): string {
   return worth.digits === 0n ? '0' : fixedText(round(worth, WORTH_PLACES));
 }

@@ -7,7 +7,7 @@ import { checkWalletFields } from '../wallets/check-wallet-fields.ts';
 import { insertWalletRow, newWalletRow } from '../wallets/insert-wallet.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 
-/** The chain that stands for an older `chain_type`. */
+/** The chain that a deprecated `chain_type` refers to. */
 const chainOfType: Readonly<Record<string, CustodialWalletChain>> = { ethereum: 'base', solana: 'solana' };
 
 /**
@@ -38,7 +38,7 @@ export async function createCustodialWallet(
     additionalSigners: input.additional_signers,
   };
   const row = newWalletRow(context, wallet, { address: '', publicKey: null });
-  // Under the wallet's id: what a transaction opened that was then rolled back is nobody's and holds nothing.
+  // Opened under the wallet's id: if the transaction rolls back, an unused empty wallet remains at the custodian.
   const opened = await custodian.openWallet({ walletId: row.id, userId, chain });
   if (opened === undefined)
     throw invalidField('/provider_user_id', `the custodian has no customer \`${userId}\``);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { CustodialWallet, CustodialWalletChain } from '../../../generated/schemas.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 
-/** A custodial wallet as its own operation shows it; the others show it as a wallet among others. */
+/** A custodial wallet in the wire form of its own operation; other operations show it as a plain wallet. */
 export function custodialWalletView(row: WalletRow): CustodialWallet {
   const { custody_provider: provider, custody_provider_user_id: userId } = row;
   assert(provider !== null && userId !== null, `wallet ${row.id} is not custodial`);

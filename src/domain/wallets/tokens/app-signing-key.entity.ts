@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** A key pair under which an app's access and identity tokens are signed. Retired keys stay, to verify by. */
+/** A key pair that signs an app's access and identity tokens. Retired keys are kept for verification. */
 export const AppSigningKeyEntity = defineEntity({
   name: 'AppSigningKey',
   tableName: 'app_signing_keys',

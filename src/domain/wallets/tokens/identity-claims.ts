@@ -40,8 +40,8 @@ const membersOf: Readonly<Record<string, Members>> = {
 };
 
 /**
- * The claims of a user's identity token: `cr`, when the user was made, as a text of Unix seconds; `guest`, `t` for a
- * guest; `linked_accounts` and `custom_metadata`, each a text of JSON.
+ * The claims of a user's identity token: `cr`, the creation time as a string of Unix seconds; `guest`, `t` for a
+ * guest; `linked_accounts` and `custom_metadata`, each a JSON string.
  */
 export function identityClaims(user: User): Record<string, string> {
   return {
@@ -52,7 +52,7 @@ export function identityClaims(user: User): Record<string, string> {
   };
 }
 
-// Tokens travel in headers, so an account is cut down to what tells it from others. `lv`: when it was last verified.
+// Tokens are sent in headers, so accounts are reduced to what identifies them. `lv`: when it was last verified.
 function compactAccount(account: LinkedAccount): Record<string, unknown> {
   const fields = new Map<string, unknown>(Object.entries(account));
   const members = Object.entries(membersOf[account.type] ?? {}).flatMap(

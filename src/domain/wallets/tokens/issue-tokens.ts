@@ -6,8 +6,8 @@ import { subjectOf, TOKEN_LIFETIME_SECONDS, tokenIssuer } from './token-terms.ts
 type TokenContext = Pick<OperationContext, 'app' | 'em' | 'entropy' | 'ids' | 'vault' | 'nowMs' | 'prefix'>;
 
 /**
- * An access token: it says that this user is logged in to the app of the context, in one session.
- * Claims: `sid`, `sub`, `iss`, `aud`, `iat`, `exp` an hour later. Source: RFC 7519, ES256 of RFC 7518 section 3.4.
+ * An access token for one session of a user in the context's app. Claims: `sid`, `sub`, `iss`, `aud`, `iat`, `exp` an
+ * hour later. Source: RFC 7519, ES256 of RFC 7518 section 3.4.
  */
 export function issueAccessToken(
   context: TokenContext,
@@ -16,7 +16,7 @@ export function issueAccessToken(
   return issue(context, userId, { sid: sessionId });
 }
 
-/** An identity token: what the app knows of the user, under the claims of `identityClaims`. */
+/** An identity token with the claims of `identityClaims`. */
 export function issueIdentityToken(
   context: TokenContext,
   { userId, claims }: { readonly userId: string; readonly claims: Readonly<Record<string, string>> },

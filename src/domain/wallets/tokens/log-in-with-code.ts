@@ -27,10 +27,10 @@ import { UserSessionEntity } from './user-session.entity.ts';
 /**
  * Logs a user in with the one-time code of a test account and opens a session.
  *
- * CHOICE: there is no mail or text message behind it, so only test accounts have codes.
+ * CHOICE: no e-mail or text messages are sent, so only test accounts have codes.
  *
- * @throws ApiError invalid_data, invalid_credentials, allowlist_rejected; user_does_not_exist for an unknown user under
- * `no-signup`.
+ * @throws ApiError invalid_data, invalid_credentials, allowlist_rejected; user_does_not_exist for an unknown user
+ * under `no-signup`.
  */
 export async function logInWithCode(
   context: OperationContext,
@@ -54,7 +54,7 @@ export async function logInWithCode(
   };
 }
 
-/** The account that the caller has the code for. */
+/** The account whose code the caller presents. */
 function readHandle(input: AuthenticatePasswordlessRequest, settings: KnownAppSettings): AccountKey {
   const { email, phone_number: phoneNumber, code } = input;
   if (email === undefined && phoneNumber === undefined) {
@@ -89,7 +89,7 @@ async function signUp(context: OperationContext, { type, subject }: AccountKey):
   return (await createUser(context, { linked_accounts: [account] })).row.id;
 }
 
-/** Notes that the account was proven just now, and tells of the login. */
+/** Updates the account's verification time and records the login event. */
 async function verifyAccount(context: OperationContext, userId: string, { type, subject }: AccountKey) {
   await context.em
     .getKysely<Tables>()

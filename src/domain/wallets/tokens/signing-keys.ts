@@ -9,7 +9,7 @@ import { AppSigningKeyEntity, type StoredSigningKey } from './app-signing-key.en
 
 export type SigningKeyContext = Pick<OperationContext, 'em' | 'entropy' | 'ids' | 'vault' | 'nowMs'>;
 
-/** The keys of an app as a key set, the newest first. Retired keys stay in it: clients keep what they fetched. */
+/** An app's keys as a JWKS, the newest first. Retired keys stay in it, because clients cache the set. */
 export async function listSigningKeys(context: SigningKeyContext, appId: string): Promise<AppJwk[]> {
   await ensureSigningKey(context, appId);
   const keys = await context.em.find(
@@ -20,13 +20,13 @@ export async function listSigningKeys(context: SigningKeyContext, appId: string)
   return keys.map((key) => toJwk(key.id, publicKeyOf(key.publicKey)));
 }
 
-/** SubjectPublicKeyInfo PEM of the key that signs the app's tokens at present. */
+/** SubjectPublicKeyInfo PEM of the current signing key. */
 export async function currentVerificationKey(context: SigningKeyContext, appId: string): Promise<string> {
   const key = await ensureSigningKey(context, appId);
   return publicKeyOf(key.publicKey).export({ format: 'pem', type: 'spki' }).toString();
 }
 
-/** Makes a new key and signs with it from now on. */
+/** Creates a new key, which signs from now on. */
 export async function rotateSigningKey(context: SigningKeyContext, appId: string): Promise<void> {
   const current = await getCurrentKey(context, appId);
   if (current !== null) {
@@ -36,7 +36,7 @@ export async function rotateSigningKey(context: SigningKeyContext, appId: string
   await ensureSigningKey(context, appId);
 }
 
-/** Lends the private key that signs the app's tokens at present, and its `kid`. */
+/** Opens the current private signing key for `use`, with its `kid`. */
 export async function withSigningKey<T>(
   context: SigningKeyContext,
   appId: string,
@@ -57,14 +57,16 @@ export async function getVerificationKey(
   return key === null ? undefined : publicKeyOf(key.publicKey);
 }
 
-// The first to need a key makes it. INVARIANT: a unique index keeps a second one from being current.
+// The key is created on first use. INVARIANT: a unique index allows only one current key.
 async function ensureSigningKey(context: SigningKeyContext, appId: string): Promise<StoredSigningKey> {
   const current = await getCurrentKey(context, appId);
   if (current !== null) return current;
   const id = context.ids.cuid2();
   const pair = p256KeyPairFromSeed(context.entropy.bytes(48));
   const secret = new Uint8Array(Buffer.from(pair.privateKeyPkcs8, 'base64'));
-  const sealed = await context.vault.seal(secret, signingKeyBinding({ id, app_id: appId })).finally(() => secret.fill(0));
+  const sealed = await context.vault
+    .seal(secret, signingKeyBinding({ id, app_id: appId }))
+    .finally(() => secret.fill(0));
   try {
     await inSavepoint(context.em, async (em) => {
       em.create(AppSigningKeyEntity, {
@@ -99,7 +101,7 @@ function toJwk(kid: string, key: KeyObject): AppJwk {
   return { kty: 'EC', crv: 'P-256', x, y, kid, use: 'sig', alg: 'ES256' };
 }
 
-// No copy: the vault wipes the bytes that it lent.
+// A view, not a copy: the vault wipes the bytes.
 function viewOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -1,15 +1,14 @@
-/** Access and identity tokens live this long. */
+/** The lifetime of access and identity tokens. */
 export const TOKEN_LIFETIME_SECONDS = 3600;
 
 /**
- * The `iss` of the tokens that the service signs.
- * CHOICE: the word of the wire with a top-level domain, which is what clients of the branded word expect.
+ * The `iss` of the service's tokens. CHOICE: the wire prefix with a top-level domain, which branded clients expect.
  */
 export function tokenIssuer(prefix: string): string {
   return `${prefix}.io`;
 }
 
-/** `did:service:…` in the word of the wire. */
+/** `did:service:…` with the wire prefix. */
 export function subjectOf(userId: string, prefix: string): string {
   return userId.replace(/^did:service:/, `did:${prefix}:`);
 }

@@ -9,8 +9,8 @@ import { tokenIssuer, userIdOf } from './token-terms.ts';
 type VerifyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'prefix'>;
 
 /**
- * The user that an access token of the app names; undefined when the token is malformed, expired, of another app or
- * not an access token, or when the user is gone.
+ * The user of a valid access token of the app; undefined when the token is malformed, expired, for another app or not
+ * an access token, or when the user no longer exists.
  */
 export async function verifyAccessToken(context: VerifyContext, token: string): Promise<string | undefined> {
   const kid = kidOf(token);
@@ -23,7 +23,7 @@ export async function verifyAccessToken(context: VerifyContext, token: string): 
       typ: 'JWT',
       issuer: tokenIssuer(context.prefix),
       audience: context.app.id,
-      // An identity token is signed by the same key and names no session.
+      // An identity token has the same signing key but no session.
       requiredClaims: ['sub', 'sid', 'exp'],
       currentDate: new Date(context.nowMs),
     });
@@ -35,7 +35,7 @@ export async function verifyAccessToken(context: VerifyContext, token: string): 
   }
 }
 
-/** Whether a token claims to be signed by the service, and so is judged by `verifyAccessToken` alone. */
+/** Whether a token claims to be issued by the service, so that only `verifyAccessToken` may accept it. */
 export function claimsToBeOurs(token: string, prefix: string): boolean {
   try {
     return decodeJwt(token).iss === tokenIssuer(prefix);

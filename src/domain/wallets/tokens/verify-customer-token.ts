@@ -2,8 +2,8 @@ import { createPublicKey, type KeyObject } from 'node:crypto';
 import { decodeProtectedHeader, errors, type JWK, type JWTPayload, jwtVerify } from 'jose';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { isStrongEnough, type JwtAuthSettings, readAppSettings } from '../../access/apps/app-settings.ts';
 import type { AppSettings } from '../../access/apps/app.entity.ts';
+import { isStrongEnough, type JwtAuthSettings, readAppSettings } from '../../access/apps/app-settings.ts';
 
 type VerifyContext = Pick<OperationContext, 'jwks' | 'nowMs'>;
 
@@ -14,8 +14,8 @@ const keyTypes: Readonly<Record<Algorithm, string>> = { RS256: 'RSA', ES256: 'EC
 /**
  * The user's id in the app's own login, from a token that this login issued.
  *
- * The signature and `exp` are verified, and `aud` when the app lists audiences; `iss` is not. A token whose `kid` is
- * not in the key set has the set fetched anew; a token without `kid` may be signed by any key of its algorithm.
+ * The signature and `exp` are verified, and `aud` when the app lists audiences; `iss` is not. If a token's `kid` is
+ * not in the key set, the set is fetched again; a token without `kid` may be signed by any key of its algorithm.
  *
  * @throws ApiError missing_or_invalid_token
  */
@@ -37,7 +37,7 @@ export async function verifyCustomerToken(
 }
 
 /**
- * Fetches the key set that settings name, so that a wrong address is noticed when it is configured.
+ * Fetches the configured key set, so that a wrong URL is noticed at configuration time.
  *
  * @throws ApiError failed_to_fetch_jwks_uri_document
  */
@@ -107,7 +107,7 @@ function fits(key: JWK, algorithm: Algorithm, kid: string | undefined): boolean 
   );
 }
 
-// One broken or weak key in a set does not make the others useless.
+// A broken or weak key in a set does not invalidate the others.
 function importUsable(jwk: JWK): KeyObject[] {
   try {
     const key = createPublicKey({ key: jwk, format: 'jwk' });
@@ -147,7 +147,7 @@ function reasonOf(error: errors.JOSEError): string {
   return 'it is malformed';
 }
 
-/** 401 for a user's token in a body, saying what is wrong with it. */
+/** 401 for a user token in a body, with the reason. */
 export function invalidToken(reason: string, cause?: unknown): ApiError {
   return new ApiError('missing_or_invalid_token', `The user JWT is not valid: ${reason}.`, { cause });
 }

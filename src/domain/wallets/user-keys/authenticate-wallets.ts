@@ -23,8 +23,8 @@ export interface AuthenticateInput<Body> {
 /**
  * Exchanges a user's token for a key that signs for the user for an hour, and lists the user's wallets.
  *
- * @throws ApiError missing_or_invalid_token, invalid_data, failed_to_fetch_jwks_uri_document, and not_found when
- * there is no such user or the user has no wallet.
+ * @throws ApiError missing_or_invalid_token, invalid_data, failed_to_fetch_jwks_uri_document, and not_found when the
+ * user does not exist or has no wallet.
  */
 export async function authenticateWallets(
   context: OperationContext,
@@ -32,7 +32,7 @@ export async function authenticateWallets(
 ): Promise<WalletAuthenticateWithJwtResponse> {
   const userId = unwrapPrepared(prepared);
   const wallets = await listUserWallets(context, userId);
-  // CHOICE: the status; that it is refused is known.
+  // CHOICE: the status 404; the specification only says that it is refused.
   if (wallets.length === 0) throw notFound('Wallet');
   const { privateKey, expiresAtMs } = await createUserKey(context, { userId });
   const handedOver = await handOverKey(context, privateKey, recipientOf(body));
@@ -40,10 +40,11 @@ export async function authenticateWallets(
 }
 
 /**
- * The same for a key that can authorize the named intents and nothing else. A user without wallets gets one too:
- * policies and key quorums have owners as well.
+ * The same for a key that can authorize only the named intents. Users without wallets get one too, because policies
+ * and key quorums also have owners.
  *
- * @throws ApiError missing_or_invalid_token, invalid_data also for an intent that is not there, failed_to_fetch_jwks_uri_document, not_found
+ * @throws ApiError missing_or_invalid_token, invalid_data also for an intent that is not there,
+ * failed_to_fetch_jwks_uri_document, not_found
  */
 export async function authenticateWalletIntents(
   context: OperationContext,

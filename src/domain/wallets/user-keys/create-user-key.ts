@@ -3,13 +3,13 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { holdUser } from '../../access/user-records/find-user.ts';
 import type { Tables } from '../../tables.ts';
 
-// CHOICE: an hour from now, whatever the token that bought the key says of itself.
+// CHOICE: one hour, regardless of the expiry of the token that was exchanged.
 const LIFETIME_MS = 60 * 60_000;
 
-// Expired keys are kept for a while so that a signature under one is refused as expired, not as unknown.
+// Expired keys are kept for a while, so that their signatures are refused as expired and not as unknown.
 const KEEP_EXPIRED_MS = 24 * 60 * 60_000;
 
-/** A new key of a user. Only this answer ever holds the private half. */
+/** A new user key. Only this result ever contains the private key. */
 export interface NewUserKey {
   /** Base64 PKCS #8 DER. */
   readonly privateKey: string;
@@ -18,16 +18,16 @@ export interface NewUserKey {
 }
 
 /**
- * Makes a key that signs for a user for an hour. Keys made before stay valid beside it.
+ * Creates a key that signs for a user for one hour. Earlier keys stay valid.
  *
- * @param intentIds the only intents that the key may authorize; left out, it may sign everything.
+ * @param intentIds the only intents the key may authorize; without it, the key may sign everything.
  * @throws ApiError not_found
  */
 export async function createUserKey(
   context: OperationContext,
   { userId, intentIds }: { readonly userId: string; readonly intentIds?: readonly string[] | undefined },
 ): Promise<NewUserKey> {
-  // A key must not outlive its user: whoever deletes the user waits for this transaction, or has been quicker.
+  // Locks the user, so that a concurrent deletion cannot leave a key without its user.
   await holdUser(context, userId);
   const pair = p256KeyPairFromSeed(context.entropy.bytes(48));
   const expiresAtMs = context.nowMs + LIFETIME_MS;

@@ -5,13 +5,13 @@ import type { EncryptedAuthorizationKey } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 
-/** A user key on its way to the caller: sealed to a key of the caller, or bare when none is given. */
+/** A user key in wire form: encrypted to the caller's key, or in plain when none is given. */
 export type HandedOverKey =
   | { readonly encrypted_authorization_key: EncryptedAuthorizationKey }
   | { readonly authorization_key: string };
 
 /**
- * Puts a private key (base64 PKCS #8) in the form in which it is answered.
+ * Converts a private key (base64 PKCS #8) to wire form.
  *
  * @throws ApiError invalid_data when the recipient's key cannot be read.
  */

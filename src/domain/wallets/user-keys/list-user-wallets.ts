@@ -3,8 +3,8 @@ import type { Tables } from '../../tables.ts';
 import { type WalletRow, walletColumns } from '../wallets/wallet-row.ts';
 
 /**
- * The wallets that a user owns or signs for, alone or as a member of a key quorum, nested ones included. The newest
- * first; archived ones are left out.
+ * The wallets a user owns or signs for, alone or as a member of a key quorum, including nested quorums. Newest first,
+ * without archived wallets.
  */
 export async function listUserWallets(
   context: Pick<OperationContext, 'app' | 'em'>,

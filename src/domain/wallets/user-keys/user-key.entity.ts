@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** The public half of a key that a user may sign with for a while. The private half is never stored. */
+/** The public key of a time-bound user key. The private key is never stored. */
 export const UserKeyEntity = defineEntity({
   name: 'UserKey',
   tableName: 'user_keys',
@@ -13,7 +13,7 @@ export const UserKeyEntity = defineEntity({
     /** JSON array of the ids of the only intents that the key may authorize; null = everything. */
     intentIds: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
-    /** The first millisecond at which the key counts no more. */
+    /** The first millisecond at which the key is no longer valid. */
     expiresAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'user_keys_by_user', properties: ['userId', 'createdAtMs', 'id'] }],

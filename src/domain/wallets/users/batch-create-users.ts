@@ -20,18 +20,18 @@ const flags = [
 ] as const satisfies readonly (keyof UserBatchCreateInputUser)[];
 
 /**
- * Makes up to 20 users, each on its own: what one of them cannot have does not keep the others from being made.
+ * Creates up to 20 users independently: a refusal for one does not affect the others.
  *
  * Result: one entry for each input, in order.
  *
- * @throws ApiError invalid_data when flags of an entry exclude each other; then nobody is made.
+ * @throws ApiError invalid_data when flags of an entry contradict each other; then no user is created.
  */
 export async function batchCreateUsers(
   context: OperationContext,
   inputs: readonly UserBatchCreateInputUser[],
 ): Promise<UserBatchCreateResult[]> {
   const wallets = inputs.map((input, index) => walletsOf(input, `/users/${index}`));
-  // All keys at once, before the database is touched.
+  // All keys are generated concurrently, before the first statement.
   const prepared = await Promise.all(
     inputs.map(({ linked_accounts, custom_metadata }, index) =>
       outcomeOf(() => prepareUser(context, { linked_accounts, custom_metadata, wallets: wallets[index] })),
@@ -52,7 +52,7 @@ export async function batchCreateUsers(
   return results;
 }
 
-/** The value that `work` gives, or the refusal that it throws. */
+/** The value of `work`, or the ApiError it throws. */
 async function outcomeOf<T>(work: () => Promise<T>): Promise<T | ApiError> {
   try {
     return await work();
@@ -67,7 +67,7 @@ async function storeOne(context: OperationContext, prepared: PreparedUser | ApiE
     prepared instanceof ApiError
       ? prepared
       : await outcomeOf(() =>
-          // A refusal undoes this user alone.
+          // A refusal rolls back only this user.
           inSavepoint(context.em, (em) => storeUser({ ...context, em }, prepared)),
         );
   if (!(outcome instanceof ApiError)) return { success: true as const, id: outcome.row.id };

@@ -4,9 +4,9 @@ import { findUserForUpdate, type StoredUser } from '../../access/user-records/fi
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 
-/** What a user does in the app's own pages, so that no operation of the contract changes it. */
+/** State that users change in the app's own pages, so no operation of the contract changes it. */
 export interface UserState {
-  /** The second factors that the user has from now on; those that are there already keep their time. */
+  /** The user's new MFA methods; existing ones keep their time. */
   readonly mfaMethods?: readonly MfaMethod[] | undefined;
   readonly hasAcceptedTerms?: boolean | undefined;
   readonly isGuest?: boolean | undefined;
@@ -14,7 +14,7 @@ export interface UserState {
 }
 
 /**
- * Puts a user into a state; what is left out stays.
+ * Sets a user's state; omitted members stay unchanged.
  *
  * @throws ApiError not_found
  */

@@ -17,10 +17,10 @@ import {
   wipeWallets,
 } from './user-wallets.ts';
 
-// CHOICE: a person has no more to begin with; the contract sets no bound.
+// CHOICE: the contract sets no bound.
 const MAX_ACCOUNTS_AT_ONCE = 100;
 
-/** A user to be made, checked as far as that goes without the database. */
+/** A validated user to create, with everything checked that needs no database. */
 export interface PreparedUser {
   readonly accounts: readonly LinkedAccountRecord[];
   readonly customMetadata: string | null;
@@ -28,10 +28,10 @@ export interface PreparedUser {
 }
 
 /**
- * Makes a user known by the accounts of the list, with wallets that the user owns.
+ * Creates a user with linked accounts and wallets that the user owns.
  *
- * @throws ApiError invalid_data; cannot_link_more_of_type; linked_to_another_user when a user of the app has one of the
- * accounts; resource_conflict when the external id of a wallet is taken.
+ * @throws ApiError invalid_data; cannot_link_more_of_type; linked_to_another_user when another user of the app has
+ * one of the accounts; resource_conflict when the external id of a wallet is taken.
  */
 export async function createUser(context: OperationContext, input: CreateUserRequest): Promise<StoredUser> {
   const prepared = await prepareUser(context, input);
@@ -44,7 +44,7 @@ export async function createUser(context: OperationContext, input: CreateUserReq
 }
 
 /**
- * Checks what can be checked without the database and draws the keys of the wallets.
+ * Validates what needs no database and generates the wallet keys.
  *
  * @throws ApiError invalid_data, cannot_link_more_of_type
  */

@@ -7,7 +7,7 @@ import type { Tables } from '../../tables.ts';
 const MAX_BYTES = 1024;
 
 /**
- * Stores metadata in place of what was there; an empty object clears it.
+ * Replaces a user's metadata; an empty object clears it.
  *
  * @throws ApiError not_found; invalid_data beyond 1024 bytes of JSON.
  */
@@ -20,7 +20,7 @@ export async function replaceCustomMetadata(
 }
 
 /**
- * Puts metadata beside what is there: names that are given take the new value.
+ * Merges metadata into the existing one: given names get the new value.
  *
  * @throws ApiError not_found; invalid_data when the result is beyond 1024 bytes of JSON.
  */
@@ -35,7 +35,7 @@ export async function mergeCustomMetadata(
 }
 
 /**
- * Metadata as it is stored: JSON, or null when there is none.
+ * Metadata as stored: JSON, or null when empty.
  *
  * @throws ApiError invalid_data beyond 1024 bytes of JSON in UTF-8.
  */

@@ -6,8 +6,8 @@ import { removeSearchTerms } from './store-accounts.ts';
 import { userView } from './user-view.ts';
 
 /**
- * Removes a user, frees the accounts and ends everything by which the user could act: keys and sessions. The wallets
- * stay; their owner is a key quorum that nobody can satisfy any more.
+ * Deletes a user, frees the linked accounts and revokes the user's keys and sessions. The wallets stay; their owner
+ * becomes a key quorum that can no longer be satisfied.
  *
  * @throws ApiError not_found
  */

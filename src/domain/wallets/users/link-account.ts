@@ -11,11 +11,11 @@ import { cannotLinkMore, removeSearchTerms, storeAccounts, storeSearchTerms } fr
 import { userView } from './user-view.ts';
 
 /**
- * Links an account to a user, or refreshes it when the user has it already: then it shows what is given now and counts
- * as verified once more.
+ * Links an account to a user. An account the user already has is updated with the given data and a new verification
+ * time.
  *
- * @throws ApiError not_found; invalid_data; cannot_link_more_of_type when the user has another one of a kind that
- * allows one; linked_to_another_user; max_accounts_reached.
+ * @throws ApiError not_found; invalid_data; cannot_link_more_of_type when the user already has another account of a
+ * kind limited to one; linked_to_another_user; max_accounts_reached.
  */
 export async function linkAccount(
   context: OperationContext,
@@ -46,7 +46,7 @@ async function refresh(
   user: StoredUser,
   { known, account }: { known: StoredAccount; account: LinkedAccountRecord },
 ): Promise<StoredUser> {
-  // What an embedded wallet shows is read from the wallet.
+  // The data of an embedded wallet account comes from the wallet.
   const shown =
     known.wallet === null
       ? {

@@ -6,12 +6,12 @@ import {
   normalizeWalletAddress,
 } from '../../base/addresses/normalize-wallet-address.ts';
 
-/** A linked account in the form in which it is stored: what makes it unique, what finds it, what the wire shows. */
+/** A linked account in stored form: its unique subject, its look-up name and its wire members. */
 export interface LinkedAccountRecord {
   readonly type: string;
   /** Unique among the app's accounts of this type. */
   readonly subject: string;
-  /** Lower-case public name by which look-ups find it; null where the kind has none. */
+  /** Lower-case public name for look-ups; null when the kind has none. */
   readonly username: string | null;
   /** The members of the wire object apart from `type` and the verification times; undefined ones are left out. */
   readonly details: Readonly<Record<string, unknown>>;
@@ -23,25 +23,25 @@ type Encoders = {
   readonly [Type in LinkedAccountInput['type']]: (input: InputOf<Type>, pointer: string) => Encoded;
 };
 
-// RFC 5321 §4.5.3.1.3: a path of 256 octets with its two brackets.
+// RFC 5321 §4.5.3.1.3: a path of 256 octets less its two brackets.
 const MAX_EMAIL_CHARACTERS = 254;
 
-// CHOICE: where the contract sets no bound. Twice the longest field that it bounds.
+// CHOICE: for fields without a bound in the contract: twice its longest bounded field.
 const MAX_CHARACTERS = 4096;
 
-/** E-mail addresses are compared and kept in lower case. */
+/** E-mail addresses are compared and stored in lower case. */
 export function normalizeEmail(address: string): string {
   return address.toLowerCase();
 }
 
 /**
- * Phone number in spaced international form (`+1 555 555 0100`); numbers without a country code are read as US ones.
- * Undefined when no phone number can be read.
+ * Phone number in spaced international form (`+1 555 555 0100`); numbers without a country code are read as US
+ * numbers. Undefined when the text is not a phone number.
  */
 export function normalizePhoneNumber(number: string): string | undefined {
   const parsed = parsePhoneNumberFromString(number, 'US');
-  // CHOICE: possible numbers are enough, because test numbers (555) are assigned to nobody; an extension is no number
-  // that a message could be sent to.
+  // CHOICE: numbers need only be possible, because test numbers (555) are unassigned; numbers with an extension
+  // cannot receive messages.
   return parsed?.isPossible() && parsed.ext === undefined ? parsed.formatInternational() : undefined;
 }
 
@@ -56,7 +56,7 @@ function requirePhoneNumber(number: string, pointer: string): string {
   return normal;
 }
 
-/** An account at a provider: known by its subject, found by its public name as well when it has one. */
+/** An account at a provider, identified by its subject and also found by its public name. */
 function oauth(details: {
   readonly subject: string;
   readonly username?: string | null | undefined;
@@ -67,7 +67,9 @@ function oauth(details: {
 
 const lower = (name: string | null | undefined): string | null => name?.toLowerCase() ?? null;
 
-/** One entry a kind. What an importer leaves out is null on the wire where the response schema wants the member. */
+/**
+ * One entry per kind. Members omitted by the importer are null on the wire where the response schema requires them.
+ */
 const encoders: Encoders = {
   email: ({ address }, pointer) => {
     if (address.length > MAX_EMAIL_CHARACTERS) throw tooLong(`${pointer}/address`, MAX_EMAIL_CHARACTERS);
@@ -76,7 +78,7 @@ const encoders: Encoders = {
   },
   phone: ({ number }, pointer) => {
     const normal = requirePhoneNumber(number, pointer);
-    // The published shape has the number under both names.
+    // The published schema has the number under both names.
     return { subject: normal, username: null, details: { phoneNumber: normal, number: normal } };
   },
   wallet: ({ address, chain_type }, pointer) => {
@@ -111,7 +113,7 @@ const encoders: Encoders = {
     return {
       subject: String(account.fid),
       username: lower(account.username),
-      // The picture goes by both names on the wire.
+      // The picture has both names on the wire.
       details: { ...account, owner_address, profile_picture: account.profile_picture_url },
     };
   },
@@ -137,16 +139,16 @@ const encoders: Encoders = {
   passkey: ({ credential_id, credential_public_key }) => ({
     subject: credential_id,
     username: null,
-    // CHOICE: an imported passkey is enrolled in nothing and was created by nobody we saw.
+    // CHOICE: an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.
     details: { credential_id, public_key: credential_public_key, enrolled_in_mfa: false },
   }),
 };
 
 /**
- * Brings an account given by a caller into its stored form.
+ * Converts an account from a request to its stored form.
  *
  * @param pointer JSON pointer to the account in the request body; empty when it is the body.
- * @throws ApiError invalid_data for a number or address that is none, and a text beyond all measure.
+ * @throws ApiError invalid_data for an invalid number or address, and for text that is too long.
  */
 export function encodeLinkedAccount(input: LinkedAccountInput, pointer: string): LinkedAccountRecord {
   for (const [name, value] of Object.entries(input)) {
@@ -162,7 +164,7 @@ function tooLong(pointer: string, limit: number) {
   return invalidField(pointer, `must have at most ${limit} characters`);
 }
 
-/** Kinds of which a user may have several; of every other kind one. */
+/** Kinds of which a user may have several; every other kind is limited to one. */
 export const REPEATABLE_TYPES: ReadonlySet<string> = new Set([
   'wallet',
   'smart_wallet',

@@ -3,8 +3,8 @@ import type { LinkedAccount, WalletChainType } from '../../../generated/schemas.
 import type { AccountWallet, StoredAccount } from '../../access/user-records/user-row.ts';
 
 /**
- * The main network of each chain type, as CAIP-2. CHOICE: `pearl` is in no registry of namespaces, so its name stands
- * for itself; `spark` has no linked account.
+ * The main network of each chain type, as CAIP-2. CHOICE: `pearl` has no registered namespace, so its name is used;
+ * `spark` has no linked accounts.
  */
 const chainIds: Readonly<Record<Exclude<WalletChainType, 'spark'>, string>> = {
   ethereum: 'eip155:1',
@@ -24,12 +24,14 @@ const chainIds: Readonly<Record<Exclude<WalletChainType, 'spark'>, string>> = {
   xrpl: 'xrpl:0',
 };
 
-/** Whether a wallet of this chain type is listed among its user's accounts: the contract has no shape for `spark`. */
+/**
+ * Whether wallets of this chain type are listed among their user's accounts; the contract has no schema for `spark`.
+ */
 export function isLinkable(chainType: string): boolean {
   return chainType in chainIds;
 }
 
-/** A linked account as the contract shows it. Times: Unix seconds. */
+/** A linked account in wire form. Times: Unix seconds. */
 export function linkedAccountView(account: StoredAccount): LinkedAccount {
   const details = JSON.parse(account.details);
   return {
@@ -57,7 +59,7 @@ function embeddedWallet(account: StoredAccount, wallet: AccountWallet, walletInd
     connector_type: 'embedded',
     recovery_method: 'service-v2',
     imported: wallet.imported_at_ms !== null,
-    // CHOICE: the user lets the app sign when the wallet has signers beside the user.
+    // CHOICE: `delegated` is true when the wallet has additional signers.
     delegated: wallet.additional_signers !== '[]',
   };
 }

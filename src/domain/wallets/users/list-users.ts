@@ -41,7 +41,7 @@ export async function listUsers(
   };
 }
 
-/** When the user of a cursor was made, Unix ms. The user may be gone since. */
+/** The creation time of a cursor's user, Unix ms. The user may have been deleted since. */
 async function readCursor({ app, em }: UserContext, cursor: string): Promise<number> {
   if (/^did:service:[a-z0-9]{1,64}$/.test(cursor)) {
     for (const table of ['users', 'deleted_users'] as const) {

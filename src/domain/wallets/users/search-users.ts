@@ -7,13 +7,13 @@ import type { Tables } from '../../tables.ts';
 import { normalizeEmail, normalizePhoneNumber } from './linked-account-kinds.ts';
 import { toSearchTerm } from './search-terms.ts';
 
-// CHOICE: of more fits of a beginning, the newest of the first so many in alphabetical order.
+// CHOICE: when more users match a prefix, the newest among the first matches in alphabetical order.
 const MAX_FITS = 1000;
 
-// Values in one statement; the databases allow no more than some thousands.
+// The most values in one statement; databases allow a few thousand parameters.
 const MAX_VALUES = 500;
 
-/** A user that fits, with what decides between several. */
+/** A matching user, with the ranking among several matches. */
 interface Fit {
   readonly user_id: string;
   readonly user_created_at_ms: number;
@@ -39,7 +39,7 @@ export async function searchUsers(context: UserContext, search: SearchUsersReque
 }
 
 async function fitWhole({ app, em }: UserContext, searchTerm: string): Promise<Fit | undefined> {
-  // A number may lack its country code or have its blanks elsewhere.
+  // A number may lack its country code or be spaced differently.
   const phoneNumber = normalizePhoneNumber(searchTerm);
   const terms = [searchTerm, ...(phoneNumber === undefined ? [] : [phoneNumber])];
   const fits: (Fit | undefined)[] = [];
@@ -62,7 +62,7 @@ async function fitWhole({ app, em }: UserContext, searchTerm: string): Promise<F
 async function fitBeginning({ app, em }: UserContext, searchTerm: string): Promise<Fit | undefined> {
   const first = toSearchTerm(searchTerm);
   if (first === undefined) return undefined;
-  // UTF-8 has no byte 0xff, so the last one can be raised.
+  // The exclusive end of the prefix range: UTF-8 never contains 0xff, so the last byte can be incremented.
   const end = Buffer.from(first);
   end[end.length - 1] = (end.at(-1) ?? 0) + 1;
   const fits = await em

@@ -8,12 +8,10 @@ import type { WalletRow } from '../wallets/wallet-row.ts';
 import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
 import { searchTermsOf } from './search-terms.ts';
 
-/**
- * CHOICE: how many accounts a user may have. Every answer and event that shows the user shows all of them.
- */
+/** CHOICE: the most accounts of one user. Every response and event with the user contains all of them. */
 const MAX_ACCOUNTS = 500;
 
-/** An account that is to be linked; `wallet` when the service holds it. */
+/** An account to link; with `wallet` when the service holds the wallet. */
 export interface NewAccount extends LinkedAccountRecord {
   readonly wallet?: WalletRow;
 }
@@ -21,11 +19,11 @@ export interface NewAccount extends LinkedAccountRecord {
 export type UserIdentity = Pick<UserRow, 'id' | 'created_at_ms'>;
 
 /**
- * Links accounts to a user and makes them searchable. All of them count as verified now.
+ * Links accounts to a user and indexes them for search. All of them count as verified now.
  *
- * @param linked the accounts that the user has; whoever calls this holds the user, or has just made it.
- * @throws ApiError linked_to_another_user when a user of the app has one of them: of concurrent requests for the same
- * account exactly one succeeds. max_accounts_reached
+ * @param linked the accounts the user already has; the caller has locked or just created the user.
+ * @throws ApiError linked_to_another_user when another user of the app has one of them; of concurrent requests for
+ * one account exactly one succeeds. max_accounts_reached
  */
 export async function storeAccounts(
   context: OperationContext,
@@ -57,14 +55,14 @@ export async function storeAccounts(
 }
 
 /**
- * Makes everybody wait who is about to link some of the same accounts, until the transaction ends. Whoever links
- * several calls it first: two requests that each have what the other one waits for would never end.
+ * Locks the names of accounts until the transaction ends. Called before linking several accounts, to prevent
+ * deadlocks between requests that link some of the same ones.
  */
 export async function queueForAccounts(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
   accounts: readonly LinkedAccountRecord[],
 ): Promise<void> {
-  // One account is waited for with nothing in hand.
+  // A single account needs no ordering.
   if (accounts.length < 2) return;
   await lockNames(
     em,
@@ -72,7 +70,7 @@ export async function queueForAccounts(
   );
 }
 
-/** Makes accounts searchable by their names and addresses as they are now. */
+/** Indexes the current names and addresses of accounts for search. */
 export async function storeSearchTerms(
   context: OperationContext,
   user: UserIdentity,
@@ -91,7 +89,7 @@ export async function storeSearchTerms(
     await context.em.getKysely<Tables>().insertInto('user_search_terms').values(rows).execute();
 }
 
-/** Makes accounts unsearchable. */
+/** Removes accounts from the search index. */
 export async function removeSearchTerms(
   { em }: Pick<OperationContext, 'em'>,
   accountIds: readonly string[],
@@ -104,13 +102,13 @@ export async function removeSearchTerms(
     .execute();
 }
 
-/** 409 that a client must not repeat: the account stays where it is. */
+/** 409 that clients must not retry, because the account stays linked to its user. */
 function linkedToAnotherUser(): ApiError {
   return new ApiError('linked_to_another_user', undefined, { headers: { 'x-should-retry': 'false' } });
 }
 
 /**
- * Checks that accounts may stand side by side: one of each kind, and no account twice.
+ * Checks that accounts are compatible: at most one of each limited kind, and no duplicates.
  *
  * @param pointer JSON pointer to the list in the request body.
  * @throws ApiError cannot_link_more_of_type, invalid_data

@@ -13,7 +13,7 @@ import { removeSearchTerms } from './store-accounts.ts';
 import { userView } from './user-view.ts';
 
 /**
- * Takes an account from a user and frees it for others.
+ * Unlinks an account from a user, so that others can link it.
  *
  * @throws ApiError not_found; linked_account_not_found; cannot_unlink_embedded_wallet; cannot_unlink_sole_account.
  */
@@ -44,14 +44,14 @@ export async function unlinkAccount(
   return changed;
 }
 
-/** CHOICE: wallets that were made for the user tell nobody who the user is, so they do not count as the one left. */
+/** CHOICE: embedded wallets do not identify a user, so they do not count as the last remaining account. */
 function identifies({ wallet, type }: StoredAccount): boolean {
   return wallet === null && type !== 'smart_wallet';
 }
 
 /**
- * CHOICE: a handle is what makes the account unique or its public name. `provider` tells cross-app accounts apart; of
- * every other kind the type says it already.
+ * CHOICE: a handle is the account's unique subject or its public name. `provider` distinguishes cross-app accounts;
+ * for all other kinds the type already does.
  */
 function isNamed(account: StoredAccount, { type, handle, provider }: UnlinkUserAccountRequest): boolean {
   if (account.type !== type) return false;

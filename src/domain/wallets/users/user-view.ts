@@ -2,7 +2,7 @@ import type { User } from '../../../generated/schemas.ts';
 import type { StoredUser } from '../../access/user-records/user-row.ts';
 import { linkedAccountView } from './linked-account-view.ts';
 
-/** A user as the contract shows it. Times: Unix seconds. */
+/** A user in wire form. Times: Unix seconds. */
 export function userView({ row, linkedAccounts }: StoredUser): User {
   return {
     id: row.id,

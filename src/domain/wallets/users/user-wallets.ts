@@ -14,19 +14,18 @@ import { isLinkable } from './linked-account-view.ts';
 import { type NewAccount, storeAccounts } from './store-accounts.ts';
 import { userView } from './user-view.ts';
 
-// CHOICE: as many as a batch of wallets has. Deriving a key takes milliseconds.
+// CHOICE: the size of a wallet batch. Deriving a key takes milliseconds.
 const MAX_WALLETS = 100;
 
-/** Wallets to be made for a user, their keys drawn already. */
+/** Wallets to create for a user, with their keys generated. */
 export interface PreparedWallets {
   readonly inputs: readonly WalletCreationInput[];
   readonly keys: readonly WalletKeyMaterial[];
 }
 
 /**
- * Checks what a body asks for and draws the keys, all at once: deriving them is most of the work. Called before the
- * database is touched, since on SQLite the first statement begins the transaction that everybody else waits for.
- * Whoever calls this calls `wipeWallets` in the end.
+ * Validates the requested wallets and generates their keys concurrently, before the first statement: a transaction
+ * begins with it, and on SQLite all other requests wait for that. The caller must call `wipeWallets` afterwards.
  *
  * @throws ApiError invalid_data
  */
@@ -44,12 +43,12 @@ export async function prepareWallets(
   return { inputs, keys: await Promise.all(drawn) };
 }
 
-/** Overwrites the keys that were drawn. */
+/** Overwrites the generated keys. */
 export function wipeWallets({ keys }: PreparedWallets): void {
   for (const key of keys) key.secretBytes.fill(0);
 }
 
-/** A user with new wallets, and those of them of which an event tells. */
+/** A user with new wallets, and those to report by event. */
 export interface UserWithWallets {
   readonly user: StoredUser;
   readonly made: readonly LinkedAccountBaseWallet[];
@@ -60,8 +59,9 @@ export interface UserWithWallets {
  *
  * NOTE: a wallet of `spark` is made and owned, but is no linked account: the contract has no shape for it.
  *
- * @param user held by the transaction, or made in it.
- * @throws ApiError invalid_data when a policy or signer is not there; resource_conflict when an external id is taken.
+ * @param user locked by or created in this transaction.
+ * @throws ApiError invalid_data when a policy or signer does not exist; resource_conflict when an external id is
+ * taken.
  */
 export async function addWallets(
   context: OperationContext,
@@ -88,7 +88,7 @@ export async function addWallets(
 }
 
 /**
- * Makes wallets for a user who need not be there: all of them or none.
+ * Pre-generates wallets for a user, all or none.
  *
  * @throws ApiError not_found; invalid_data; resource_conflict when an external id is taken.
  */
@@ -108,7 +108,7 @@ export async function pregenerateWallets(
   }
 }
 
-/** Records that wallets were made for a user. */
+/** Records the events of new user wallets. */
 export async function announceWallets(
   context: OperationContext,
   { user, made }: UserWithWallets,
@@ -122,7 +122,7 @@ export async function announceWallets(
   }
 }
 
-/** Gives the next free `wallet_index` of a chain type, from 0. */
+/** Returns the next free `wallet_index` per chain type, from 0. */
 function countIndexes({ linkedAccounts }: StoredUser): (chainType: string) => number {
   const next = new Map<string, number>();
   for (const { wallet, details } of linkedAccounts) {
@@ -147,7 +147,7 @@ function embeddedAccount(wallet: WalletRow, walletIndex: number): NewAccount {
   };
 }
 
-/** The smart wallet that the embedded wallet owns, by the address that it will be deployed at. */
+/** The smart wallet owned by the embedded wallet, at its counterfactual address. */
 async function smartAccount(context: OperationContext, wallet: WalletRow): Promise<NewAccount> {
   const factory = await findSmartAccountFactory(context);
   const address = lightAccountAddress(factory, wallet.address);
@@ -163,7 +163,7 @@ async function smartAccount(context: OperationContext, wallet: WalletRow): Promi
   };
 }
 
-/** The event of the contract knows wallets of these two chain types alone. */
+/** The contract's event exists only for these two chain types. */
 function announcement({ type, subject, wallet }: NewAccount): LinkedAccountBaseWallet[] {
   if (type === 'smart_wallet') return [{ type, address: subject, chain_type: 'ethereum' }];
   const chain_type = wallet?.chain_type;

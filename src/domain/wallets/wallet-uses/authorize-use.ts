@@ -11,16 +11,16 @@ import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
 import { applicablePolicies } from './applicable-policies.ts';
 import { recordDenial, useRecordOf, type WalletUse, withBoundedTraces } from './record-use.ts';
 
-/** What was read from a request: the action that policies judge, and whatever the caller needs beside it. */
+/** A decoded request: the action that policies evaluate, and whatever else the caller needs. */
 export interface DecodedUse {
   readonly action: PolicyAction;
 }
 
-/** A request for the use of a wallet's key. */
+/** A request to use a wallet's key. */
 export interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
   /** Reads the action from the bytes to be signed; not called for callers who may not act for the wallet. */
   readonly decode: () => Decoded | Promise<Decoded>;
-  /** Whether an additional signer may agree in the owner's place. */
+  /** Whether an additional signer may authorize in place of the owner. */
   readonly mayBeSigner: boolean;
 }
 
@@ -28,17 +28,17 @@ export interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
 export interface AllowedUse<Decoded extends DecodedUse> {
   /** What `decode` returned. */
   readonly decoded: Decoded;
-  /** Records it, and what it adds to running totals. To be called in the transaction that signs, once it has. */
+  /** Records the use and its contribution to running totals. Call it in the signing transaction, after signing. */
   readonly record: () => Promise<void>;
 }
 
 /**
- * Asks whether this request may use a wallet's key: whose agreement it carries, then every policy that applies to
- * who agreed.
+ * Authorizes a request to use a wallet's key: verifies the owner's or a signer's signatures, then evaluates every
+ * applicable policy.
  *
  * @throws ApiError the codes of `requireOwner`; what `decode` throws; policy_violation, which is recorded although
- * the request's work is undone. With diagnostics on, its `data` holds the decision with its whole trace, and the id
- * under which the trace is kept.
+ * the request is rolled back. With diagnostics, its `data` contains the decision with its full trace and the trace
+ * id.
  */
 export async function authorizeUse<Decoded extends DecodedUse>(
   context: OperationContext,

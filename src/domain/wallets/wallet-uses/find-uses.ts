@@ -6,7 +6,7 @@ import type { Tables } from '../../tables.ts';
 
 type UseRow = Selectable<Tables['wallet_uses']>;
 
-/** A use as it was recorded. */
+/** A recorded use. */
 export interface RecordedUse {
   readonly sequence: number;
   readonly appId: string;
@@ -17,11 +17,11 @@ export interface RecordedUse {
   readonly judgedAtMs: number;
   readonly decision: 'allowed' | 'denied';
   readonly policyIds: readonly string[];
-  /** Undefined when it was too large to be kept. */
+  /** Undefined when it was too large to be stored. */
   readonly request: object | undefined;
-  /** Null of what was allowed. */
+  /** Null for allowed uses. */
   readonly traceId: string | null;
-  /** Undefined of what was allowed, and when it was too large to be kept. */
+  /** Undefined for allowed uses, and when it was too large to be stored. */
   readonly trace: readonly PolicyDecision[] | undefined;
 }
 
@@ -40,13 +40,13 @@ const columns = [
   'trace',
 ] as const satisfies readonly (keyof UseRow)[];
 
-/** CHOICE: nothing is published; a month of requests tells what a policy would change. */
+/** CHOICE: no retention is published; a month of requests is enough to evaluate a policy change. */
 const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
-/** Rows that are read or dropped at once. */
+/** Rows read or deleted per statement. */
 export const USES_AT_ONCE = 1000;
 
 /**
- * A denied use of whatever app, by the id of its trace or of its request, which ends with its first denial.
+ * A denied use of any app, by the id of its trace or of its request, which ends at its first denial.
  *
  * @throws ApiError not_found
  */
@@ -65,7 +65,7 @@ export async function findDenial(
   return { ...fromRow(row), traceId: row.trace_id };
 }
 
-/** The uses of a wallet from an instant on, oldest first; read a page at a time. */
+/** The uses of a wallet since a given time, oldest first, read page by page. */
 export async function* usesOfWallet(
   em: SqlEntityManager,
   walletId: string,

@@ -5,18 +5,18 @@ import type { UseRecord } from '../../../ports/use-log.ts';
 import { type EventContext, recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 
-/** A request that asks for the use of a wallet. */
+/** A request to use a wallet. */
 export interface WalletUse {
   /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`, `transferFromWallet`. */
   readonly operation: string;
   /**
-   * Its body as given. CHOICE: kept as it stands, in production too: what is signed is personal but no secret, and a
-   * draft policy can be judged by nothing less. No body of these operations holds a secret.
+   * The request body. CHOICE: stored in full, also in production: signed content is personal but not secret, and
+   * replaying a draft policy needs it. No body of these operations contains a secret.
    */
   readonly request: object;
 }
 
-/** A use that policies have judged. */
+/** A use that policies have evaluated. */
 export interface JudgedUse extends WalletUse {
   readonly walletId: string;
   readonly method: string;
@@ -24,8 +24,8 @@ export interface JudgedUse extends WalletUse {
 }
 
 /**
- * CHOICE: larger bodies are not kept and longer traces are shortened, so that nobody fills the table, or an answer,
- * with a few requests. Characters.
+ * CHOICE: larger bodies are not stored and longer traces are shortened, so that a few requests cannot fill the table
+ * or a response. In characters.
  */
 const MAX_KEPT = 256 * 1024;
 
@@ -35,7 +35,7 @@ export function withBoundedTraces(decisions: readonly PolicyDecision[]): readonl
   return isLong ? decisions.map(shortenTrace) : decisions;
 }
 
-/** A judged use as it is recorded. */
+/** The record of an evaluated use. */
 export function useRecordOf(
   { app, requestId, nowMs }: Pick<OperationContext, 'app' | 'requestId' | 'nowMs'>,
   { walletId, operation, method, policyIds, request }: JudgedUse,
@@ -56,8 +56,9 @@ export function useRecordOf(
  * Records that a policy denied the use of a wallet, with its event. `decisions` led to it, the denying one last, from
  * `withBoundedTraces`.
  *
- * CHOICE: `wallet.use_denied` is an event of our own. None of the 67 published ones tells of a denied request:
- * `wallet_action.*.rejected` names a wallet action, `intent.rejected` an intent, and an rpc request is neither.
+ * CHOICE: `wallet.use_denied` is our own event. None of the 67 published events covers a denied request:
+ * `wallet_action.*.rejected` is about a wallet action, `intent.rejected` about an intent, and an rpc request is
+ * neither.
  */
 export async function recordDenial(
   context: EventContext,

@@ -3,9 +3,9 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { UseLog, UseRecord } from '../../../ports/use-log.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
-/** How long a record waits for others, ms of the machine's time. */
+/** How long a record waits for a batch, ms of machine time. */
 const WAIT_MS = 100;
-/** From this much on, whoever adds a record waits until it is stored. */
+/** Above this, callers wait until their record is stored. */
 const MAX_WAITING = { records: 5000, characters: 8_000_000 };
 
 /**
@@ -32,7 +32,7 @@ export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 
     try {
       await inUnit((em) => insertUses(em, batch));
     } catch (error) {
-      // They are tried again with those that have come in the meantime.
+      // They are retried together with newer records.
       waiting = [...batch, ...waiting];
       waitingCharacters = waiting.reduce((sum, record) => sum + lengthOf(record), 0);
       wait();
@@ -40,7 +40,7 @@ export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 
     }
   };
   const flush = (): Promise<void> => {
-    // One after the other, and whoever asks waits for what was taken before.
+    // Stores run one after the other, so a flush waits for all earlier records.
     const next = last.then(store);
     last = next.catch(() => undefined);
     return next;
@@ -69,7 +69,7 @@ function lengthOf({ request }: UseRecord): number {
   return request?.length ?? 0;
 }
 
-/** Rows of one statement, most first: few statements that are prepared once. */
+/** Rows per statement, largest first, so that only a few statements are prepared. */
 const SIZES = [64, 8, 1] as const;
 
 const members = [
@@ -83,7 +83,7 @@ const members = [
   ['request', 'request'],
 ] as const;
 
-/** The values of all rows in a row, as they stand in the statement. */
+/** The values of all rows, flattened in statement order. */
 type FlatRows = Record<number, never>;
 
 const inserts = SIZES.map((size) => ({

@@ -17,7 +17,7 @@ const selectKey = prepareQuery<{ walletId: string }, SealedKey>((database, { wal
     .where('wallet_id', '=', walletId),
 );
 
-/** Opens a wallet's secret for as long as `use` runs; it is wiped afterwards, so nothing of it may be kept. */
+/** Opens a wallet's secret while `use` runs and wipes it afterwards, so `use` must not keep references to it. */
 export async function useWalletKey<T>(
   context: Pick<OperationContext, 'em' | 'vault'>,
   wallet: WalletRow,
@@ -26,7 +26,7 @@ export async function useWalletKey<T>(
   const {
     rows: [sealed],
   } = await selectKey(context.em, { walletId: wallet.id });
-  // INVARIANT: every wallet but a custodial one has its key, stored in the transaction that made it.
+  // INVARIANT: every wallet except custodial ones has a key, stored in the transaction that created it.
   assert(sealed !== undefined, `wallet ${wallet.id} has no key`);
   return context.vault.withSecret(sealed, walletKeyBinding(wallet), (bytes) =>
     use(decodeWalletSecret(bytes)),

@@ -1,11 +1,11 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** One use of a wallet as it was judged: what was asked, what was decided, and in a form that can be judged again. */
+/** A use of a wallet: the request, the decision, and enough to evaluate it again. */
 export const WalletUseEntity = defineEntity({
   name: 'WalletUse',
   tableName: 'wallet_uses',
   properties: {
-    /** Grows with every use; the order in which they are read and dropped. */
+    /** Increases with every use; the order in which uses are read and deleted. */
     sequence: p.bigint('number').primary().autoincrement().ignoreSchemaChanges('type'),
     appId: p.text(),
     walletId: p.text(),
@@ -17,18 +17,18 @@ export const WalletUseEntity = defineEntity({
     judgedAtMs: p.bigint('number'),
     /** `allowed` or `denied`. */
     decision: p.text(),
-    /** JSON array of the policies that judged, in order; empty when none applied. */
+    /** JSON array of the evaluated policies, in order; empty when none applied. */
     policyIds: p.text(),
-    /** The request's body as JSON; null when it was too large to be kept. */
+    /** The request's body as JSON; null when it was too large to be stored. */
     request: p.text().strictNullable(),
-    /** Names the trace of a denial; null of what was allowed. */
+    /** The trace id of a denial; null for allowed uses. */
     traceId: p.text().strictNullable(),
-    /** JSON array of the decisions with their traces. Only of a denial, and null when too large to be kept. */
+    /** JSON array of the decisions with their traces. Only for denials; null when too large to be stored. */
     trace: p.text().strictNullable(),
   },
   indexes: [
     { name: 'wallet_uses_by_wallet', properties: ['walletId', 'sequence'] },
-    // Only denials are looked up one by one, so that what is allowed pays for one index alone.
+    // A partial index: only denials are looked up individually, so allowed uses do not pay for it.
     { name: 'wallet_uses_by_trace', properties: ['traceId'], where: 'trace_id is not null' },
     { name: 'wallet_uses_denied_request', properties: ['requestId'], where: 'trace_id is not null' },
   ],

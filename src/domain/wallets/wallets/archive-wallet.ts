@@ -7,10 +7,10 @@ import { findWallet } from './find-wallet.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
 /**
- * Puts a wallet away: it is hidden from reads that do not ask for archived ones and can do nothing more.
- * Only an operator can bring it back.
+ * Archives a wallet: it is hidden from reads that do not include archived wallets and can no longer be used. Only an
+ * operator can restore it.
  *
- * @throws ApiError not_found, also for a wallet archived before; not_supported for a custodial wallet.
+ * @throws ApiError not_found, also for an archived wallet; not_supported for a custodial wallet.
  */
 export async function archiveWallet(context: OperationContext, walletId: string): Promise<WalletRow> {
   const wallet = await findWallet(context, walletId);
@@ -34,7 +34,7 @@ export async function archiveWallet(context: OperationContext, walletId: string)
       wallet_id: row.id,
       wallet_address: row.address,
       chain_type: row.chain_type,
-      // CHOICE: seconds, as published samples of this event have it; the wallet itself shows milliseconds.
+      // CHOICE: seconds, as in published samples of this event, although the wallet itself shows milliseconds.
       archived_at: Math.floor(context.nowMs / 1000),
     },
   });

@@ -9,11 +9,11 @@ import type { Tables } from '../../tables.ts';
 import { findWallet } from './find-wallet.ts';
 
 /**
- * Gives a wallet to a user or an organization, once. The owner stays who it is.
+ * Assigns a wallet to a user or an organization, once. The owner does not change.
  *
  * Times: Unix ms.
  *
- * @throws ApiError not_found when wallet or entity is not there; wallet_entity_already_set,
+ * @throws ApiError not_found when the wallet or entity does not exist; wallet_entity_already_set,
  * wallet_entity_limit_exceeded.
  */
 export async function assignWalletEntity(

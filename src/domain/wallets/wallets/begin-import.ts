@@ -8,14 +8,14 @@ import { walletImportBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
 
 const SEED_BYTES = 32;
-/** CHOICE: nothing is published; an hour is enough for a person to find the phrase. */
+/** CHOICE: no lifetime is published; an hour is enough for a person to find the phrase. */
 const LIFETIME_MS = 60 * 60 * 1000;
 
 /**
- * Begins the import of a key that exists elsewhere: makes the key that the caller seals it to. The address and chain
- * type tell which import a submission belongs to; beginning again makes a new key and forgets the one before.
+ * Starts the import of an existing key: creates the key to which the caller encrypts it. A submission is matched by
+ * address and chain type; starting again replaces the previous import.
  *
- * @throws ApiError invalid_data for an address that does not fit the chain type.
+ * @throws ApiError invalid_data for an address that does not match the chain type.
  */
 export async function beginImport(
   context: OperationContext,
@@ -60,7 +60,7 @@ export async function beginImport(
   }
 }
 
-/** Forgets imports that nobody finished in time; returns how many. */
+/** Deletes expired imports; returns how many. */
 export async function dropExpiredImports(em: SqlEntityManager, nowMs: number): Promise<number> {
   const { numDeletedRows } = await em
     .getKysely<Tables>()

@@ -27,7 +27,7 @@ export async function checkMasterKey(em: SqlEntityManager, vault: KeyVault): Pro
     await vault.withSecret(sealed, masterKeyCheckBinding, () => undefined);
   }
   const sealed = await vault.seal(Buffer.from(KNOWN_VALUE, 'utf8'), masterKeyCheckBinding);
-  // Several processes may start for the first time at once.
+  // Several processes may start for the first time concurrently.
   await database
     .insertInto('master_key_checks')
     .values({

@@ -6,20 +6,20 @@ import { type OwnerFields, resolveOwner } from '../../access/key-quorums/resolve
 import { admitWallet } from '../../access/organizations/wallet-entity.ts';
 import { requirePolicies } from '../../access/policies/find-policy.ts';
 
-/** CHOICE: no number is published; each signer is a party to every request, and there are as many as a quorum has members. */
+/** CHOICE: no limit is published; each signer is a party to every request, so the limit is that of quorum members. */
 const MAX_SIGNERS = 100;
 
 type CheckContext = Pick<OperationContext, 'app' | 'em'>;
 
-/** What a body says of a wallet beside its owner. */
+/** The wallet fields of a body, without the owner. */
 export interface WalletFields {
   readonly policy_ids?: readonly string[] | undefined;
   readonly additional_signers?: AdditionalSignerInput | undefined;
 }
 
 /**
- * Checks that the policies and key quorums that a body names exist in the app, and that the policies are made for
- * the wallet's chain type.
+ * Checks that the policies and key quorums that a body names exist in the app, and that the policies match the
+ * wallet's chain type.
  *
  * @throws ApiError invalid_data
  */

@@ -6,19 +6,19 @@ import { insertWallet } from './insert-wallet.ts';
 import type { WalletRow } from './wallet-row.ts';
 
 /**
- * Makes a wallet with a new key.
+ * Creates a wallet with a new key.
  *
- * @param key drawn beforehand, for whoever makes several wallets at once; wiped here.
- * @throws ApiError invalid_data when an owner, signer, policy or entity is not there, resource_conflict when
- * the external id is taken, wallet_entity_limit_exceeded.
+ * @param key generated in advance by callers that create several wallets; wiped here.
+ * @throws ApiError invalid_data when an owner, signer, policy or entity does not exist, resource_conflict when the
+ * external id is taken, wallet_entity_limit_exceeded.
  */
 export async function createWallet(
   context: OperationContext,
   input: CreateWalletRequest,
   key: Promise<WalletKeyMaterial> = generateWalletKey(input.chain_type, context.entropy),
 ): Promise<WalletRow> {
-  // NOTE: derived before the database is touched: on SQLite the first statement begins the transaction that
-  // everybody else waits for.
+  // NOTE: derived before the first statement: a transaction begins with it, and on SQLite all other requests wait for
+  // that.
   const material = await key;
   try {
     await checkWalletFields(context, input, input.chain_type);

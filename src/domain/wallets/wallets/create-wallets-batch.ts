@@ -7,11 +7,11 @@ import { createWallet } from './create-wallet.ts';
 import { generateWalletKey, type WalletKeyMaterial } from './generate-wallet-key.ts';
 import { walletView } from './wallet-view.ts';
 
-/** Keys are derived and stored this many at a time; in between, other requests have their turn. */
+/** Keys are derived and stored in chunks of this size, so that other requests run in between. */
 const AT_ONCE = 10;
 
 /**
- * Makes up to 100 wallets, each on its own: what one of them cannot have does not keep the others from being made.
+ * Creates up to 100 wallets independently: a refusal for one does not affect the others.
  *
  * Result: one entry for each input, in order.
  */
@@ -32,7 +32,7 @@ export async function createWalletsBatch(
   return results;
 }
 
-/** Several at once: deriving them is most of the work and runs on several threads. */
+/** Concurrently: deriving keys is most of the work and runs on several threads. */
 async function generateKeys(
   { entropy }: Pick<OperationContext, 'entropy'>,
   inputs: readonly WalletBatchItemInput[],
@@ -51,7 +51,7 @@ async function createOne(
   { index, input, key }: { index: number; input: WalletBatchItemInput; key: WalletKeyMaterial },
 ): Promise<WalletBatchCreateResult> {
   try {
-    // A failure undoes this wallet alone.
+    // A refusal rolls back only this wallet.
     const row = await inSavepoint(context.em, (em) =>
       createWallet({ ...context, em }, input, Promise.resolve(key)),
     );

@@ -7,7 +7,7 @@ import { type FoundWallet, type WalletRow, walletColumns } from './wallet-row.ts
 
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
-/** The digest is joined here: another query would cost every judged request more than the judgement does. */
+/** The digest is joined here: a separate query would cost more than the policy evaluation itself. */
 function selectFound(database: Kysely<Tables>) {
   return database
     .selectFrom('wallets')
@@ -25,7 +25,7 @@ const selectByExternalId = prepareQuery<{ appId: string; externalId: string }, F
     selectFound(database).where('wallets.app_id', '=', appId).where('wallets.external_id', '=', externalId),
 );
 
-/** Put before a wallet's `external_id` to name the wallet by it in a path. */
+/** Prefix of an `external_id` used in place of a wallet id in paths. */
 const EXTERNAL_PREFIX = 'ext_wal_';
 
 /**
@@ -72,7 +72,7 @@ export async function findWalletByAddress(
 }
 
 /**
- * A wallet that is about to be changed or used, held until the transaction ends.
+ * A wallet, locked for update until the transaction ends.
  *
  * @throws ApiError not_found, as `findWallet`.
  */
@@ -88,7 +88,7 @@ export async function findWalletForUpdate(context: FindContext, walletId: string
   return findWallet(context, id);
 }
 
-/** The app's wallets among these ids, archived ones too. */
+/** The app's wallets among these ids, including archived ones. */
 export async function listWalletsOfIds(
   { app, em }: FindContext,
   ids: readonly string[],

@@ -117,7 +117,7 @@ function base64(text: string): Uint8Array {
   return Buffer.from(text, 'base64');
 }
 
-/** Throws ApiError invalid_data; its message never repeats what was sealed. */
+/** Throws ApiError invalid_data; its message never contains the secret. */
 async function readKey(
   chainType: WalletChainType,
   wallet: SealedImport,

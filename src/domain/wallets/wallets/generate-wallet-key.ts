@@ -16,10 +16,10 @@ const PRIVATE_KEY_BYTES = 32;
 
 /** A wallet's key before it is sealed. */
 export interface WalletKeyMaterial {
-  /** Laid out by `encodeWalletSecret`; whoever takes it wipes it. */
+  /** Encoded by `encodeWalletSecret`; the receiver must wipe it. */
   readonly secretBytes: Uint8Array;
   readonly address: string;
-  /** Null for chains whose wallets do not show one. */
+  /** Null for chains whose wallets do not show a public key. */
   readonly publicKey: string | null;
   readonly entropyType: 'hd' | 'private-key';
   readonly derivationPath: string | null;
@@ -72,7 +72,7 @@ async function walletKeyFromRandom(
   }
 }
 
-/** The key itself, without a phrase; wipes it. */
+/** Key material from a bare private key, without a phrase; wipes its input. */
 export async function walletKeyFromPrivateKey(
   chainType: WalletChainType,
   privateKey: Uint8Array,

@@ -18,7 +18,7 @@ export interface NewWalletRow {
   readonly policyIds?: readonly string[] | undefined;
   readonly additionalSigners?: AdditionalSignerInput | undefined;
   readonly entity?: { readonly id: string; readonly type: string } | undefined;
-  /** Set when the key came from outside. */
+  /** Set for imported keys. */
   readonly importedAtMs?: number | undefined;
 }
 
@@ -81,7 +81,7 @@ export function externalIdTaken(externalId: string | undefined): ApiError {
   });
 }
 
-/** Stores a wallet whose key somebody else keeps. */
+/** Stores a wallet whose key is held by a custodian. */
 export async function insertWalletRow(
   context: OperationContext,
   row: WalletRow,
@@ -92,7 +92,7 @@ export async function insertWalletRow(
   return row;
 }
 
-/** The row of a new wallet; `key` says what it shows of its key. */
+/** The row of a new wallet; `key` has its address and public key. */
 export function newWalletRow(
   context: Pick<OperationContext, 'ids' | 'app' | 'nowMs'>,
   wallet: NewWalletRow,

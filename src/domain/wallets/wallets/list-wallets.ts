@@ -15,7 +15,7 @@ export interface WalletFilter {
   chainType?: string | undefined;
   /** Wallets whose owner quorum has this user among its members. Not together with `authorizationKey`. */
   userId?: string | undefined;
-  /** The same of a P-256 public key, base64 DER or PEM. */
+  /** The same for a P-256 public key, base64 DER or PEM. */
   authorizationKey?: string | undefined;
   externalId?: string | undefined;
   address?: string | undefined;
@@ -28,7 +28,7 @@ export interface WalletPage {
   nextCursor: string | null;
 }
 
-/** What a page is selected by; a member that is not asked for is not there. */
+/** The filters of a page; only requested filters are present. */
 interface PageInput {
   readonly appId: string;
   readonly limit: number;
@@ -46,7 +46,7 @@ interface PageInput {
  * One page of the app's wallets, newest first.
  *
  * @param cursor the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
- * @throws ApiError invalid_data for a cursor of no wallet, a key that is none, both owners at once.
+ * @throws ApiError invalid_data for an unknown cursor, an invalid key, or both owner filters at once.
  */
 export async function listWallets(
   context: ListContext,
@@ -74,7 +74,7 @@ export async function listWallets(
 
 const preparedPages = new Map<string, PreparedQuery<PageInput, WalletRow>>();
 
-/** One owner keeps the order of the index; several have to be merged. */
+/** A single owner's rows come in index order; several owners' rows have to be merged. */
 async function selectPage(
   { em }: ListContext,
   input: PageInput,
@@ -94,7 +94,7 @@ async function selectPage(
   return (await page(em, asked)).rows;
 }
 
-/** `asked` says which conditions there are, `values` what they compare with. */
+/** `asked` selects the conditions, `values` supplies their parameters. */
 function pageQuery(database: Kysely<Tables>, asked: PageInput, values: PageInput) {
   let query = database.selectFrom('wallets').select(walletColumns).where('app_id', '=', values.appId);
   const match = (name: keyof PageInput, column: keyof WalletRow) => {
@@ -107,7 +107,7 @@ function pageQuery(database: Kysely<Tables>, asked: PageInput, values: PageInput
   match('ownerId', 'owner_id');
   if (!('includeArchived' in asked)) query = query.where('archived_at_ms', 'is', null);
   if ('cursor' in asked) {
-    // Row value, which both databases answer from the index; the same written out with `or` makes them scan.
+    // A row value comparison, which both databases answer from the index; the equivalent `or` would scan.
     query = query.where(sql<boolean>`(created_at_ms, id) < (${values.cursorAtMs}, ${values.cursor})`);
   }
   return query.orderBy('created_at_ms', 'desc').orderBy('id', 'desc').limit(values.limit);
@@ -126,7 +126,7 @@ async function ageOf({ app, em }: ListContext, cursor: string): Promise<number> 
   return last.created_at_ms;
 }
 
-/** The key quorums that the filter's user or key is a member of; undefined when it asks for neither. */
+/** The key quorums that contain the filter's user or key; undefined without such a filter. */
 async function ownersOf(
   { app, em }: ListContext,
   { userId, authorizationKey }: WalletFilter,

@@ -24,7 +24,7 @@ export async function storeSigners(
   await em.getKysely<Tables>().insertInto('wallet_signers').values(rows).execute();
 }
 
-/** Enters other signers in place of those that were there. */
+/** Replaces the indexed signers. */
 export async function replaceSigners(
   context: StoreContext,
   walletId: string,

@@ -13,15 +13,15 @@ import { externalIdTaken } from './insert-wallet.ts';
 import { replaceSigners } from './store-signers.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
-/** The setting of an app that lets wallets made without an external id be given one later. */
+/** The app setting that allows adding an external id after creation. */
 const LATE_EXTERNAL_ID = 'late_external_id';
 
 /**
- * Changes what the body names; lists are replaced. The wallet's owner must have signed, when there is one: the
- * owner of before the change, and no one else.
+ * Updates the given fields; lists are replaced. If the wallet has an owner, only the owner from before the change may
+ * authorize it.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; invalid_data; resource_conflict when the external id
- * is taken or the owner was changed meanwhile.
+ * @throws ApiError not_found; the codes of `requireOwner`; invalid_data; resource_conflict when the external id is
+ * taken or the owner changed concurrently.
  */
 export async function updateWallet(
   context: OperationContext,
@@ -33,7 +33,8 @@ export async function updateWallet(
   if (input.external_id !== undefined) await checkLateExternalId(context, wallet);
   await checkWalletFields(context, input, wallet.chain_type);
   const ownerId = await resolveOwner(context, input);
-  // INVARIANT: the wallet's row is written first and so held: signers of a concurrent change are there to be replaced.
+  // INVARIANT: the wallet's row is written first, which locks it, so the signers of a concurrent change are already
+  // visible and replaced.
   const row = await store(context, wallet, { input, ownerId });
   if (input.additional_signers !== undefined) {
     await replaceSigners(context, wallet.id, input.additional_signers);
@@ -43,7 +44,7 @@ export async function updateWallet(
 }
 
 /**
- * Checks what a change of a wallet would be refused for at once; it makes nothing.
+ * The immediate checks of a wallet update, without changing anything.
  *
  * @throws ApiError invalid_data
  */
@@ -73,7 +74,7 @@ async function store(
 ): Promise<WalletRow> {
   const { display_name, external_id, policy_ids, additional_signers } = input;
   const change = {
-    // A statement needs something to set even when nothing differs.
+    // The statement needs at least one column even when nothing changes.
     owner_id: ownerId === undefined ? wallet.owner_id : ownerId,
     ...(display_name === undefined ? {} : { display_name }),
     ...(external_id === undefined ? {} : { external_id }),
@@ -85,7 +86,7 @@ async function store(
     .updateTable('wallets')
     .set(change)
     .where('id', '=', wallet.id)
-    // INVARIANT: the owner whose signatures were judged is still the owner when the change is made.
+    // INVARIANT: the owner whose signatures were verified is still the owner when the change is made.
     .where('owner_id', 'is not distinct from', wallet.owner_id)
     .where('archived_at_ms', 'is', null)
     .returning(walletColumns)

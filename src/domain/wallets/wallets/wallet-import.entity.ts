@@ -1,15 +1,15 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** A begun import: the private half of the key that the caller seals its secret to. */
+/** A started import: the private key for the caller's encrypted submission. */
 export const WalletImportEntity = defineEntity({
   name: 'WalletImport',
   tableName: 'wallet_imports',
   properties: {
-    /** Binds the sealed key, as a wallet's id binds its own. */
+    /** Bound into the seal, like a wallet's id for its key. */
     id: p.text().primary(),
     appId: p.text(),
     chainType: p.text(),
-    /** As it is stored for wallets. */
+    /** In the stored form of wallet addresses. */
     address: p.text(),
     /** 32-byte HPKE private key, sealed like a wallet's secret. */
     sealedSecret: p.blob(),

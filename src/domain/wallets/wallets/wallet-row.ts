@@ -4,9 +4,9 @@ import type { Tables } from '../../tables.ts';
 /** A row of `wallets`, columns as they are stored. */
 export type WalletRow = Selectable<Tables['wallets']>;
 
-/** A wallet read for its use: along with it what is asked at once about the policy that it is under. */
+/** A wallet read for use, together with its policy's digest. */
 export interface FoundWallet extends WalletRow {
-  /** The digest of its policy's rules, null without one. */
+  /** The digest of its policy's rules; null without a policy. */
   readonly policy_rules_digest: string | null;
 }
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 
-/** What is sealed of a wallet. */
+/** The sealed content of a wallet. */
 export interface WalletSecret {
-  /** The key that signs, derived once so that signing needs no HD mathematics. */
+  /** The signing key, stored in derived form so that signing needs no key derivation. */
   readonly privateKey: Uint8Array;
-  /** BIP-39 entropy that the key came from; absent for a key without a phrase. */
+  /** The BIP-39 entropy of the key; absent for a key without a phrase. */
   readonly entropy?: Uint8Array | undefined;
 }
 
@@ -20,7 +20,7 @@ export function encodeWalletSecret({ privateKey, entropy = new Uint8Array(0) }: 
   return bytes;
 }
 
-/** Views into `bytes`, wiped when they are wiped. */
+/** The fields are views into `bytes` and are wiped with it. */
 export function decodeWalletSecret(bytes: Uint8Array): WalletSecret {
   assert(bytes[0] === LAYOUT && bytes[1] !== undefined, 'a sealed wallet secret has another layout');
   const keyAt = HEAD_BYTES + bytes[1];

@@ -1,12 +1,12 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** One additional signer of a wallet, so that a key quorum's and a policy's wallets are found by index. */
+/** An additional signer of a wallet, indexed by key quorum and by policy. */
 export const WalletSignerEntity = defineEntity({
   name: 'WalletSigner',
   tableName: 'wallet_signers',
   properties: {
     walletId: p.text().primary(),
-    /** Place in the wallet's `additional_signers`. */
+    /** Position in the wallet's `additional_signers`. */
     position: p.integer().primary(),
     /** The key quorum that may sign. */
     signerId: p.text(),

@@ -6,7 +6,7 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { WalletRow } from './wallet-row.ts';
 
-/** A wallet as the contract shows it: what is not set is left out, except where the contract says null. */
+/** A wallet in wire form: unset fields are left out, except where the contract uses null. */
 export function walletView(row: WalletRow): Wallet {
   return {
     id: row.id,

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** A wallet of an app. Its secret lives apart, in `wallet_keys`. */
+/** A wallet of an app. Its secret is in `wallet_keys`. */
 export const WalletEntity = defineEntity({
   name: 'Wallet',
   tableName: 'wallets',
@@ -8,9 +8,9 @@ export const WalletEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     chainType: p.text(),
-    /** In the chain's canonical text: EIP-55 on ethereum, lower-case hex on the Move chains and starknet. */
+    /** In the chain's canonical form: EIP-55 on ethereum, lower-case hex on the Move chains and starknet. */
     address: p.text(),
-    /** Hex without `0x`; only of chains whose addresses do not stand for the key. */
+    /** Hex without `0x`; only on chains whose addresses do not encode the key. */
     publicKey: p.text().strictNullable(),
     displayName: p.text().strictNullable(),
     externalId: p.text().strictNullable(),
@@ -18,7 +18,7 @@ export const WalletEntity = defineEntity({
     ownerId: p.text().strictNullable(),
     /** The contract allows one policy at most; `policy_ids` on the wire. */
     policyId: p.text().strictNullable(),
-    /** JSON array of `{signer_id, override_policy_ids?}`, as answered. Mirrored for look-ups in `wallet_signers`. */
+    /** JSON array of `{signer_id, override_policy_ids?}` in wire form. Indexed in `wallet_signers`. */
     additionalSigners: p.text().default('[]'),
     /** `user` or `organization`. */
     entityType: p.text().strictNullable(),
@@ -27,7 +27,7 @@ export const WalletEntity = defineEntity({
     entityAssignedAtMs: p.bigint('number').strictNullable(),
     custodyProvider: p.text().strictNullable(),
     custodyProviderUserId: p.text().strictNullable(),
-    /** The chain's name of a custodial wallet. */
+    /** The chain name of a custodial wallet. */
     custodyChain: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     exportedAtMs: p.bigint('number').strictNullable(),
@@ -52,7 +52,7 @@ export const WalletEntity = defineEntity({
       properties: ['entityId', 'createdAtMs', 'id'],
       where: 'entity_id is not null',
     },
-    // The address first: what chains report is looked up among the wallets of every app.
+    // The address first, because chain reports are looked up across all apps.
     { name: 'wallets_by_address', properties: ['address', 'appId'] },
     { name: 'wallets_by_policy', properties: ['policyId'], where: 'policy_id is not null' },
   ],
