@@ -52,7 +52,7 @@ const withFaultyAddon = `
 test.each([
   ['sandbox', 'ecdsaSign', 'in `sign` on vector 2'],
   // Only Schnorr signatures need it.
-  ['production', 'privateKeyTweakMul', 'the Schnorr signature that was computed does not verify'],
+  ['production', 'privateKeyTweakMul', 'expected the computed Schnorr signature to verify'],
 ])(
   '%s does not start on an addon whose %s is wrong',
   { timeout: 60_000 },
