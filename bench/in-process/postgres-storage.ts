@@ -5,6 +5,7 @@ import { openDatabase } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
 import { measureStorage, tellParent } from './storage-rounds.ts';
 import {
+  entityManagerOn,
   eventValues,
   idOf,
   keyValues,
@@ -107,7 +108,12 @@ async function compareWithRaw(rows: number) {
   await seed(secondUrl, rows);
   const pool = new Pool({ connectionString: firstUrl, max: POOL });
   const database = await openDatabase(entities, { kind: 'postgres', url: secondUrl, poolSize: POOL });
-  const subjects = { raw: { subject: rawOn(pool), rows }, ours: { subject: oursOn(database), rows } };
+  const subjects = {
+    raw: { subject: rawOn(pool), rows },
+    ours: { subject: oursOn(database), rows },
+    // After ours, on the same tables: their sizes are the same to both.
+    'entity manager': { subject: entityManagerOn(database), rows },
+  };
   const measured = await measureStorage({ ...common, subjects });
   await Promise.all([pool.end(), database.close()]);
   return measured;

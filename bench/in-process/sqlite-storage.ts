@@ -8,6 +8,7 @@ import { temporaryFolder } from '../servers/launch.ts';
 import { openSandboxFile } from '../servers/stored-work.ts';
 import { measureStorage, tellParent } from './storage-rounds.ts';
 import {
+  entityManagerOn,
   eventValues,
   idOf,
   keyValues,
@@ -78,10 +79,15 @@ const common = { rounds: Number(values.rounds), counts, concurrency: 1, tell: te
 
 async function compareWithRaw(rows: number) {
   const database = await openDatabase(entities, { kind: 'sqlite', file: seededFile(rows) });
+  const managed = await openDatabase(entities, { kind: 'sqlite', file: seededFile(rows) });
   const handle = openSandboxFile(seededFile(rows));
-  const subjects = { raw: { subject: rawOn(handle), rows }, ours: { subject: oursOn(database), rows } };
+  const subjects = {
+    raw: { subject: rawOn(handle), rows },
+    ours: { subject: oursOn(database), rows },
+    'entity manager': { subject: entityManagerOn(managed), rows },
+  };
   const measured = await measureStorage({ ...common, subjects });
-  await database.close();
+  await Promise.all([database.close(), managed.close()]);
   handle.close();
   return measured;
 }

@@ -1,11 +1,15 @@
+import { OutboxEventEntity } from '../../src/domain/base/events/outbox-event.entity.ts';
 import { recordEvent } from '../../src/domain/base/events/record-event.ts';
 import { findWallet } from '../../src/domain/wallets/wallets/find-wallet.ts';
 import type { WalletKeyMaterial } from '../../src/domain/wallets/wallets/generate-wallet-key.ts';
 import { insertWallet } from '../../src/domain/wallets/wallets/insert-wallet.ts';
 import { listWallets } from '../../src/domain/wallets/wallets/list-wallets.ts';
+import { WalletEntity } from '../../src/domain/wallets/wallets/wallet.entity.ts';
+import { WalletKeyEntity } from '../../src/domain/wallets/wallets/wallet-key.entity.ts';
 import { walletColumns } from '../../src/domain/wallets/wallets/wallet-row.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext } from '../../src/operation-context.ts';
+import { findPage } from '../../src/storage/find-page.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
 import { insertStatement, walletKeyColumns } from '../servers/stored-work.ts';
@@ -37,6 +41,33 @@ const material: WalletKeyMaterial = {
   walletIndex: 0,
 };
 const archivedAt = 1_763_719_200;
+const sealedBuffers = {
+  ...sealed,
+  sealedSecret: Buffer.from(sealed.sealedSecret),
+  wrappedDataKey: Buffer.from(sealed.wrappedDataKey),
+};
+const { entropyType, derivationPath, walletIndex } = material;
+const keyTerms = { entropyType, derivationPath, walletIndex };
+const emptyWallet = {
+  chainType: 'ethereum',
+  address: material.address,
+  publicKey: null,
+  displayName: null,
+  externalId: null,
+  ownerId: null,
+  policyId: null,
+  additionalSigners: '[]',
+  entityType: null,
+  entityId: null,
+  entityAssignmentId: null,
+  entityAssignedAtMs: null,
+  custodyProvider: null,
+  custodyProviderUserId: null,
+  custodyChain: null,
+  exportedAtMs: null,
+  importedAtMs: null,
+  archivedAtMs: null,
+};
 const firstAtMs = 1_700_000_000_000;
 
 /** Times grow with the numbers in the ids, so that pages have an order. */
@@ -84,6 +115,44 @@ export function oursOn(database: Database): StorageSubject {
   };
 }
 
+/**
+ * The same through the entity manager: a unit of work for each, entities that are read and flushed. What our prepared
+ * queries save is the difference.
+ */
+export function entityManagerOn(database: Database): StorageSubject {
+  const openUnit = unitsOf(database);
+  const { appId } = credentials;
+  return {
+    async create(id) {
+      const { em, commit } = await openUnit(true);
+      const row = { ...emptyWallet, id, appId, createdAtMs: timeOf(id) };
+      em.create(WalletEntity, row);
+      em.create(WalletKeyEntity, { walletId: id, ...sealedBuffers, ...keyTerms });
+      em.create(OutboxEventEntity, {
+        id: `msg_${id}`,
+        appId,
+        type: 'wallet.archived',
+        payload: JSON.stringify({ type: 'wallet.archived', ...eventOf(id) }),
+        resourceId: id,
+        createdAtMs: timeOf(id),
+        fannedOutAtMs: null,
+      });
+      await commit();
+    },
+    async get(id) {
+      const { em } = await openUnit(false);
+      await em.findOneOrFail(WalletEntity, { appId, id });
+    },
+    async page(id) {
+      const { em } = await openUnit(false);
+      const after = await em.findOneOrFail(WalletEntity, { appId, id });
+      const where = { appId, archivedAtMs: null };
+      const { page } = await findPage(em, WalletEntity, where, { after, limit: PAGE });
+      requirePage(page.length);
+    },
+  };
+}
+
 /** A page that is not full was not worth measuring. */
 export function requirePage(length: number): void {
   if (length !== PAGE) throw new Error(`a page has ${length} wallets`);
@@ -121,7 +190,6 @@ export function walletValues(id: string): unknown[] {
 }
 
 export function keyValues(id: string): unknown[] {
-  const { entropyType, derivationPath, walletIndex } = material;
   return [
     ...[id, sealed.sealedSecret, sealed.wrappedDataKey, sealed.masterKeyId],
     ...[entropyType, derivationPath, walletIndex],

@@ -1,9 +1,10 @@
 import { MAX_SIGNATURES } from '../../../authorization/request-signatures.ts';
 import { invalidField } from '../../../errors.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
-import type { Tables } from '../../tables.ts';
 import { requireUsers } from '../user-records/find-user.ts';
-import { type KeyQuorumContext, requireKeyQuorums, type StoredKeyQuorum } from './find-key-quorum.ts';
+import type { KeyQuorumContext, StoredKeyQuorum } from './find-key-quorum.ts';
+import { KeyQuorumMemberEntity } from './key-quorum-member.entity.ts';
+import { requireKeyQuorums } from './require-key-quorums.ts';
 
 /** Members and threshold of a key quorum before they are accepted. */
 export type ProposedMembers = Pick<StoredKeyQuorum, 'threshold' | 'publicKeys' | 'userIds' | 'keyQuorumIds'>;
@@ -77,25 +78,17 @@ async function refuseDeepNesting(
   if (ownId !== undefined && keyQuorumIds.includes(ownId)) {
     throw invalidField('/key_quorum_ids', 'a key quorum cannot be a member of itself');
   }
-  const rows = await context.em
-    .getKysely<Tables>()
-    .selectFrom('key_quorum_members')
-    .select(['key_quorum_id', 'member'])
-    .where('kind', '=', 'key_quorum')
-    .where((eb) =>
-      eb.or([
-        eb('key_quorum_id', 'in', [...keyQuorumIds]),
-        ...(ownId === undefined ? [] : [eb('member', '=', ownId)]),
-      ]),
-    )
-    .execute();
-  const nesting = rows.find((row) => keyQuorumIds.includes(row.key_quorum_id));
+  const nested = await context.em.find(KeyQuorumMemberEntity, {
+    kind: 'key_quorum',
+    $or: [{ keyQuorumId: { $in: [...keyQuorumIds] } }, ...(ownId === undefined ? [] : [{ member: ownId }])],
+  });
+  const nesting = nested.find((row) => keyQuorumIds.includes(row.keyQuorumId));
   if (nesting !== undefined) {
-    const message = `key quorum \`${nesting.key_quorum_id}\` has key quorums as members; nesting is one level deep`;
+    const message = `key quorum \`${nesting.keyQuorumId}\` has key quorums as members; nesting is one level deep`;
     throw invalidField('/key_quorum_ids', message);
   }
-  if (rows.length > 0) {
-    const message = `this key quorum is a member of \`${rows[0]?.key_quorum_id}\`; nesting is one level deep`;
+  if (nested.length > 0) {
+    const message = `this key quorum is a member of \`${nested[0]?.keyQuorumId}\`; nesting is one level deep`;
     throw invalidField('/key_quorum_ids', message);
   }
 }

@@ -1,8 +1,8 @@
 import type { CreateKeyQuorumRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Tables } from '../../tables.ts';
 import { checkMembers, readPublicKeys } from './check-members.ts';
 import type { StoredKeyQuorum } from './find-key-quorum.ts';
+import { KeyQuorumEntity } from './key-quorum.entity.ts';
 import { storeMembers } from './store-members.ts';
 
 /**
@@ -22,18 +22,15 @@ export async function createKeyQuorum(
   };
   await checkMembers(context, members);
   const quorum = { id: context.ids.cuid2(), displayName: input.display_name ?? null, ...members };
-  await context.em
-    .getKysely<Tables>()
-    .insertInto('key_quorums')
-    .values({
-      id: quorum.id,
-      app_id: context.app.id,
-      display_name: quorum.displayName,
-      authorization_threshold: quorum.threshold,
-      implicit_for: null,
-      created_at_ms: context.nowMs,
-    })
-    .execute();
+  context.em.create(KeyQuorumEntity, {
+    id: quorum.id,
+    appId: context.app.id,
+    displayName: quorum.displayName,
+    authorizationThreshold: quorum.threshold,
+    implicitFor: null,
+    createdAtMs: context.nowMs,
+  });
+  await context.em.flush();
   await storeMembers(context, quorum);
   return quorum;
 }

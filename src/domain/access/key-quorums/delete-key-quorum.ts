@@ -1,9 +1,10 @@
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
-import type { Tables } from '../../tables.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { findKeyQuorum } from './find-key-quorum.ts';
+import { KeyQuorumEntity } from './key-quorum.entity.ts';
+import { KeyQuorumMemberEntity } from './key-quorum-member.entity.ts';
 import { listKeyQuorumReferences } from './key-quorum-references.ts';
 import { lockKeyQuorum } from './lock-key-quorum.ts';
 
@@ -23,8 +24,7 @@ export async function deleteKeyQuorum(context: OperationContext, id: string): Pr
       `The key quorum cannot be deleted: it is ${named.join(' and ')}.`,
     );
   }
-  const database = context.em.getKysely<Tables>();
-  await database.deleteFrom('key_quorum_members').where('key_quorum_id', '=', id).execute();
-  await database.deleteFrom('key_quorums').where('id', '=', id).execute();
+  await context.em.nativeDelete(KeyQuorumMemberEntity, { keyQuorumId: id });
+  await context.em.nativeDelete(KeyQuorumEntity, { id });
   await announceChange(context, { resource: 'key quorum', id, change: 'deleted' });
 }

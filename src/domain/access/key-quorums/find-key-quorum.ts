@@ -1,6 +1,7 @@
-import { ApiError, notFound } from '../../../errors.ts';
+import { notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Tables } from '../../tables.ts';
+import { KeyQuorumEntity } from './key-quorum.entity.ts';
+import { KeyQuorumMemberEntity } from './key-quorum-member.entity.ts';
 
 export type KeyQuorumContext = Pick<OperationContext, 'app' | 'em'>;
 
@@ -35,57 +36,24 @@ export async function listKeyQuorums(
   ids: readonly string[],
 ): Promise<StoredKeyQuorum[]> {
   if (ids.length === 0) return [];
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('key_quorums as quorum')
-    .leftJoin('key_quorum_members as row', 'row.key_quorum_id', 'quorum.id')
-    .select(['quorum.id', 'quorum.display_name', 'quorum.authorization_threshold', 'row.kind', 'row.member'])
-    .where('quorum.id', 'in', ids)
-    .where('quorum.app_id', '=', app.id)
-    .orderBy('row.position')
-    .execute();
-  return [...Map.groupBy(rows, (row) => row.id)].map(([id, ofQuorum]) => {
+  const quorums = await em.find(KeyQuorumEntity, { id: { $in: [...ids] }, appId: app.id });
+  if (quorums.length === 0) return [];
+  const members = await em.find(
+    KeyQuorumMemberEntity,
+    { keyQuorumId: { $in: quorums.map(({ id }) => id) } },
+    { orderBy: { keyQuorumId: 'asc', position: 'asc' } },
+  );
+  const byQuorum = Map.groupBy(members, ({ keyQuorumId }) => keyQuorumId);
+  return quorums.map(({ id, displayName, authorizationThreshold }) => {
     const membersOf = (kind: MemberKind) =>
-      ofQuorum.flatMap((row) => (row.kind === kind ? (row.member ?? []) : []));
+      (byQuorum.get(id) ?? []).filter((row) => row.kind === kind).map(({ member }) => member);
     return {
       id,
-      displayName: ofQuorum[0]!.display_name,
-      threshold: ofQuorum[0]!.authorization_threshold,
+      displayName,
+      threshold: authorizationThreshold,
       publicKeys: membersOf('public_key'),
       userIds: membersOf('user'),
       keyQuorumIds: membersOf('key_quorum'),
     };
-  });
-}
-
-/**
- * Checks that key quorums named in a body exist in the app.
- *
- * @param pointer JSON pointer to the field that names them.
- * @throws ApiError invalid_data
- */
-export async function requireKeyQuorums(
-  context: KeyQuorumContext,
-  ids: readonly string[],
-  pointer: string,
-): Promise<void> {
-  const distinct = [...new Set(ids)];
-  if (distinct.length === 0) return;
-  const query = context.em
-    .getKysely<Tables>()
-    .selectFrom('key_quorums')
-    .select('id')
-    .where('id', 'in', distinct)
-    .where('app_id', '=', context.app.id);
-  // Locked so that the quorum cannot be deleted before the reference to it is stored.
-  const rows = await query.orderBy('id').forKeyShare().execute();
-  const missing = distinct.filter((id) => !rows.some((row) => row.id === id));
-  if (missing.length > 0) throw missingKeyQuorums(missing, pointer);
-}
-
-function missingKeyQuorums(ids: readonly string[], pointer: string): ApiError {
-  const message = 'Unable to find the specified key quorums for this app.';
-  return new ApiError('invalid_data', message, {
-    data: { issues: ids.map((id) => ({ in: 'body', pointer, message: `no key quorum \`${id}\`` })) },
   });
 }

@@ -1,24 +1,21 @@
+import { lockForUpdate } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import type { KeyQuorumContext } from './find-key-quorum.ts';
+import { KeyQuorumEntity } from './key-quorum.entity.ts';
 
 /**
  * Locks a key quorum until the transaction ends, so that it is not changed, deleted or newly referred to between a
  * check and the change that depends on it. Ignores unknown ids.
  */
-export async function lockKeyQuorum(context: KeyQuorumContext, id: string): Promise<void> {
-  await context.em
-    .getKysely<Tables>()
-    .selectFrom('key_quorums')
-    .select('id')
-    .where('id', '=', id)
-    .where('app_id', '=', context.app.id)
-    .forUpdate()
-    .execute();
+export async function lockKeyQuorum({ app, em }: KeyQuorumContext, id: string): Promise<void> {
+  await em.findOne(KeyQuorumEntity, { id, appId: app.id }, lockForUpdate);
 }
 
 /**
  * Locks key quorums and the quorums nested in them against change and deletion until the transaction ends, so that
  * repeated authorization checks agree.
+ *
+ * HOT: runs for every intent that is carried out; the entity manager has no key-share lock.
  */
 export async function holdKeyQuorums(context: KeyQuorumContext, ids: readonly string[]): Promise<void> {
   const database = context.em.getKysely<Tables>();

@@ -3,7 +3,8 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import type { Tables } from '../../tables.ts';
 import { requireUsers } from '../user-records/find-user.ts';
-import { type KeyQuorumContext, type MemberKind, requireKeyQuorums } from './find-key-quorum.ts';
+import type { KeyQuorumContext, MemberKind } from './find-key-quorum.ts';
+import { requireKeyQuorums } from './require-key-quorums.ts';
 
 /** How a body names the owner of a resource. */
 export interface OwnerFields {

@@ -1,16 +1,20 @@
-import type { Tables } from '../../tables.ts';
 import type { KeyQuorumContext, MemberKind, StoredKeyQuorum } from './find-key-quorum.ts';
+import { KeyQuorumMemberEntity } from './key-quorum-member.entity.ts';
 
-/** Replaces the members of a key quorum. */
-export async function storeMembers(context: KeyQuorumContext, quorum: StoredKeyQuorum): Promise<void> {
-  const database = context.em.getKysely<Tables>();
+/**
+ * Replaces the members of a key quorum.
+ *
+ * NOTE: rows, not entities: a new member takes the primary key of the one it replaces, and the entity manager would
+ * treat the two as the same entity.
+ */
+export async function storeMembers({ em }: KeyQuorumContext, quorum: StoredKeyQuorum): Promise<void> {
   const rows = [
     ...rowsOf('public_key', quorum.publicKeys),
     ...rowsOf('user', quorum.userIds),
     ...rowsOf('key_quorum', quorum.keyQuorumIds),
-  ].map((row, position) => ({ key_quorum_id: quorum.id, position, ...row }));
-  await database.deleteFrom('key_quorum_members').where('key_quorum_id', '=', quorum.id).execute();
-  await database.insertInto('key_quorum_members').values(rows).execute();
+  ].map((row, position) => ({ keyQuorumId: quorum.id, position, ...row }));
+  await em.nativeDelete(KeyQuorumMemberEntity, { keyQuorumId: quorum.id });
+  await em.insertMany(KeyQuorumMemberEntity, rows);
 }
 
 function rowsOf(kind: MemberKind, members: readonly string[]): { kind: MemberKind; member: string }[] {

@@ -2,10 +2,10 @@ import { invalidField } from '../../../errors.ts';
 import type { UpdateKeyQuorumRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
-import type { Tables } from '../../tables.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { checkMembers, readPublicKeys } from './check-members.ts';
 import { findKeyQuorum, type KeyQuorumContext, type StoredKeyQuorum } from './find-key-quorum.ts';
+import { KeyQuorumEntity } from './key-quorum.entity.ts';
 import { lockKeyQuorum } from './lock-key-quorum.ts';
 import { storeMembers } from './store-members.ts';
 
@@ -27,17 +27,12 @@ export async function updateKeyQuorum(
     throw invalidField('', 'expected at least one field');
   }
   const after = await checkKeyQuorumChange(context, before, change);
-  await context.em
-    .getKysely<Tables>()
-    .updateTable('key_quorums')
-    .set({
-      display_name: after.displayName,
-      authorization_threshold: after.threshold,
-      // INVARIANT: an implicit quorum that was changed is no longer reused for its original owner.
-      implicit_for: null,
-    })
-    .where('id', '=', id)
-    .execute();
+  const quorum = await context.em.findOneOrFail(KeyQuorumEntity, { id });
+  quorum.displayName = after.displayName;
+  quorum.authorizationThreshold = after.threshold;
+  // INVARIANT: an implicit quorum that was changed is no longer reused for its original owner.
+  quorum.implicitFor = null;
+  await context.em.flush();
   await storeMembers(context, after);
   await announceChange(context, { resource: 'key quorum', id, change: 'changed' });
   return after;

@@ -1,7 +1,7 @@
 import { invalidField } from '../../../errors.ts';
 import type { CreateOrganizationRequest, UpdateOrganizationRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { requireKeyQuorums } from '../key-quorums/find-key-quorum.ts';
+import { requireKeyQuorums } from '../key-quorums/require-key-quorums.ts';
 import { findOrganizationForUpdate } from './find-organization.ts';
 import { OrganizationEntity, type StoredOrganization } from './organization.entity.ts';
 import { OrganizationSecretEntity } from './organization-secret.entity.ts';

@@ -5,7 +5,8 @@ import { type CompiledRule, compileRule } from '../../../policy/compile.ts';
 import { referencedAggregation } from '../../../policy/conditions/reference.ts';
 import { PolicyFormatError } from '../../../policy/policy-format-error.ts';
 import type { ConditionInput } from '../../../policy/source.ts';
-import type { Tables } from '../../tables.ts';
+import { AggregationEntity } from '../aggregations/aggregation.entity.ts';
+import { ConditionSetEntity } from '../condition-sets/condition-set.entity.ts';
 
 /** CHOICE: no limit is published; a policy is read and evaluated as a whole, so it stays small. */
 const MAX_RULES = 100;
@@ -72,27 +73,22 @@ async function checkReferences(
 ): Promise<void> {
   for (const [index, condition] of rule.conditions.entries()) {
     const { conditionSetId, input } = condition;
-    if (conditionSetId !== undefined && !(await exists(context, 'condition_sets', conditionSetId))) {
+    if (conditionSetId !== undefined && !(await hasConditionSet(context, conditionSetId))) {
       throw malformed(`${pointer}/conditions/${index}/value`, `no condition set \`${conditionSetId}\``);
     }
     const aggregationId = input.field_source === 'reference' ? referencedAggregation(input.field) : undefined;
-    if (aggregationId !== undefined && !(await exists(context, 'aggregations', aggregationId))) {
+    if (aggregationId !== undefined && !(await hasAggregation(context, aggregationId))) {
       throw malformed(`${pointer}/conditions/${index}/field`, `no aggregation \`${aggregationId}\``);
     }
   }
 }
 
-async function exists(
-  { app, em }: Pick<OperationContext, 'app' | 'em'>,
-  table: 'condition_sets' | 'aggregations',
-  id: string,
-): Promise<boolean> {
-  const row = await em
-    .getKysely<Tables>()
-    .selectFrom(table)
-    .select('id')
-    .where('id', '=', id)
-    .where('app_id', '=', app.id)
-    .executeTakeFirst();
-  return row !== undefined;
+type ReadContext = Pick<OperationContext, 'app' | 'em'>;
+
+async function hasConditionSet({ app, em }: ReadContext, id: string): Promise<boolean> {
+  return (await em.count(ConditionSetEntity, { id, appId: app.id })) > 0;
+}
+
+async function hasAggregation({ app, em }: ReadContext, id: string): Promise<boolean> {
+  return (await em.count(AggregationEntity, { id, appId: app.id })) > 0;
 }

@@ -5,10 +5,10 @@ import type {
   PolicyRuleResponse,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Tables } from '../../tables.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { checkRules } from './check-rules.ts';
-import type { StoredPolicy } from './find-policy.ts';
+import { readPolicy, type StoredPolicy } from './find-policy.ts';
+import { PolicyEntity } from './policy.entity.ts';
 
 /** Rules with new ids, members in wire order. */
 export function withIds(
@@ -26,10 +26,10 @@ export function withId(
   return { id, name, method, action, conditions };
 }
 
-/** The columns that hold a policy's rules. */
-export function rulesColumns(rules: readonly PolicyRuleResponse[]): { rules: string; rules_digest: string } {
+/** The properties that hold a policy's rules. */
+export function documentOf(rules: readonly PolicyRuleResponse[]): { rules: string; rulesDigest: string } {
   const text = JSON.stringify(rules);
-  return { rules: text, rules_digest: hash('sha256', text, 'base64') };
+  return { rules: text, rulesDigest: hash('sha256', text, 'base64') };
 }
 
 /**
@@ -43,28 +43,16 @@ export async function createPolicy(
 ): Promise<StoredPolicy> {
   const ownerId = (await resolveOwner(context, input)) ?? null;
   await checkRules(context, input.rules, input.chain_type, (index) => `/rules/${index}`);
-  const policy: StoredPolicy = {
+  const policy = context.em.create(PolicyEntity, {
     id: context.ids.cuid2(),
+    appId: context.app.id,
     name: input.name,
     chainType: input.chain_type,
-    rules: withIds(context, input.rules),
+    ...documentOf(withIds(context, input.rules)),
     revision: 0,
     ownerId,
     createdAtMs: context.nowMs,
-  };
-  await context.em
-    .getKysely<Tables>()
-    .insertInto('policies')
-    .values({
-      id: policy.id,
-      app_id: context.app.id,
-      name: policy.name,
-      chain_type: policy.chainType,
-      ...rulesColumns(policy.rules),
-      revision: policy.revision,
-      owner_id: policy.ownerId,
-      created_at_ms: policy.createdAtMs,
-    })
-    .execute();
-  return policy;
+  });
+  await context.em.flush();
+  return readPolicy(policy);
 }

@@ -4,6 +4,7 @@ import { announceChange } from '../../base/resource-changes/announce-change.ts';
 import type { Tables } from '../../tables.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { findPolicyForUpdate } from './find-policy.ts';
+import { PolicyEntity } from './policy.entity.ts';
 
 /**
  * Deletes a policy that no wallet or signer uses. Requires the owner's authorization.
@@ -20,10 +21,11 @@ export async function deletePolicy(context: OperationContext, id: string): Promi
       'The policy cannot be deleted: a wallet or one of its signers is under it.',
     );
   }
-  await context.em.getKysely<Tables>().deleteFrom('policies').where('id', '=', id).execute();
+  await context.em.nativeDelete(PolicyEntity, { id });
   await announceChange(context, { resource: 'policy', id, change: 'deleted' });
 }
 
+/** HOT: as everything that asks for wallets. */
 async function isInUse({ em }: Pick<OperationContext, 'em'>, id: string): Promise<boolean> {
   const database = em.getKysely<Tables>();
   const wallet = await database

@@ -1,7 +1,8 @@
-import { ApiError, notFound } from '../../../errors.ts';
+import { notFound } from '../../../errors.ts';
 import type { PolicyRuleResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { Tables } from '../../tables.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { type PolicyDocument, PolicyEntity } from './policy.entity.ts';
 
 type PolicyContext = Pick<OperationContext, 'app' | 'em'>;
 
@@ -16,29 +17,11 @@ export interface StoredPolicy {
   readonly createdAtMs: number;
 }
 
-const policyColumns = ['id', 'name', 'chain_type', 'rules', 'revision', 'owner_id', 'created_at_ms'] as const;
-
-function query({ app, em }: PolicyContext, id: string) {
-  return em
-    .getKysely<Tables>()
-    .selectFrom('policies')
-    .select(policyColumns)
-    .where('id', '=', id)
-    .where('app_id', '=', app.id);
-}
-
-type PolicyRow = NonNullable<Awaited<ReturnType<ReturnType<typeof query>['executeTakeFirst']>>>;
-
-function fromRow(row: PolicyRow): StoredPolicy {
-  return {
-    id: row.id,
-    name: row.name,
-    chainType: row.chain_type,
-    rules: JSON.parse(row.rules) as PolicyRuleResponse[],
-    revision: row.revision,
-    ownerId: row.owner_id,
-    createdAtMs: row.created_at_ms,
-  };
+/** A policy with its rules read. */
+export function readPolicy(document: PolicyDocument): StoredPolicy {
+  const { id, name, chainType, revision, ownerId, createdAtMs } = document;
+  const rules = JSON.parse(document.rules) as PolicyRuleResponse[];
+  return { id, name, chainType, rules, revision, ownerId, createdAtMs };
 }
 
 /**
@@ -46,10 +29,10 @@ function fromRow(row: PolicyRow): StoredPolicy {
  *
  * @throws ApiError not_found
  */
-export async function findPolicy(context: PolicyContext, id: string): Promise<StoredPolicy> {
-  const row = await query(context, id).executeTakeFirst();
-  if (row === undefined) throw notFound('Policy');
-  return fromRow(row);
+export async function findPolicy({ app, em }: PolicyContext, id: string): Promise<StoredPolicy> {
+  const document = await em.findOne(PolicyEntity, { id, appId: app.id });
+  if (document === null) throw notFound('Policy');
+  return readPolicy(document);
 }
 
 /** The app's policies among these ids. */
@@ -58,14 +41,7 @@ export async function listPolicies(
   ids: readonly string[],
 ): Promise<StoredPolicy[]> {
   if (ids.length === 0) return [];
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('policies')
-    .select(policyColumns)
-    .where('id', 'in', ids)
-    .where('app_id', '=', app.id)
-    .execute();
-  return rows.map(fromRow);
+  return (await em.find(PolicyEntity, { id: { $in: [...ids] }, appId: app.id })).map(readPolicy);
 }
 
 /**
@@ -73,38 +49,8 @@ export async function listPolicies(
  *
  * @throws ApiError not_found
  */
-export async function findPolicyForUpdate(context: PolicyContext, id: string): Promise<StoredPolicy> {
-  const row = await query(context, id).forUpdate().executeTakeFirst();
-  if (row === undefined) throw notFound('Policy');
-  return fromRow(row);
-}
-
-/**
- * Checks that the policies named in a body exist and match the wallet's chain type, and locks them against deletion.
- *
- * @param pointer JSON pointer to the array that names them.
- * @throws ApiError invalid_data
- */
-export async function requirePolicies(
-  context: PolicyContext,
-  ids: readonly string[],
-  chainType: string,
-  pointer: string,
-): Promise<void> {
-  for (const [index, id] of ids.entries()) {
-    const own = query(context, id);
-    const row = await own.forKeyShare().executeTakeFirst();
-    const issue = { in: 'body', pointer: `${pointer}/${index}` };
-    if (row === undefined) {
-      throw new ApiError('invalid_data', `${issue.pointer}: no policy \`${id}\``, {
-        data: { issues: [{ ...issue, message: `no policy \`${id}\`` }] },
-      });
-    }
-    if (row.chain_type !== chainType) {
-      const message = `the policy is for ${row.chain_type}, the wallet is on ${chainType}`;
-      throw new ApiError('invalid_data', `${issue.pointer}: ${message}`, {
-        data: { issues: [{ ...issue, message }] },
-      });
-    }
-  }
+export async function findPolicyForUpdate({ app, em }: PolicyContext, id: string): Promise<StoredPolicy> {
+  const document = await em.findOne(PolicyEntity, { id, appId: app.id }, lockForUpdate);
+  if (document === null) throw notFound('Policy');
+  return readPolicy(document);
 }

@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /** A policy. Its rules are one document: they are read, evaluated and replaced together. */
 export const PolicyEntity = defineEntity({
@@ -9,7 +9,10 @@ export const PolicyEntity = defineEntity({
     appId: p.text(),
     name: p.text(),
     chainType: p.text(),
-    /** JSON array of rules in wire form, in order. */
+    /**
+     * JSON array of rules in wire form, in order. A string in the entity too: the entity manager compares properties at
+     * every flush, and would serialize up to a megabyte of rules each time.
+     */
     rules: p.text().default('[]'),
     /** SHA-256 of the rules in base64: the cache key of the compiled policy. */
     rulesDigest: p.text(),
@@ -21,3 +24,5 @@ export const PolicyEntity = defineEntity({
   },
   indexes: [{ name: 'policies_by_owner', properties: ['ownerId'], where: 'owner_id is not null' }],
 });
+
+export type PolicyDocument = InferEntity<typeof PolicyEntity>;

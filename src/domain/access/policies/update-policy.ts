@@ -2,12 +2,12 @@ import { invalidField } from '../../../errors.ts';
 import type { PolicyRuleResponse, UpdatePolicyRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
-import type { Tables } from '../../tables.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { checkRules } from './check-rules.ts';
-import { rulesColumns, withIds } from './create-policy.ts';
-import { findPolicyForUpdate, type StoredPolicy } from './find-policy.ts';
+import { documentOf, withIds } from './create-policy.ts';
+import { findPolicyForUpdate, readPolicy, type StoredPolicy } from './find-policy.ts';
+import { PolicyEntity } from './policy.entity.ts';
 
 /**
  * Updates a policy. Requires the owner's authorization. Given rules replace all existing ones, under new ids; a
@@ -42,18 +42,14 @@ export async function storePolicy(
   before: StoredPolicy,
   change: { name?: string; ownerId?: string | null; rules?: readonly PolicyRuleResponse[] },
 ): Promise<StoredPolicy> {
-  const after: StoredPolicy = { ...before, ...change, revision: before.revision + 1 };
-  await context.em
-    .getKysely<Tables>()
-    .updateTable('policies')
-    .set({
-      name: after.name,
-      owner_id: after.ownerId,
-      ...rulesColumns(after.rules),
-      revision: after.revision,
-    })
-    .where('id', '=', after.id)
-    .execute();
-  await announceChange(context, { resource: 'policy', id: after.id, change: 'changed' });
-  return after;
+  const { em } = context;
+  // Read by `findPolicyForUpdate`, and at hand.
+  const policy = await em.findOneOrFail(PolicyEntity, { id: before.id });
+  policy.name = change.name ?? policy.name;
+  if (change.ownerId !== undefined) policy.ownerId = change.ownerId;
+  if (change.rules !== undefined) Object.assign(policy, documentOf(change.rules));
+  policy.revision += 1;
+  await em.flush();
+  await announceChange(context, { resource: 'policy', id: policy.id, change: 'changed' });
+  return readPolicy(policy);
 }

@@ -2,6 +2,8 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { ChainTransfer } from '../../../ports/chain-transfers.ts';
 import { readSparkAddress, sparkAddress } from '../../../signing/spark.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { ChainPositionEntity } from '../../access/chains/chain-position.entity.ts';
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
@@ -18,13 +20,7 @@ export interface ReadTransfers {
 
 /** The position from which a chain's next transfers are read; undefined is the start of the chain. */
 export async function readChainPosition(em: SqlEntityManager, caip2: string): Promise<string | undefined> {
-  const row = await em
-    .getKysely<Tables>()
-    .selectFrom('chain_positions')
-    .select('position')
-    .where('caip2', '=', caip2)
-    .executeTakeFirst();
-  return row?.position;
+  return (await em.findOne(ChainPositionEntity, { caip2 }))?.position;
 }
 
 /**
@@ -79,22 +75,12 @@ async function movePosition(
   { caip2, after, transfers }: ReadTransfers,
 ): Promise<boolean> {
   const { position } = transfers.at(-1)!;
-  const database = em.getKysely<Tables>();
-  if (after === undefined) {
-    const { numInsertedOrUpdatedRows } = await database
-      .insertInto('chain_positions')
-      .values({ caip2, position })
-      .onConflict((conflict) => conflict.column('caip2').doNothing())
-      .executeTakeFirstOrThrow();
-    return numInsertedOrUpdatedRows === 1n;
-  }
-  const { numUpdatedRows } = await database
-    .updateTable('chain_positions')
-    .set({ position })
-    .where('caip2', '=', caip2)
-    .where('position', '=', after)
-    .executeTakeFirstOrThrow();
-  return numUpdatedRows === 1n;
+  const stored = await em.findOne(ChainPositionEntity, { caip2 }, lockForUpdate);
+  if (stored?.position !== after) return false;
+  if (stored === null) em.create(ChainPositionEntity, { caip2, position });
+  else stored.position = position;
+  await em.flush();
+  return true;
 }
 
 interface Receiver {

@@ -7,7 +7,8 @@ import { relocateIssues } from '../../../relocate-issues.ts';
 import type { App } from '../../access/apps/app.entity.ts';
 import { findApp, listApps } from '../../access/apps/find-app.ts';
 import { checkRules } from '../../access/policies/check-rules.ts';
-import type { Tables } from '../../tables.ts';
+import { PolicyEntity } from '../../access/policies/policy.entity.ts';
+import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
 
 /** The context of operator questions about policies; no app is authenticated. */
 export interface DeskContext {
@@ -32,8 +33,7 @@ export async function findAppOf(
   named: { appId?: string | undefined; walletId?: string | undefined; policyId?: string | undefined },
 ): Promise<App> {
   if (named.appId !== undefined) return findApp(em, named.appId);
-  const appId =
-    (await appIdIn(em, 'wallets', named.walletId)) ?? (await appIdIn(em, 'policies', named.policyId));
+  const appId = (await appIdOfWallet(em, named.walletId)) ?? (await appIdOfPolicy(em, named.policyId));
   if (appId !== undefined) return findApp(em, appId);
   const apps = await listApps(em);
   const [only] = apps;
@@ -42,19 +42,14 @@ export async function findAppOf(
   return only;
 }
 
-async function appIdIn(
-  em: SqlEntityManager,
-  table: 'wallets' | 'policies',
-  id: string | undefined,
-): Promise<string | undefined> {
+async function appIdOfWallet(em: SqlEntityManager, id: string | undefined): Promise<string | undefined> {
   if (id === undefined) return undefined;
-  const row = await em
-    .getKysely<Tables>()
-    .selectFrom(table)
-    .select('app_id')
-    .where('id', '=', id)
-    .executeTakeFirst();
-  return row?.app_id;
+  return (await em.findOne(WalletEntity, { id }))?.appId;
+}
+
+async function appIdOfPolicy(em: SqlEntityManager, id: string | undefined): Promise<string | undefined> {
+  if (id === undefined) return undefined;
+  return (await em.findOne(PolicyEntity, { id }))?.appId;
 }
 
 /**

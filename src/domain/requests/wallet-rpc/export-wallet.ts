@@ -7,6 +7,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
 import type { ChainType } from '../../../signing/chains.ts';
 import { privateKeyForExport } from '../../../signing/private-key-forms.ts';
+import { KeyQuorumMemberEntity } from '../../access/key-quorums/key-quorum-member.entity.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import type { Tables } from '../../tables.ts';
@@ -114,13 +115,7 @@ async function markExported(
 /** The user who is the owner's only member; null when the owner has other members. */
 async function soleUserOf(context: OperationContext, ownerId: string | null): Promise<string | null> {
   if (ownerId === null) return null;
-  const members = await context.em
-    .getKysely<Tables>()
-    .selectFrom('key_quorum_members')
-    .select(['kind', 'member'])
-    .where('key_quorum_id', '=', ownerId)
-    .limit(2)
-    .execute();
+  const members = await context.em.find(KeyQuorumMemberEntity, { keyQuorumId: ownerId }, { limit: 2 });
   const [first] = members;
   return members.length === 1 && first?.kind === 'user' ? first.member : null;
 }

@@ -1,7 +1,7 @@
 import { p256KeyPairFromSeed } from '../../../crypto/p256.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { holdUser } from '../../access/user-records/find-user.ts';
-import type { Tables } from '../../tables.ts';
+import { UserKeyEntity } from './user-key.entity.ts';
 
 // CHOICE: one hour, regardless of the expiry of the token that was exchanged.
 const LIFETIME_MS = 60 * 60_000;
@@ -31,23 +31,19 @@ export async function createUserKey(
   await holdUser(context, userId);
   const pair = p256KeyPairFromSeed(context.entropy.bytes(48));
   const expiresAtMs = context.nowMs + LIFETIME_MS;
-  const database = context.em.getKysely<Tables>();
-  await database
-    .deleteFrom('user_keys')
-    .where('user_id', '=', userId)
-    .where('expires_at_ms', '<=', context.nowMs - KEEP_EXPIRED_MS)
-    .execute();
-  await database
-    .insertInto('user_keys')
-    .values({
-      id: context.ids.cuid2(),
-      app_id: context.app.id,
-      user_id: userId,
-      public_key: pair.publicKey,
-      intent_ids: intentIds === undefined ? null : JSON.stringify(intentIds),
-      created_at_ms: context.nowMs,
-      expires_at_ms: expiresAtMs,
-    })
-    .execute();
+  await context.em.nativeDelete(UserKeyEntity, {
+    userId,
+    expiresAtMs: { $lte: context.nowMs - KEEP_EXPIRED_MS },
+  });
+  context.em.create(UserKeyEntity, {
+    id: context.ids.cuid2(),
+    appId: context.app.id,
+    userId,
+    publicKey: pair.publicKey,
+    intentIds: intentIds === undefined ? null : [...intentIds],
+    createdAtMs: context.nowMs,
+    expiresAtMs,
+  });
+  await context.em.flush();
   return { privateKey: pair.privateKeyPkcs8, expiresAtMs };
 }

@@ -1,4 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import { jsonText } from '../../../storage/json-text.ts';
 
 /** The public key of a time-bound user key. The private key is never stored. */
 export const UserKeyEntity = defineEntity({
@@ -10,8 +11,8 @@ export const UserKeyEntity = defineEntity({
     userId: p.text(),
     /** Canonical base64 SubjectPublicKeyInfo. */
     publicKey: p.text(),
-    /** JSON array of the ids of the only intents that the key may authorize; null = everything. */
-    intentIds: p.text().strictNullable(),
+    /** The only intents that the key may authorize; null = everything. */
+    intentIds: jsonText<string[]>().strictNullable(),
     createdAtMs: p.bigint('number'),
     /** The first millisecond at which the key is no longer valid. */
     expiresAtMs: p.bigint('number'),

@@ -5,7 +5,7 @@ import type { InitWalletImportRequest, WalletInitImportResponse } from '../../..
 import type { OperationContext } from '../../../operation-context.ts';
 import { normalizeWalletAddress } from '../../base/addresses/normalize-address.ts';
 import { walletImportBinding } from '../../base/sealed-keys/seal-bindings.ts';
-import type { Tables } from '../../tables.ts';
+import { WalletImportEntity } from './wallet-import.entity.ts';
 
 const SEED_BYTES = 32;
 /** CHOICE: no lifetime is published; an hour is enough for a person to find the phrase. */
@@ -32,24 +32,18 @@ export async function beginImport(
       privateKeyBytes,
       walletImportBinding({ id, app_id: context.app.id, chain_type: chainType }),
     );
-    const begun = {
+    const ofAddress = { appId: context.app.id, chainType, address };
+    // If two requests begin the same import concurrently, one of them collides and is retried.
+    await context.em.nativeDelete(WalletImportEntity, ofAddress);
+    context.em.create(WalletImportEntity, {
       id,
-      sealed_secret: sealed.sealedSecret,
-      wrapped_data_key: sealed.wrappedDataKey,
-      master_key_id: sealed.masterKeyId,
-      expires_at_ms: context.nowMs + LIFETIME_MS,
-    };
-    await context.em
-      .getKysely<Tables>()
-      .insertInto('wallet_imports')
-      .values({
-        ...begun,
-        app_id: context.app.id,
-        chain_type: chainType,
-        address,
-      })
-      .onConflict((conflict) => conflict.columns(['app_id', 'chain_type', 'address']).doUpdateSet(begun))
-      .execute();
+      ...ofAddress,
+      sealedSecret: Buffer.from(sealed.sealedSecret),
+      wrappedDataKey: Buffer.from(sealed.wrappedDataKey),
+      masterKeyId: sealed.masterKeyId,
+      expiresAtMs: context.nowMs + LIFETIME_MS,
+    });
+    await context.em.flush();
     return {
       encryption_type: 'HPKE',
       encryption_public_key: Buffer.from(publicKeyBytes).toString('base64'),
@@ -61,11 +55,6 @@ export async function beginImport(
 }
 
 /** Deletes expired imports; returns how many. */
-export async function dropExpiredImports(em: SqlEntityManager, nowMs: number): Promise<number> {
-  const { numDeletedRows } = await em
-    .getKysely<Tables>()
-    .deleteFrom('wallet_imports')
-    .where('expires_at_ms', '<=', nowMs)
-    .executeTakeFirst();
-  return Number(numDeletedRows);
+export function dropExpiredImports(em: SqlEntityManager, nowMs: number): Promise<number> {
+  return em.nativeDelete(WalletImportEntity, { expiresAtMs: { $lte: nowMs } });
 }

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { KeyVault } from '../../../ports/key-vault.ts';
 import { masterKeyCheckBinding } from '../../base/sealed-keys/seal-bindings.ts';
-import type { Tables } from '../../tables.ts';
+import { MasterKeyCheckEntity } from './master-key-check.entity.ts';
 
 const KNOWN_VALUE = 'custos master key check';
 
@@ -13,28 +13,15 @@ const KNOWN_VALUE = 'custos master key check';
  * master key, when a key is missing or has the right name and the wrong bytes.
  */
 export async function checkMasterKey(em: SqlEntityManager, vault: KeyVault): Promise<void> {
-  const database = em.getKysely<Tables>();
-  const checks = await database
-    .selectFrom('master_key_checks')
-    .select(['master_key_id', 'sealed_secret', 'wrapped_data_key'])
-    .execute();
-  for (const check of checks) {
-    const sealed = {
-      sealedSecret: check.sealed_secret,
-      wrappedDataKey: check.wrapped_data_key,
-      masterKeyId: check.master_key_id,
-    };
-    await vault.withSecret(sealed, masterKeyCheckBinding, () => undefined);
+  for (const check of await em.find(MasterKeyCheckEntity, {})) {
+    await vault.withSecret(check, masterKeyCheckBinding, () => undefined);
   }
   const sealed = await vault.seal(Buffer.from(KNOWN_VALUE, 'utf8'), masterKeyCheckBinding);
+  const check = {
+    masterKeyId: sealed.masterKeyId,
+    sealedSecret: Buffer.from(sealed.sealedSecret),
+    wrappedDataKey: Buffer.from(sealed.wrappedDataKey),
+  };
   // Several processes may start for the first time concurrently.
-  await database
-    .insertInto('master_key_checks')
-    .values({
-      master_key_id: sealed.masterKeyId,
-      sealed_secret: sealed.sealedSecret,
-      wrapped_data_key: sealed.wrappedDataKey,
-    })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
+  await em.upsert(MasterKeyCheckEntity, check, { onConflictAction: 'ignore' });
 }

@@ -1,10 +1,10 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { AdditionalSignerInput, AssignWalletEntityRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { requireKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
+import { requireKeyQuorums } from '../../access/key-quorums/require-key-quorums.ts';
 import { type OwnerFields, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { admitWallet } from '../../access/organizations/wallet-entity.ts';
-import { requirePolicies } from '../../access/policies/find-policy.ts';
+import { requirePolicies } from '../../access/policies/require-policies.ts';
 
 /** CHOICE: no limit is published; each signer is a party to every request, so the limit is that of quorum members. */
 const MAX_SIGNERS = 100;

@@ -5,6 +5,7 @@ import { ApiError, invalidField } from '../../../errors.ts';
 import type { SubmitWalletImportRequest, WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { privateKeyFromImport } from '../../../signing/private-key-forms.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { walletImportBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import type { Tables } from '../../tables.ts';
@@ -15,6 +16,7 @@ import {
   walletKeyFromPrivateKey,
 } from './generate-wallet-key.ts';
 import { insertWallet } from './insert-wallet.ts';
+import { WalletImportEntity } from './wallet-import.entity.ts';
 import type { WalletRow } from './wallet-row.ts';
 
 type SealedImport = SubmitWalletImportRequest['wallet'];
@@ -67,29 +69,19 @@ async function openImport(
   wallet: SealedImport,
   address: string,
 ): Promise<Uint8Array> {
-  const begun = await context.em
-    .getKysely<Tables>()
-    .deleteFrom('wallet_imports')
-    .where('app_id', '=', context.app.id)
-    .where('chain_type', '=', wallet.chain_type)
-    .where('address', '=', address)
-    .returning(['id', 'sealed_secret', 'wrapped_data_key', 'master_key_id', 'expires_at_ms'])
-    .executeTakeFirst();
-  if (begun === undefined || begun.expires_at_ms <= context.nowMs) {
+  const ofAddress = { appId: context.app.id, chainType: wallet.chain_type, address };
+  const begun = await context.em.findOne(WalletImportEntity, ofAddress, lockForUpdate);
+  if (begun === null || begun.expiresAtMs <= context.nowMs) {
     throw invalidField(AT, 'no import of this address was begun, or it has expired');
   }
-  const sealed = {
-    sealedSecret: begun.sealed_secret,
-    wrappedDataKey: begun.wrapped_data_key,
-    masterKeyId: begun.master_key_id,
-  };
+  await context.em.remove(begun).flush();
   const binding = walletImportBinding({
     id: begun.id,
     app_id: context.app.id,
     chain_type: wallet.chain_type,
   });
   try {
-    return await context.vault.withSecret(sealed, binding, (recipientPrivateKeyBytes) =>
+    return await context.vault.withSecret(begun, binding, (recipientPrivateKeyBytes) =>
       openHpke(
         {
           recipientPrivateKeyBytes,
