@@ -15,6 +15,8 @@ import { lockName } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: runs for every signature under an aggregation (bench `policy`).
+
 const MS_PER_SECOND = 1000;
 /** Methods that an aggregation can count. */
 const COUNTED_METHODS: ReadonlySet<string> = new Set(['eth_signTransaction', 'eth_signUserOperation']);

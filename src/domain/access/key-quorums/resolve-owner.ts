@@ -6,6 +6,8 @@ import { requireUsers } from '../user-records/find-user.ts';
 import type { KeyQuorumContext, MemberKind } from './find-key-quorum.ts';
 import { requireKeyQuorums } from './require-key-quorums.ts';
 
+// HOT: part of creating an owned wallet (bench `stored`); the entity manager has no key-share lock.
+
 /** How a body names the owner of a resource. */
 export interface OwnerFields {
   readonly owner?: { readonly public_key: string } | { readonly user_id: string } | null | undefined;

@@ -4,6 +4,8 @@ import type { Tables } from '../../tables.ts';
 import { holdUser } from '../user-records/find-user.ts';
 import { findOrganizationForUpdate } from './find-organization.ts';
 
+// HOT: part of creating a wallet; it counts rows of `wallets` (bench `sqlite`, `postgres`).
+
 /** How many wallets an organization can have. */
 const MAX_ORGANIZATION_WALLETS = 150;
 

@@ -3,6 +3,8 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: runs for every request that changes or uses an owned resource (bench `https`, 2-of-3 signature).
+
 // CHOICE: the most keys of one user that are tried, the newest first: a key is created for each login and lives one
 // hour.
 const MAX_LIVE_KEYS = 100;

@@ -16,6 +16,8 @@ import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { RunningTotals } from '../aggregations/running-totals.ts';
 
+// HOT: runs for every signature under a policy (bench `policy`).
+
 type EnforceContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
 /** A policy of the app by its id. */

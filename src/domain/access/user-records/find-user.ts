@@ -10,6 +10,8 @@ import {
   userColumns,
 } from './user-row.ts';
 
+// HOT: look-ups and searches of users (bench `users`).
+
 export type { StoredUser };
 
 export type UserContext = Pick<OperationContext, 'app' | 'em'>;

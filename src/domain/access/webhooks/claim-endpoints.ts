@@ -2,6 +2,8 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Selectable } from 'kysely';
 import type { Tables } from '../../tables.ts';
 
+// HOT: delivery runs for every event and endpoint (bench `webhooks`).
+
 /** A row of `webhook_endpoints`, columns as they are stored. */
 export type EndpointRow = Selectable<Tables['webhook_endpoints']>;
 

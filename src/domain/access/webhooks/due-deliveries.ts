@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Tables } from '../../tables.ts';
 
+// HOT: delivery runs for every event and endpoint (bench `webhooks`).
+
 /** A delivery that is to be attempted. */
 export interface DueDelivery {
   readonly id: string;

@@ -5,6 +5,8 @@ import type { Tables } from '../../tables.ts';
 import { isAskedFor } from './check-webhook-endpoint.ts';
 import { deliveryIdOf } from './delivery-id.ts';
 
+// HOT: delivery runs for every event and endpoint (bench `webhooks`).
+
 type NewDelivery = Insertable<Tables['webhook_deliveries']>;
 
 /** Rows of one statement: SQLite takes 32,766 values, PostgreSQL 65,535. */

@@ -15,6 +15,8 @@ import {
   type WebhookContext,
 } from './find-webhook-endpoint.ts';
 
+// HOT: delivery runs for every event and endpoint (bench `webhooks`).
+
 /** A row of `webhook_deliveries`, columns as they are stored. */
 type DeliveryRow = Selectable<Tables['webhook_deliveries']>;
 

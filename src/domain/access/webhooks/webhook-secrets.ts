@@ -12,6 +12,8 @@ import { findWebhookEndpointForUpdate } from './find-webhook-endpoint.ts';
 import type { StoredWebhookEndpoint } from './webhook-endpoint.entity.ts';
 import { WebhookSecretEntity } from './webhook-secret.entity.ts';
 
+// HOT: delivery runs for every event and endpoint (bench `webhooks`).
+
 /** A row of `webhook_secrets`, columns as they are stored. */
 export type SecretRow = Selectable<Tables['webhook_secrets']>;
 

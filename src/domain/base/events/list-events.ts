@@ -3,6 +3,8 @@ import type { Selectable } from 'kysely';
 import { notFound } from '../../../errors.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: runs for every recorded event (bench `webhooks`).
+
 /** An event as it was recorded. */
 export interface RecordedEvent {
   readonly sequence: number;

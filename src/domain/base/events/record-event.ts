@@ -6,6 +6,8 @@ import { loadOnce } from '../../../signing/load-once.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: runs for every recorded event (bench `webhooks`).
+
 /**
  * Units of work with something to deliver, so that the commit can wake the delivery job. A WeakSet, so that requests
  * without events pay nothing.

@@ -3,6 +3,8 @@ import { ApiError } from '../../../errors.ts';
 import type { Idempotency, KeptAnswer, KeyUse } from '../../../ports/idempotency.ts';
 import { tryLockName } from '../../../storage/locks.ts';
 
+// HOT: runs for every request with an idempotency key; no bench case covers it.
+
 /** As much of the tables as is used here. */
 interface Tables {
   idempotency_records: {

@@ -2,6 +2,9 @@ import { sql } from 'kysely';
 import type { OperationContext } from '../../../operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
+// HOT: runs for every change of a resource with an owner; one statement for any number of intents. No bench case
+// covers it.
+
 /** A change of a resource with an owner. */
 export interface ResourceChange {
   readonly resource: 'wallet' | 'policy' | 'key quorum' | 'condition set';

@@ -8,6 +8,8 @@ import {
   webhookSecretBinding,
 } from './seal-bindings.ts';
 
+// HOT: re-seals every secret of the database in batches; no bench case covers it.
+
 /** A vault that can rewrap a data key under the current master key. */
 export interface RewrappingVault extends KeyVault {
   readonly currentMasterKeyId: string;

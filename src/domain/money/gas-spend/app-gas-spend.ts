@@ -5,6 +5,8 @@ import type { Tables } from '../../tables.ts';
 import { decimalText } from '../../wallets/balances/decimal.ts';
 import { costInUsd, type GasPaid } from './gas-cost.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 const MAX_SPAN_MS = 30 * 24 * 60 * 60 * 1000;
 
 export interface GasSpendQuery {

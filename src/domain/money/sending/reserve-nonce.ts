@@ -3,6 +3,8 @@ import { lockName } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { releasedStatuses } from '../transactions/transaction-state.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 type NonceContext = Pick<OperationContext, 'em' | 'nowMs'>;
 
 /** An account on one chain. */

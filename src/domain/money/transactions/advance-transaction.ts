@@ -8,6 +8,8 @@ import { nextCheckAt } from './transaction-checks.ts';
 import type { TransactionRow } from './transaction-row.ts';
 import { type TransactionStatus, wayTo } from './transaction-state.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 export type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs' | 'prices'>;
 
 /** A transaction's new state, as observed on its chain. */

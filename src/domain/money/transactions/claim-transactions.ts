@@ -2,6 +2,8 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Tables } from '../../tables.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 /** How long a claimed transaction belongs to the process that claimed it. */
 const LEASE_MS = 60_000;
 

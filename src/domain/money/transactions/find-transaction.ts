@@ -3,6 +3,8 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
 const selectById = prepareQuery<{ appId: string; id: string }, TransactionRow>((database, { appId, id }) =>

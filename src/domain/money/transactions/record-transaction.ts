@@ -4,6 +4,8 @@ import type { PlainTransfer } from './plain-transfer.ts';
 import type { TransactionRow } from './transaction-row.ts';
 import { releasedStatuses } from './transaction-state.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 /** A signed transaction. */
 export interface SignedTransaction {
   readonly caip2: string;

@@ -5,6 +5,8 @@ import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
 import type { Asked } from './wallet-transactions.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 /** The wallet's own transactions that moved one of the assets, newest first. */
 export async function selectSent(
   { em }: Pick<OperationContext, 'em'>,

@@ -9,6 +9,8 @@ import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 import { assetOf } from './tell-of-funds.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 /** Transfers read from a chain's transfer list. */
 export interface ReadTransfers {
   readonly caip2: string;

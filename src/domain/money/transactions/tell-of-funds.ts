@@ -4,6 +4,8 @@ import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 import type { TransactionRow } from './transaction-row.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 /**
  * Records the `wallet.funds_*` events of one of our transactions once it is included: withdrawn for the sender,
  * deposited for every wallet at the receiving address. Recorded once, even if a reorganization follows.

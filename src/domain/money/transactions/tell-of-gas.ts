@@ -8,6 +8,8 @@ import { decimalText } from '../../wallets/balances/decimal.ts';
 import { costInUsd } from '../gas-spend/gas-cost.ts';
 import type { TransactionRow } from './transaction-row.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 type GasContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs' | 'prices'>;
 
 /**

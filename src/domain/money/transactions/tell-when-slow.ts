@@ -4,6 +4,8 @@ import { type AdvanceContext, eventPayload, type Finding } from './advance-trans
 import { SLOW_AFTER_MS } from './transaction-checks.ts';
 import type { TransactionRow } from './transaction-row.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 const TEMPO_TYPE = 118;
 
 /**

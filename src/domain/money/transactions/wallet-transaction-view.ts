@@ -8,6 +8,8 @@ import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import type { TransactionRow } from './transaction-row.ts';
 import type { Asked } from './wallet-transactions.ts';
 
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
 /** One list entry: one of our transactions, or a transfer from the chain's list. */
 export type Seen = { readonly atMs: number } & (
   | { readonly row: TransactionRow; readonly transfer?: undefined }

@@ -7,6 +7,8 @@ import type { WalletActionRow } from './wallet-action-row.ts';
 import type { ExchangeDelivery } from './wallet-action-steps.ts';
 import { actionEvent, actionEventType } from './wallet-action-view.ts';
 
+// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+
 export interface NewWalletAction {
   readonly type: WalletActionType;
   readonly nonce: string | undefined;

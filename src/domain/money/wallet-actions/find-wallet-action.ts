@@ -6,6 +6,8 @@ import type { Tables } from '../../tables.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { type WalletActionRow, walletActionColumns } from './wallet-action-row.ts';
 
+// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
 const MAX_PAGE = 100;

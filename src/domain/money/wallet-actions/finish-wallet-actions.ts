@@ -9,6 +9,8 @@ import { type WalletActionRow, walletActionColumns } from './wallet-action-row.t
 import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-action-steps.ts';
 import { actionEvent, actionEventType, walletActionView } from './wallet-action-view.ts';
 
+// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+
 /** Actions settled in one transaction. */
 const BATCH = 50;
 

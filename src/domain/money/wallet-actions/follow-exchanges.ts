@@ -2,6 +2,8 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { ExchangeStatus } from '../../../ports/exchange.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+
 /** CHOICE: how often a pending exchange is polled. */
 const AGAIN_MS = 2000;
 /** How long a claimed exchange belongs to the process that claimed it. */

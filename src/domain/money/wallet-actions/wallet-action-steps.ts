@@ -10,6 +10,8 @@ import type { Tables } from '../../tables.ts';
 import { type TransactionRow, transactionColumns } from '../transactions/transaction-row.ts';
 import type { TransactionStatus } from '../transactions/transaction-state.ts';
 
+// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+
 /** A step that is one of our transactions. */
 interface TransactionStep {
   readonly actionId: string;

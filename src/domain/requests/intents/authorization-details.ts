@@ -11,6 +11,9 @@ import { loadQuorums } from '../../access/owners/load-quorums.ts';
 import type { Tables } from '../../tables.ts';
 import { agreementOf, type IntentSignature, listSignatures } from './signatures.ts';
 
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
 type DetailsContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
 /** Who can authorize each of these intents and who has signed, as their key quorums stand now, by intent. */

@@ -22,6 +22,9 @@ import type { Subject } from './proposal.ts';
 import { type AnyInput, type AnyProposal, proposalOf } from './proposals.ts';
 import { agreementOf, listSignatures, membersWithKey } from './signatures.ts';
 
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
 /** CHOICE: how far a member's clock may be ahead of ours, or behind it. */
 const CLOCK_SKEW_MS = 5 * 60_000;
 

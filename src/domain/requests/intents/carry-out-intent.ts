@@ -13,6 +13,9 @@ import type { Subject } from './proposal.ts';
 import type { AnyInput, AnyProposal } from './proposals.ts';
 import { settleIntent } from './settle-intent.ts';
 
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
 /** An intent with enough signatures, locked until the transaction ends. */
 export interface AgreedIntent {
   readonly intent: IntentRow;

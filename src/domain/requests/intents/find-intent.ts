@@ -6,6 +6,9 @@ import type { Tables } from '../../tables.ts';
 import { type IntentRow, intentColumns } from './intent-row.ts';
 import { statusAt } from './intent-state.ts';
 
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
 type FindContext = Pick<OperationContext, 'app' | 'em' | 'proof'>;
 
 /**

@@ -4,6 +4,9 @@ import type { IntentStatus } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
 /** The allowed transitions. No other transition happens. */
 export const transitions = {
   // A request that completes within its transaction is `processing` only inside it, invisible to other transactions.

@@ -10,6 +10,9 @@ import type { Tables } from '../../tables.ts';
 import { visibleIntents } from './find-intent.ts';
 import type { IntentRow } from './intent-row.ts';
 
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
 const MAX_PAGE = 100;
 
 type ListContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;

@@ -11,6 +11,9 @@ import { intentSummary, readIntentView } from './intent-view.ts';
 import type { Subject } from './proposal.ts';
 import { type AnyInput, type ProposableId, proposalOf } from './proposals.ts';
 
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
 const LIFETIME_MS = 72 * 60 * 60_000;
 /** The end of the year 9999: the last time that the contract can express. */
 const LAST_MS = 253_402_300_799_999;

@@ -9,6 +9,9 @@ import { type IntentRow, intentColumns } from './intent-row.ts';
 import { moveIntent } from './intent-state.ts';
 import { intentSummary } from './intent-view.ts';
 
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
 const settledEvents = { executed: 'intent.executed', failed: 'intent.failed' } as const;
 
 /**

@@ -4,6 +4,9 @@ import type { Member } from '../../access/key-quorums/list-memberships.ts';
 import type { EligibleParty } from '../../access/owners/require-owner.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
+// bench case covers it.
+
 /** A member's signature of an intent. */
 export interface IntentSignature extends Member {
   readonly intentId: string;

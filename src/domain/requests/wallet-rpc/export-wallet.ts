@@ -17,6 +17,9 @@ import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { WalletSecret } from '../../wallets/wallets/wallet-secret.ts';
 
+// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
+// Kysely.
+
 const EPHEMERAL_SEED_BYTES = 32;
 
 /**

@@ -24,6 +24,9 @@ import { identityClaims } from './identity-claims.ts';
 import { issueAccessToken, issueIdentityToken } from './issue-tokens.ts';
 import { UserSessionEntity } from './user-session.entity.ts';
 
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
 /**
  * Logs a user in with the one-time code of a test account and opens a session.
  *

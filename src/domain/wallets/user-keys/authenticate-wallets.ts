@@ -14,6 +14,8 @@ import { createUserKey } from './create-user-key.ts';
 import { handOverKey } from './hand-over-key.ts';
 import { listUserWallets } from './list-user-wallets.ts';
 
+// HOT: reads `intents`, which Kysely writes; no bench case covers it.
+
 export interface AuthenticateInput<Body> {
   readonly body: Body;
   /** The user whom the token of the body names, from `authenticateUser`. */

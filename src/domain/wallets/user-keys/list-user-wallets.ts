@@ -2,6 +2,9 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import { type WalletRow, walletColumns } from '../wallets/wallet-row.ts';
 
+// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
+// Kysely.
+
 /**
  * The wallets a user owns or signs for, alone or as a member of a key quorum, including nested quorums. Newest first,
  * without archived wallets.

@@ -4,6 +4,9 @@ import { findUserForUpdate, type StoredUser } from '../../access/user-records/fi
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
 /** State that users change in the app's own pages, so no operation of the contract changes it. */
 export interface UserState {
   /** The user's new MFA methods; existing ones keep their time. */

@@ -17,6 +17,9 @@ import {
   wipeWallets,
 } from './user-wallets.ts';
 
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
 // CHOICE: the contract sets no bound.
 const MAX_ACCOUNTS_AT_ONCE = 100;
 

@@ -4,6 +4,9 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
 const MAX_BYTES = 1024;
 
 /**

@@ -5,6 +5,9 @@ import type { Tables } from '../../tables.ts';
 import { removeSearchTerms } from './store-accounts.ts';
 import { userView } from './user-view.ts';
 
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
 /**
  * Deletes a user, frees the linked accounts and revokes the user's keys and sessions. The wallets stay; their owner
  * becomes a key quorum that can no longer be satisfied.

@@ -10,6 +10,9 @@ import { linkedAccountView } from './linked-account-view.ts';
 import { cannotLinkMore, removeSearchTerms, storeAccounts, storeSearchTerms } from './store-accounts.ts';
 import { userView } from './user-view.ts';
 
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
 /**
  * Links an account to a user. An account the user already has is updated with the given data and a new verification
  * time.

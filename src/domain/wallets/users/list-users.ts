@@ -4,6 +4,9 @@ import { type StoredUser, type UserContext, withAccountsOfAll } from '../../acce
 import { userColumns } from '../../access/user-records/user-row.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
 const MAX_PAGE = 100;
 
 export interface UserPage {

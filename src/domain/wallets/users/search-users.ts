@@ -7,6 +7,9 @@ import type { Tables } from '../../tables.ts';
 import { normalizeEmail, normalizePhoneNumber } from './linked-account-kinds.ts';
 import { toSearchTerm } from './search-terms.ts';
 
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
 // CHOICE: when more users match a prefix, the newest among the first matches in alphabetical order.
 const MAX_FITS = 1000;
 

@@ -8,6 +8,9 @@ import type { WalletRow } from '../wallets/wallet-row.ts';
 import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
 import { searchTermsOf } from './search-terms.ts';
 
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
 /** CHOICE: the most accounts of one user. Every response and event with the user contains all of them. */
 const MAX_ACCOUNTS = 500;
 

@@ -12,6 +12,9 @@ import { linkedAccountView } from './linked-account-view.ts';
 import { removeSearchTerms } from './store-accounts.ts';
 import { userView } from './user-view.ts';
 
+// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
+// Kysely.
+
 /**
  * Unlinks an account from a user, so that others can link it.
  *

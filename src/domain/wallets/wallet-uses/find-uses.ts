@@ -4,6 +4,8 @@ import { notFound } from '../../../errors.ts';
 import type { PolicyDecision } from '../../../policy/evaluate.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: runs for every signature (bench `stored`, `policy`).
+
 type UseRow = Selectable<Tables['wallet_uses']>;
 
 /** A recorded use. */

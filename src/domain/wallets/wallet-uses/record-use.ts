@@ -5,6 +5,8 @@ import type { UseRecord } from '../../../ports/use-log.ts';
 import { type EventContext, recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: runs for every signature (bench `stored`, `policy`).
+
 /** A request to use a wallet. */
 export interface WalletUse {
   /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`, `transferFromWallet`. */

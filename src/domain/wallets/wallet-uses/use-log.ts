@@ -3,6 +3,8 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { UseLog, UseRecord } from '../../../ports/use-log.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
+// HOT: runs for every signature (bench `stored`, `policy`).
+
 /** How long a record waits for a batch, ms of machine time. */
 const WAIT_MS = 100;
 /** Above this, callers wait until their record is stored. */

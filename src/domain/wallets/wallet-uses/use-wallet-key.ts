@@ -6,6 +6,8 @@ import { prepareQuery } from '../../prepared-query.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 import { decodeWalletSecret, type WalletSecret } from '../wallets/wallet-secret.ts';
 
+// HOT: runs for every signature (bench `stored`, `policy`).
+
 const selectKey = prepareQuery<{ walletId: string }, SealedKey>((database, { walletId }) =>
   database
     .selectFrom('wallet_keys')

@@ -6,6 +6,9 @@ import type { Tables } from '../../tables.ts';
 import { findWallet } from './find-wallet.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
+// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
+// Kysely.
+
 /**
  * Archives a wallet: it is hidden from reads that do not include archived wallets and can no longer be used. Only an
  * operator can restore it.

@@ -5,6 +5,9 @@ import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { type FoundWallet, type WalletRow, walletColumns } from './wallet-row.ts';
 
+// HOT: the entity manager takes 13 (SQLite) and 6.4 (PostgreSQL) times the CPU per wallet read (bench `sqlite`,
+// `postgres`).
+
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
 /** The digest is joined here: a separate query would cost more than the policy evaluation itself. */

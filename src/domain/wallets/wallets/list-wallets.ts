@@ -7,6 +7,9 @@ import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
+// HOT: the entity manager takes 14 (SQLite) and 16 (PostgreSQL) times the CPU per page of 50 (bench `sqlite`,
+// `postgres`).
+
 const MAX_PAGE = 100;
 
 type ListContext = Pick<OperationContext, 'app' | 'em'>;

@@ -2,6 +2,8 @@ import type { AdditionalSignerInput } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
 
+// HOT: part of creating a wallet (bench `sqlite`, `postgres`).
+
 type StoreContext = Pick<OperationContext, 'em'>;
 
 /**

@@ -13,6 +13,9 @@ import { externalIdTaken } from './insert-wallet.ts';
 import { replaceSigners } from './store-signers.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
 
+// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
+// Kysely.
+
 /** The app setting that allows adding an external id after creation. */
 const LATE_EXTERNAL_ID = 'late_external_id';
 
