@@ -115,8 +115,9 @@ describe('the body', () => {
         controller.close();
       },
     });
-    const { status } = await server.fetch('POST', '/v1/toys', { headers: json, body: stream });
-    expect(status).toBe(413);
+    // Without a length, in chunks, which supertest cannot send.
+    const sent = { method: 'POST', headers: json, body: stream, duplex: 'half' } as RequestInit;
+    expect((await fetch(`${server.url}/v1/toys`, sent)).status).toBe(413);
     expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
   });
 

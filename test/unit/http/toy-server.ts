@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { RequestListener } from 'node:http';
+import { Agent, type RequestListener } from 'node:http';
+import type { Readable } from 'node:stream';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import supertest from 'supertest';
 import type { ValidateFunction } from '../../../src/generated/validate-function.ts';
 import { createAuthenticate } from '../../../src/http/authenticate.ts';
 import type { HttpExchange, RunOperation } from '../../../src/http/http-exchange.ts';
@@ -146,7 +148,7 @@ export interface ToyServer extends AsyncDisposable {
   fetch(
     method: string,
     path: string,
-    options?: { headers?: Record<string, string>; body?: string | ReadableStream },
+    options?: { headers?: Record<string, string>; body?: string },
   ): Promise<ToyAnswer>;
 }
 
@@ -175,26 +177,37 @@ export async function startToyServer(options: Partial<PipelineOptions> = {}): Pr
     ...options,
   });
   const server = await listen((request, response) => void pipeline(request, response), log);
+  // As clients do: by itself supertest asks for the connection to be closed.
+  const agent = new Agent({ keepAlive: true });
   return {
     ...server,
     log,
     clock,
     directory,
     async fetch(method, path, { headers = appHeaders, body } = {}) {
-      const answer = await fetch(server.url + path, {
-        method,
-        headers,
-        ...(body === undefined ? {} : { body, duplex: 'half' }),
-      } as RequestInit);
-      const text = await answer.text();
+      const sending = supertest(server.url)[method.toLowerCase() as 'get'](path).agent(agent).set(headers);
+      const answer = await sending.buffer(true).parse(readText).send(body);
+      const text = answer.body as string;
       return {
         status: answer.status,
-        headers: answer.headers,
+        headers: new Headers(answer.headers as Record<string, string>),
         text,
         body: text === '' ? undefined : JSON.parse(text),
       };
     },
+    async [Symbol.asyncDispose]() {
+      agent.destroy();
+      await server[Symbol.asyncDispose]();
+    },
   };
+}
+
+/** The body of a response as it was sent. */
+function readText(response: supertest.Response, done: (error: Error | null, text: string) => void): void {
+  const chunks: Buffer[] = [];
+  const stream = response as unknown as Readable;
+  stream.on('data', (chunk: string | Buffer) => chunks.push(Buffer.from(chunk)));
+  stream.on('end', () => done(null, Buffer.concat(chunks).toString('utf8')));
 }
 
 /** Serves `handler` over plain HTTP on a free port. */
