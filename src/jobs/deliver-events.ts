@@ -60,9 +60,11 @@ export function deliverEvents(context: Omit<WorkerOptions, 'journal'>): Job {
     async run(again) {
       const nowMs = services.clock.now();
       const { eventCount, endpointIds } = await inUnit((em) => fanOutEvents(em, nowMs, EVENTS_AT_ONCE));
-      for (const id of endpointIds) workers.get(id)?.poke();
-      // Without new events it is retries, replays or tests that may be due, or a change of any of the endpoints.
-      if (eventCount === 0) for (const worker of workers.values()) worker.doubt();
+      // Whatever this run was woken for, any of the endpoints may have been changed.
+      for (const worker of workers.values()) worker.doubt();
+      // Without new events it is retries, replays or tests that may be due, to any of them.
+      const poked = eventCount === 0 ? workers.keys() : endpointIds;
+      for (const id of poked) workers.get(id)?.poke();
       const known = [...workers.keys(), ...resting.keys()];
       const room = MAX_ENDPOINTS - workers.size;
       if (isStopping) return false;

@@ -1,28 +1,42 @@
-import { attemptDelivery, type SigningSecret } from '../domain/access/webhooks/attempt-delivery.ts';
-import {
-  type Claimant,
-  type EndpointRow,
-  holdEndpoint,
-  LEASE_MS,
-  releaseEndpoint,
-} from '../domain/access/webhooks/claim-endpoints.ts';
+import { attemptDelivery } from '../domain/access/webhooks/attempt-delivery.ts';
 import { type DueDelivery, type Lane, readDueDeliveries } from '../domain/access/webhooks/due-deliveries.ts';
 import type { FinishedAttempt } from '../domain/access/webhooks/record-attempts.ts';
-import { ATTEMPT_TIMEOUT_MS, MAX_ATTEMPTS } from '../domain/access/webhooks/retry-schedule.ts';
-import {
-  openWebhookSecret,
-  readWebhookSecrets,
-  type SecretRow,
-} from '../domain/access/webhooks/webhook-secrets.ts';
+import { MAX_ATTEMPTS } from '../domain/access/webhooks/retry-schedule.ts';
+import { type Admission, createAdmission } from './admission.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
+import { type ClaimedEndpoint, claimedEndpoint } from './claimed-endpoint.ts';
 import type { JobContext } from './job-context.ts';
+
+/*
+ * The states of a worker, from the claim of its endpoint to its release:
+ *
+ *   start ──▶ LOOKING ◀──▶ SENDING ──▶ RELEASING ──▶ done
+ *                │            │            ▲
+ *                └──────────▶ ENDING ──────┘
+ *
+ * LOOKING    reads the endpoint and what is due to it.
+ *              something is due ─▶ SENDING            nothing is due ─▶ RELEASING
+ *              the endpoint is disabled, deleted or claimed by another process ─▶ ENDING
+ * SENDING    runs a lane for each resource: attempt a delivery, have its outcome committed, attempt the next. An attempt
+ *            waits for its turn among the requests to the endpoint, then for the endpoint as it is now.
+ *              fewer lanes than there may be, and more may be due ─▶ LOOKING, while lanes run on
+ *              every lane has ended, nothing more is due ─▶ RELEASING
+ *              `stop`, `forget`, a failure, or the endpoint may not be used any more ─▶ ENDING
+ * ENDING     begins nothing more. Requests under way are finished and recorded, or dropped after `forget`.
+ *              every lane has ended ─▶ RELEASING      after `forget` ─▶ done
+ * RELEASING  gives the endpoint back.
+ *              something is due already ─▶ LOOKING, unless it comes from ENDING
+ *              given back ─▶ done, which rejects after a failure
+ *
+ * `running` tells SENDING from LOOKING, `ending` tells ENDING. `unread` is what the last look may have left unread.
+ */
 
 /** Sends to one endpoint what is due to it, then ends. */
 export interface EndpointWorker {
   readonly startedAtMs: number;
   /** Something may be due that was not before. */
   poke(): void;
-  /** The endpoint may have been changed, too: it is read again before anything else is sent. */
+  /** The endpoint may have been changed: it is read again before anything else is sent. */
   doubt(): void;
   /** Begins nothing more; what is under way is finished and recorded. */
   stop(): void;
@@ -49,38 +63,27 @@ export interface WorkerOptions extends JobContext {
  * use it up for the others.
  */
 const MAX_AT_ONCE = 16;
+const AT_ONCE_WHILE_FAILING = 1;
 /** Resources at a time, those included whose outcome is being committed: they are not sent to meanwhile. */
 const MAX_LANES = 64;
 const READ_AT_ONCE = 200;
-/** An attempt begins only while the endpoint is ours for longer than it can take. */
-const LEAST_LEASE_MS = ATTEMPT_TIMEOUT_MS + 5_000;
+
+/** Why nothing more is begun. */
+type Ending = 'stopped' | 'forgotten' | { readonly failure: unknown };
 
 interface Worker extends WorkerOptions {
   readonly endpointId: string;
-  url: string;
-  /** By id, opened once: a vault may be a service elsewhere. */
-  secrets: ReadonlyMap<string, SigningSecret>;
-  queue: Lane[];
-  /** The first delivery of each lane under way, by what `laneKey` says. */
+  readonly endpoint: ClaimedEndpoint;
+  /** Requests to the endpoint at a time. */
+  readonly requests: Admission;
+  /** The first delivery of each lane under way, by its resource, or its own id when it keeps no order. */
   readonly running: Map<string, DueDelivery>;
-  /** Requests under way, and lanes that wait to be among them. */
-  sending: number;
-  readonly waiting: (() => void)[];
-  isFailing: boolean;
-  mayHaveMore: boolean;
-  /** What was due behind a lane under way was left out of the last look. */
-  mustLookAfterLane: boolean;
-  isStopping: boolean;
-  hasForgotten: boolean;
-  isDoubtful: boolean;
-  /** Under way: whether the endpoint is still ours. */
-  rereading: Promise<boolean> | undefined;
-  /** How often the endpoint was looked at, and which look is what we know of it. */
-  lookCount: number;
-  knownLook: number;
-  leasedUntilMs: number;
-  failure: unknown;
-  /** Resolves when a lane has ended, something new is due or all is to stop. */
+  /** Lanes that were read and have not begun. */
+  queue: Lane[];
+  /** What may be due beside what was read. A look leaves out what is behind lanes under way. */
+  unread: 'perhaps some' | 'some behind lanes' | 'none';
+  ending: Ending | undefined;
+  /** Resolves when a lane has ended, something may be due or the worker is to end. */
   change: PromiseWithResolvers<void>;
 }
 
@@ -89,87 +92,61 @@ export function startEndpointWorker(endpointId: string, options: WorkerOptions):
   const worker: Worker = {
     ...options,
     endpointId,
-    url: '',
-    secrets: new Map(),
-    queue: [],
+    endpoint: claimedEndpoint(endpointId, options),
+    requests: createAdmission(MAX_AT_ONCE),
     running: new Map(),
-    sending: 0,
-    waiting: [],
-    isFailing: false,
-    mayHaveMore: true,
-    mustLookAfterLane: false,
-    isStopping: false,
-    hasForgotten: false,
-    isDoubtful: false,
-    rereading: undefined,
-    lookCount: 0,
-    knownLook: 0,
-    leasedUntilMs: 0,
-    failure: undefined,
+    queue: [],
+    unread: 'perhaps some',
+    ending: undefined,
     change: Promise.withResolvers(),
-  };
-  const poke = (): void => {
-    worker.mayHaveMore = true;
-    worker.change.resolve();
   };
   return {
     startedAtMs: options.services.clock.now(),
-    poke,
-    doubt() {
-      worker.isDoubtful = true;
-      poke();
+    poke() {
+      worker.unread = 'perhaps some';
+      worker.change.resolve();
     },
-    stop: () => stop(worker),
-    forget() {
-      worker.hasForgotten = true;
-      stop(worker);
-    },
+    doubt: worker.endpoint.doubt,
+    stop: () => end(worker, 'stopped'),
+    forget: () => end(worker, 'forgotten'),
     done: work(worker),
   };
 }
 
-function stop(worker: Worker): void {
-  worker.isStopping = true;
+function end(worker: Worker, ending: Ending): void {
+  // What was forgotten is not recorded, and a failure is not a stop.
+  if (worker.ending === undefined || worker.ending === 'stopped' || ending === 'forgotten') {
+    worker.ending = ending;
+  }
   worker.queue = [];
-  for (const go of worker.waiting.splice(0)) go();
   worker.change.resolve();
 }
 
 async function work(worker: Worker): Promise<boolean> {
   for (;;) {
-    await sendAll(worker).catch((error: unknown) => fail(worker, error));
+    await sendAll(worker).catch((failure: unknown) => end(worker, { failure }));
     // Whatever happened, nobody else may claim the endpoint while requests to it are under way.
     while (worker.running.size > 0) await nextChange(worker);
-    if (worker.hasForgotten) return false;
-    if (worker.failure !== undefined) {
+    const { ending, endpoint } = worker;
+    if (ending === 'forgotten') return false;
+    if (typeof ending === 'object') {
       // Another process may do better. Where this fails too, the endpoint is given back when the lease is over.
-      await release(worker).catch(() => undefined);
-      throw worker.failure;
+      await endpoint.release(true).catch(() => undefined);
+      throw ending.failure;
     }
-    if (await release(worker)) return worker.mayHaveMore;
-    worker.mayHaveMore = true;
+    if (await endpoint.release(ending === 'stopped')) return worker.unread === 'perhaps some';
+    worker.unread = 'perhaps some';
   }
 }
 
-function fail(worker: Worker, error: unknown): void {
-  worker.failure ??= error;
-  stop(worker);
-}
-
-function release(worker: Worker): Promise<boolean> {
-  const { endpointId, isStopping } = worker;
-  return worker.inUnit((em) => releaseEndpoint(em, claimant(worker), endpointId, isStopping));
-}
-
-/** Until nothing is due any more, or all is to stop. */
+/** Until nothing is due any more, or the worker is to end. */
 async function sendAll(worker: Worker): Promise<void> {
-  while (!worker.isStopping) {
-    if (worker.mayHaveMore && worker.queue.length === 0 && worker.running.size < MAX_LANES) {
-      await refill(worker);
-    }
+  while (worker.ending === undefined) {
+    const hasRoom = worker.queue.length === 0 && worker.running.size < MAX_LANES;
+    if (worker.unread === 'perhaps some' && hasRoom) await look(worker);
     startLanes(worker);
     if (worker.running.size > 0) await nextChange(worker);
-    else if (!worker.mayHaveMore) return;
+    else if (worker.unread === 'none') return;
   }
 }
 
@@ -178,58 +155,22 @@ async function nextChange(worker: Worker): Promise<void> {
   worker.change = Promise.withResolvers();
 }
 
-/** Resolves when one more request may be under way. */
-async function enter(worker: Worker): Promise<void> {
-  while (worker.sending >= (worker.isFailing ? 1 : MAX_AT_ONCE) && !worker.isStopping) {
-    await new Promise<void>((resolve) => worker.waiting.push(resolve));
-  }
-  worker.sending += 1;
-}
-
-function leave(worker: Worker): void {
-  worker.sending -= 1;
-  // As many as may enter now, which are more when the endpoint has just ceased to fail.
-  for (const go of worker.waiting.splice(0, MAX_AT_ONCE)) go();
-}
-
-function claimant({ owner, services }: Worker): Claimant {
-  return { owner, nowMs: services.clock.now() };
-}
-
-/** Reads what is due, what is signed with, and whether and where it may be sent. */
-async function refill(worker: Worker): Promise<void> {
-  worker.mayHaveMore = false;
-  worker.mustLookAfterLane = worker.running.size > 0;
-  const { endpointId, running } = worker;
-  const now = beginLook(worker);
+/** Reads what is due. */
+async function look(worker: Worker): Promise<void> {
+  const { endpointId, endpoint, requests, running } = worker;
+  const firsts = [...running.values()];
   const underWay = {
-    deliveryIds: [...running.values()].flatMap(({ id, orderKey }) => (orderKey === null ? [id] : [])),
-    orderKeys: [...running.values()].flatMap(({ orderKey }) => orderKey ?? []),
+    deliveryIds: firsts.flatMap(({ id, orderKey }) => (orderKey === null ? [id] : [])),
+    orderKeys: firsts.flatMap(({ orderKey }) => orderKey ?? []),
   };
-  const read = await worker.inUnit(async (em) => {
-    const endpoint = await holdEndpoint(em, now, endpointId);
-    if (endpoint === undefined) return undefined;
-    const secrets = await readWebhookSecrets(em, endpointId, now.nowMs);
-    const due = await readDueDeliveries(em, endpointId, { ...now, limit: READ_AT_ONCE, underWay });
-    return { endpoint, secrets, ...due };
-  });
-  if (read === undefined) return stop(worker);
-  const { endpoint, lanes, isAll } = read;
-  await keep(worker, read, now);
-  worker.isFailing = endpoint.failing_since_ms !== null;
-  if (!isAll) worker.mayHaveMore = true;
-  if (!worker.isStopping) worker.queue = lanes;
-}
-
-async function openNewSecrets(
-  { secrets, services }: Worker,
-  rows: readonly SecretRow[],
-): Promise<Map<string, SigningSecret>> {
-  const opened = rows.map(async (row) => {
-    const text = secrets.get(row.id)?.text ?? (await openWebhookSecret(services.vault, row));
-    return [row.id, { text, expiresAtMs: row.expires_at_ms }] as const;
-  });
-  return new Map(await Promise.all(opened));
+  worker.unread = firsts.length > 0 ? 'some behind lanes' : 'none';
+  const read = await endpoint.read((em, nowMs) =>
+    readDueDeliveries(em, endpointId, { nowMs, limit: READ_AT_ONCE, underWay }),
+  );
+  if (read === undefined) return end(worker, 'stopped');
+  requests.limitTo(read.endpoint.failing_since_ms === null ? MAX_AT_ONCE : AT_ONCE_WHILE_FAILING);
+  if (!read.more.isAll) worker.unread = 'perhaps some';
+  if (worker.ending === undefined) worker.queue = read.more.lanes;
 }
 
 function startLanes(worker: Worker): void {
@@ -238,10 +179,10 @@ function startLanes(worker: Worker): void {
     const key = lane[0].orderKey ?? lane[0].id;
     worker.running.set(key, lane[0]);
     void runLane(worker, lane)
-      .catch((error: unknown) => fail(worker, error))
+      .catch((failure: unknown) => end(worker, { failure }))
       .then(() => {
         worker.running.delete(key);
-        if (worker.mustLookAfterLane) worker.mayHaveMore = true;
+        if (worker.unread === 'some behind lanes') worker.unread = 'perhaps some';
         worker.change.resolve();
       });
   }
@@ -252,8 +193,8 @@ async function runLane(worker: Worker, lane: Lane): Promise<void> {
     // What was never attempted has only waited for the one before it.
     const isDue = delivery.failures === 0 || delivery.nextAttemptAtMs <= worker.services.clock.now();
     if (!isDue) return;
-    const finished = await sendInTurn(worker, delivery);
-    if (finished === undefined || worker.hasForgotten) return;
+    const finished = await worker.requests.enter(() => attempt(worker, delivery));
+    if (finished === undefined || worker.ending === 'forgotten') return;
     // INVARIANT: the next one is not sent before this one's outcome is committed, so that after a crash no earlier
     // event of the resource follows a later one.
     await worker.journal.record(finished);
@@ -263,70 +204,13 @@ async function runLane(worker: Worker, lane: Lane): Promise<void> {
 }
 
 /** Undefined when nothing may be sent any more. */
-async function sendInTurn(worker: Worker, delivery: DueDelivery): Promise<FinishedAttempt | undefined> {
-  await enter(worker);
-  try {
-    if (worker.isStopping) return undefined;
-    if (!(await isStillOurs(worker))) stop(worker);
-    if (worker.isStopping) return undefined;
-    const { url, writePayload } = worker;
-    const secrets = [...worker.secrets.values()];
-    const finished = await attemptDelivery(worker.services, delivery, { url, secrets, writePayload });
-    worker.isFailing = !finished.isDelivered;
-    return finished;
-  } finally {
-    leave(worker);
-  }
-}
-
-/**
- * Whether the endpoint is ours and stands as we know it: it is read again where it may have changed, or where little is
- * left of our time.
- */
-async function isStillOurs(worker: Worker): Promise<boolean> {
-  const isShort = () => worker.leasedUntilMs - worker.services.clock.now() < LEAST_LEASE_MS;
-  while (worker.rereading !== undefined || worker.isDoubtful || isShort()) {
-    worker.rereading ??= reread(worker).finally(() => {
-      worker.rereading = undefined;
-    });
-    if (!(await worker.rereading)) return false;
-  }
-  return true;
-}
-
-/** One look for all requests that are about to be made. */
-async function reread(worker: Worker): Promise<boolean> {
-  worker.isDoubtful = false;
-  const now = beginLook(worker);
-  const read = await worker.inUnit(async (em) => {
-    const endpoint = await holdEndpoint(em, now, worker.endpointId);
-    if (endpoint === undefined) return undefined;
-    return { endpoint, secrets: await readWebhookSecrets(em, worker.endpointId, now.nowMs) };
-  });
-  if (read === undefined) return false;
-  await keep(worker, read, now);
-  return true;
-}
-
-interface Look extends Claimant {
-  readonly number: number;
-}
-
-function beginLook(worker: Worker): Look {
-  worker.lookCount += 1;
-  return { ...claimant(worker), number: worker.lookCount };
-}
-
-/** Keeps what a look has shown of the endpoint, unless one that began later was quicker. */
-async function keep(
-  worker: Worker,
-  { endpoint, secrets }: { endpoint: EndpointRow; secrets: readonly SecretRow[] },
-  { number, nowMs }: Look,
-): Promise<void> {
-  const opened = await openNewSecrets(worker, secrets);
-  if (number < worker.knownLook) return;
-  worker.knownLook = number;
-  worker.secrets = opened;
-  worker.url = endpoint.url;
-  worker.leasedUntilMs = nowMs + LEASE_MS;
+async function attempt(worker: Worker, delivery: DueDelivery): Promise<FinishedAttempt | undefined> {
+  if (worker.ending !== undefined) return undefined;
+  const target = await worker.endpoint.target();
+  if (target === undefined) end(worker, 'stopped');
+  if (target === undefined || worker.ending !== undefined) return undefined;
+  const { services, requests, writePayload } = worker;
+  const finished = await attemptDelivery(services, delivery, { ...target, writePayload });
+  requests.limitTo(finished.isDelivered ? MAX_AT_ONCE : AT_ONCE_WHILE_FAILING);
+  return finished;
 }

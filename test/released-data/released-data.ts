@@ -47,7 +47,7 @@ export function readReleasedData(name: string): ReleasedData {
 }
 
 export function writeReleasedData(name: string, data: ReleasedData): void {
-  writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(data, undefined, 1)}\n`);
+  writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(data, undefined, 1)}\n`, { flag: 'wx' });
 }
 
 /** Reads every row of a SQLite file. */

@@ -309,7 +309,10 @@ describe.each(databaseKinds)('%s', (kind) => {
     const atOnce = 16;
 
     /** What is sent before an endpoint is changed, and after it. */
-    async function sendAround(change: (context: OperationContext, id: string) => Promise<unknown>) {
+    async function sendAround(
+      change: (context: OperationContext, id: string) => Promise<unknown>,
+      meanwhile: () => Promise<unknown> = async () => undefined,
+    ) {
       const { endpoint } = await makeEndpoint('https://one.example/');
       await recordAll(resources.flatMap((name) => [1, 2].map((number) => [name, number] as const)));
       const sent: Sent[] = [];
@@ -326,6 +329,7 @@ describe.each(databaseKinds)('%s', (kind) => {
         return hasAnnouncedDelivery(context.em);
       });
       expect(isAnnounced).toBe(true);
+      await meanwhile();
       await process.settle();
       held.resolve(200);
       await finished;
@@ -340,6 +344,15 @@ describe.each(databaseKinds)('%s', (kind) => {
       );
       expect(new Set(before.map((event) => event.url))).toEqual(new Set(['https://one.example/']));
       expect(after).toHaveLength(2 * resources.length - atOnce);
+      expect(new Set(after.map((event) => event.url))).toEqual(new Set([url]));
+    });
+
+    test('a new address is where they go, also when events for others are recorded with it', async () => {
+      const url = 'https://two.example/';
+      const { after } = await sendAround(
+        (context, id) => updateWebhookEndpoint(context, id, { url }),
+        () => recordAll([['w', 1]], 'globex'),
+      );
       expect(new Set(after.map((event) => event.url))).toEqual(new Set([url]));
     });
 

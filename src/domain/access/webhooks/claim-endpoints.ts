@@ -95,7 +95,23 @@ function selectWaiting(em: SqlEntityManager, { owner, nowMs }: Claimant, known: 
   return known.length === 0 ? waiting : waiting.where('id', 'not in', known);
 }
 
-/** An endpoint that this process has claimed, as it is now, for another `LEASE_MS`; undefined when it is to stop. */
+/** An endpoint that this process has claimed, as it is now; undefined when it is to stop. Waits for no lock. */
+export async function readClaimedEndpoint(
+  em: SqlEntityManager,
+  { owner }: Claimant,
+  id: string,
+): Promise<EndpointRow | undefined> {
+  return em
+    .getKysely<Tables>()
+    .selectFrom('webhook_endpoints')
+    .selectAll()
+    .where('id', '=', id)
+    .where('status', '=', 'enabled')
+    .where('lease_owner', '=', owner)
+    .executeTakeFirst();
+}
+
+/** The same, claimed for another `LEASE_MS`. */
 export async function holdEndpoint(
   em: SqlEntityManager,
   { owner, nowMs }: Claimant,

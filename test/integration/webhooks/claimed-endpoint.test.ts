@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { adjustableClock } from '../../../src/adapters/clock.ts';
+import {
+  createWebhookEndpoint,
+  deleteWebhookEndpoint,
+  updateWebhookEndpoint,
+} from '../../../src/domain/access/webhooks/change-webhook-endpoint.ts';
+import { claimEndpoints, LEASE_MS } from '../../../src/domain/access/webhooks/claim-endpoints.ts';
+import { ATTEMPT_TIMEOUT_MS } from '../../../src/domain/access/webhooks/retry-schedule.ts';
+import { rotateWebhookSecret } from '../../../src/domain/access/webhooks/webhook-secrets.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
+import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
+import { claimedEndpoint } from '../../../src/jobs/claimed-endpoint.ts';
+import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { inTransaction, services, startMs } from '../contexts.ts';
+
+const [one, two] = ['https://one.example/', 'https://two.example/'];
+
+describe.each(databaseKinds)('%s', (kind) => {
+  let database: TestDatabase;
+  let id: string;
+  const clock = adjustableClock({ startMs, frozen: true });
+  beforeAll(async () => {
+    database = await openTestDatabase(kind);
+  });
+  afterAll(() => database.close());
+  beforeEach(async () => {
+    await resetDatabase(database);
+    clock.reset();
+    ({
+      endpoint: { id },
+    } = await inTransaction(database, (context) => createWebhookEndpoint(context, { url: one })));
+    await inTransaction(database, ({ em }) =>
+      em.getKysely<Tables>().updateTable('webhook_endpoints').set({ next_due_at_ms: 0 }).execute(),
+    );
+    expect(await claim('a')).toEqual([id]);
+  });
+
+  const claim = (owner: string) =>
+    inTransaction(database, ({ em }) => claimEndpoints(em, { owner, nowMs: clock.now() }, [], 1));
+
+  /** The endpoint as process `a` uses it; `counts` says how often the database was asked. */
+  function use(vault: KeyVault = services.vault) {
+    const counts = { reads: 0 };
+    const endpoint = claimedEndpoint(id, {
+      services: { ...services, clock, vault },
+      owner: 'a',
+      inUnit: (work) => {
+        counts.reads += 1;
+        return inUnitOf(unitsOf(database))(work);
+      },
+    });
+    return { endpoint, counts };
+  }
+
+  const setUrl = (url: string) =>
+    inTransaction(database, (context) => updateWebhookEndpoint(context, id, { url }));
+  const urlOf = async (target: Promise<{ url: string } | undefined>) => (await target)?.url;
+
+  test('is read once for all that ask at a time, and again when it is doubted', async () => {
+    const { endpoint, counts } = use();
+    const targets = Array.from({ length: 16 }, () => endpoint.target());
+    expect(await Promise.all(targets.map(urlOf))).toEqual(Array(16).fill(one));
+    expect(counts.reads).toBe(1);
+    await setUrl(two);
+    expect(await urlOf(endpoint.target())).toBe(one);
+    endpoint.doubt();
+    expect(await urlOf(endpoint.target())).toBe(two);
+    expect(counts.reads).toBe(2);
+  });
+
+  test('a change that is announced while it is read is seen by those who wait for that read', async () => {
+    let readsOfVault = 0;
+    const { endpoint } = use({
+      ...services.vault,
+      async withSecret(...args) {
+        readsOfVault += 1;
+        if (readsOfVault === 1) {
+          await setUrl(two);
+          endpoint.doubt();
+        }
+        return services.vault.withSecret(...args);
+      },
+    });
+    expect(await urlOf(endpoint.target())).toBe(two);
+  });
+
+  test('a stream of doubts holds nobody up', async () => {
+    const { endpoint } = use({
+      ...services.vault,
+      async withSecret(...args) {
+        endpoint.doubt();
+        return services.vault.withSecret(...args);
+      },
+    });
+    for (let rotation = 0; rotation < 3; rotation += 1) {
+      await inTransaction(database, (context) => rotateWebhookSecret(context, id, { overlap_seconds: 0 }));
+      expect(await urlOf(endpoint.target())).toBe(one);
+    }
+  });
+
+  test('a read that failed is made again by the next who asks', async () => {
+    let isBroken = true;
+    const { endpoint } = use({
+      ...services.vault,
+      async withSecret(...args) {
+        if (isBroken) throw new Error('the vault is sealed');
+        return services.vault.withSecret(...args);
+      },
+    });
+    const [first, second] = [endpoint.target(), endpoint.target()];
+    await expect(first).rejects.toThrow('the vault is sealed');
+    await expect(second).rejects.toThrow('the vault is sealed');
+    isBroken = false;
+    expect(await urlOf(endpoint.target())).toBe(one);
+  });
+
+  test('stays claimed for longer than an attempt takes, as long as it is used', async () => {
+    const { endpoint } = use();
+    expect(await urlOf(endpoint.target())).toBe(one);
+    for (let step = 0; step < 4; step += 1) {
+      clock.advance(LEASE_MS - ATTEMPT_TIMEOUT_MS);
+      expect(await urlOf(endpoint.target())).toBe(one);
+      clock.advance(ATTEMPT_TIMEOUT_MS);
+      expect(await claim('b')).toEqual([]);
+    }
+  });
+
+  test('is nobody’s to use any more once it is disabled, deleted or claimed by another process', async () => {
+    const ends: ((id: string) => Promise<unknown>)[] = [
+      () => inTransaction(database, (context) => updateWebhookEndpoint(context, id, { status: 'disabled' })),
+      async () => {
+        await inTransaction(database, (context) => updateWebhookEndpoint(context, id, { status: 'enabled' }));
+        clock.advance(LEASE_MS);
+        expect(await claim('b')).toEqual([id]);
+      },
+      () => inTransaction(database, (context) => deleteWebhookEndpoint(context, id)),
+    ];
+    for (const end of ends) {
+      const { endpoint } = use();
+      await end(id);
+      expect(await endpoint.target()).toBeUndefined();
+      endpoint.doubt();
+      expect(await endpoint.target()).toBeUndefined();
+      expect(await endpoint.read(async () => 'more')).toBeUndefined();
+    }
+  });
+});
