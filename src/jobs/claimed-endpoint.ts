@@ -2,11 +2,11 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { SigningSecret } from '../domain/access/webhooks/attempt-delivery.ts';
 import {
   type Claimant,
+  type EndpointRow,
   holdEndpoint,
   readClaimedEndpoint,
   releaseEndpoint,
 } from '../domain/access/webhooks/claim-endpoints.ts';
-import type { EndpointRow } from '../domain/access/webhooks/find-webhook-endpoint.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../domain/access/webhooks/retry-schedule.ts';
 import {
   openWebhookSecret,
@@ -16,7 +16,7 @@ import {
 import type { JobContext } from './job-context.ts';
 
 /** Where to send and what to sign with. */
-export interface Target {
+interface Target {
   readonly url: string;
   readonly secrets: readonly SigningSecret[];
 }

@@ -63,7 +63,7 @@ test.each([
     'a key set that nobody serves',
     '{"jwt_auth":{"jwks_url":"https://127.0.0.1:9/jwks.json"}}',
     1,
-    'The JWKS document could not be fetched',
+    'the JWKS document could not be fetched',
   ],
 ])('settings that are %s are refused', async (_what, settings, code, message) => {
   const data = temporaryFolder();

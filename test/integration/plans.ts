@@ -1,6 +1,10 @@
-import { type CompiledQuery, type Kysely, sql } from 'kysely';
+import { CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Tables } from '../../src/domain/tables.ts';
+import type { OperationContext } from '../../src/operation-context.ts';
 import type { Database } from '../../src/storage/open-database.ts';
+import type { DatabaseKind } from '../support/databases.ts';
+
+type EntityManager = OperationContext['em'];
 
 /** Runs `work` and tells how the database would go about each of its statements, in its own words. */
 export async function planOf(
@@ -18,7 +22,7 @@ export async function planOf(
   return plans;
 }
 
-/** The statements that `work` sends, as they were compiled. Those of its transactions are not among them. */
+/** The statements that `work` sends through `kysely`, as they were compiled. Those of transactions it opens are not among them. */
 export async function recordStatements(
   kysely: Kysely<Tables>,
   work: () => Promise<unknown>,
@@ -36,6 +40,29 @@ export async function recordStatements(
     executor.executeQuery = execute;
   }
   return statements;
+}
+
+/**
+ * How the database would run a query, line by line. PostgreSQL is told to avoid reading whole tables and sorting, which
+ * it would prefer on the small tables of a test; where it does so all the same, no index fits.
+ */
+export async function explain(
+  em: EntityManager,
+  kind: DatabaseKind,
+  query: CompiledQuery,
+): Promise<string[]> {
+  return em.transactional(async (inner) => {
+    const kysely = (inner as EntityManager).getKysely();
+    const run = (sql: string, parameters: readonly unknown[] = []) =>
+      kysely.executeQuery<Record<string, string>>(CompiledQuery.raw(sql, [...parameters]));
+    if (kind === 'sqlite') {
+      const { rows } = await run(`explain query plan ${query.sql}`, query.parameters);
+      return rows.map((row) => row.detail ?? '');
+    }
+    for (const way of ['seqscan', 'bitmapscan', 'sort']) await run(`set local enable_${way} = off`);
+    const { rows } = await run(`explain ${query.sql}`, query.parameters);
+    return rows.map((row) => row['QUERY PLAN'] ?? '');
+  });
 }
 
 /** Some twenty thousand wallets and policies of the app `acme`, written as rows: what is asked of them is how they are found. */

@@ -14,8 +14,8 @@ import { removeSearchTerms } from '../../src/domain/wallets/users/store-accounts
 import type { Organization, User } from '../../src/generated/schemas.ts';
 import type { OperationContext } from '../../src/operation-context.ts';
 import { databaseKinds } from '../support/databases.ts';
-import { explain, recordQueries } from '../support/recorded-queries.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
+import { explain, recordStatements } from './plans.ts';
 
 const owner_address = '0xb6716976A3ebe8D39aCEB04372f22Ff8e6802D7A';
 
@@ -48,10 +48,15 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
   afterAll(() => operations[Symbol.asyncDispose]());
 
-  /** What `work` asks of the database, and how the database would answer each query. */
+  /** How the database would answer each query of `work`. */
   async function plansOf(work: (context: OperationContext) => Promise<unknown>) {
-    const { em, queries } = recordQueries(operations.database.orm.em.fork());
-    await work(operations.context(em));
+    const queries = await operations.database.orm.em
+      .fork()
+      .transactional((em) =>
+        recordStatements((em as OperationContext['em']).getKysely(), () =>
+          work(operations.context(em as OperationContext['em'])),
+        ),
+      );
     const plans: string[][] = [];
     for (const query of queries) plans.push(await explain(operations.database.orm.em.fork(), kind, query));
     return plans;

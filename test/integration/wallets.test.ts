@@ -60,7 +60,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     const { wallet_id: _, ...key } = stolen;
     await db.updateTable('wallet_keys').set(key).where('wallet_id', '=', mine.id).execute();
     await expect(useWalletKey(reading(), mine, () => 'opened')).rejects.toThrow(
-      'does not open for this wallet',
+      'cannot be opened for this wallet',
     );
     expect(await useWalletKey(reading(), other, () => 'opened')).toBe('opened');
   });

@@ -104,7 +104,7 @@ export async function readClaimedEndpoint(
   return em
     .getKysely<Tables>()
     .selectFrom('webhook_endpoints')
-    .selectAll()
+    .select(columns)
     .where('id', '=', id)
     .where('status', '=', 'enabled')
     .where('lease_owner', '=', owner)
