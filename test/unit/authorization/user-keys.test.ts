@@ -53,6 +53,13 @@ function tokenOf({
   return token.sign(pair.privateKey);
 }
 
+/** A token with this header and no signature that verifies. */
+const tokenText = (header: object) =>
+  [header, { sub: 'alice', exp: nowSeconds + 60 }]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .concat('c2ln')
+    .join('.');
+
 describe.each(databaseKinds)('on %s', (kind) => {
   let house: Awaited<ReturnType<typeof openHouse>>;
   let alice: string;
@@ -106,6 +113,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     test.each([
       ['no token at all', 'x'],
       ['three empty parts', '..'],
+      ['a token whose kid is an object', tokenText({ alg: 'RS256', kid: {} })],
+      ['a token whose kid holds U+0000', tokenText({ alg: 'RS256', kid: 'x\0y' })],
       ['an unsigned token', new UnsecuredJWT({ sub: 'alice' }).setExpirationTime('1h').encode()],
     ])('is refused when it is %s', async (_, token) => {
       await configure({ verification_key: pemOf(rsa) });
@@ -253,6 +262,22 @@ describe.each(databaseKinds)('on %s', (kind) => {
         expect(await verify(changed)).toBeUndefined();
       }
     });
+
+    // Unquoted values and texts that PostgreSQL cannot store have made the look-up of the key fail.
+    test.each([[{}], [true], [7], [null], [[['x']]], [''], ['x\0y'], ['\ud800'], ['k'.repeat(70_000)]])(
+      'a token whose kid is %j is refused',
+      async (kid) => {
+        const [, payload, signature] = (await issue()).split('.');
+        const header = Buffer.from(JSON.stringify({ alg: 'ES256', typ: 'JWT', kid })).toString('base64url');
+        const token = [header, payload, signature].join('.');
+        expect(await verify(token)).toBeUndefined();
+        expect(await refusalOf(token)).toBe(
+          '401 The user JWT is not valid: it is not a live access token of this app.',
+        );
+        const tokens = createUserTokens(house.database.orm, house.services);
+        expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs })).toBeUndefined();
+      },
+    );
 
     test('after a rotation the old key still verifies and the new one signs', async () => {
       const before = await issue();

@@ -55,9 +55,13 @@ export function createUserTokens(orm: Orm, { prefix }: Pick<Services, 'prefix'>)
   };
 }
 
+// A signing key's id. The header is not verified yet, so its `kid` can be any JSON value.
+const KID = /^[a-z0-9]{1,64}$/;
+
 function kidOf(token: string): string | undefined {
   try {
-    return decodeProtectedHeader(token).kid;
+    const kid: unknown = decodeProtectedHeader(token).kid;
+    return typeof kid === 'string' && KID.test(kid) ? kid : undefined;
   } catch {
     return undefined;
   }
