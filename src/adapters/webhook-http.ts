@@ -1,6 +1,7 @@
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
+import { loadOnce } from '../load-once.ts';
 import type { WebhookOutcome, WebhookRequest, WebhookSender } from '../ports/webhooks.ts';
 import { systemClock } from './clock.ts';
 import { isPublicAddress } from './public-address.ts';
@@ -46,7 +47,7 @@ class AddressNotAllowedError extends Error {
 
 /** Sends events over HTTP with keep-alive connections. */
 export function createWebhookSender(options: SenderOptions): WebhookSender {
-  let dispatcher: Promise<Dispatcher> | undefined;
+  const dispatcher = loadOnce(() => makeDispatcher(options));
   return {
     systemNow: () => systemClock.now(),
     urlFault: (url) => urlFault(url, options.guard),
@@ -62,15 +63,14 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       }
       const signal = AbortSignal.timeout(request.timeoutMs);
       try {
-        dispatcher ??= makeDispatcher(options);
-        const status = await unlessAborted(post(await dispatcher, request, signal), signal);
+        const status = await unlessAborted(post(await dispatcher(), request, signal), signal);
         return outcome({ status, failure: undefined });
       } catch (error) {
         return outcome({ status: undefined, failure: failureOf(error) });
       }
     },
     async close() {
-      await (await dispatcher)?.destroy();
+      await (await dispatcher.begun())?.destroy();
     },
   };
 }

@@ -6,6 +6,7 @@ import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
 import { refuseNul } from '../http/refuse-nul.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import type { UnitSource } from '../http/unit-of-work.ts';
+import { loadOnce } from '../load-once.ts';
 import type { Services } from '../operation-context.ts';
 import type { PolicyDesk } from '../sandbox/control-plane.ts';
 
@@ -37,13 +38,13 @@ interface AdminDeskOptions extends Pick<PipelineOptions, 'log' | 'newRequestId' 
  * CHOICE: accepts local callers only, even where the metrics are public: responses contain what apps have signed.
  */
 export function adminDesk(options: AdminDeskOptions): Mount {
-  let loading: Promise<Mount['handle']> | undefined;
+  const load = loadOnce(() => loadPipeline(options));
   return {
     prefix: '/policies/',
     async handle(request, response) {
-      loading ??= loadPipeline(options);
+      const handle = await load();
       request.url = `/_sandbox${request.url}`;
-      return (await loading)(request, response);
+      return handle(request, response);
     },
   };
 }

@@ -7,8 +7,8 @@ import { entropyToSeed, mnemonicToSeed } from '../crypto/bip39.ts';
 import { bytesTo0xHex } from '../crypto/encoding.ts';
 import { deriveEd25519, deriveSecp256k1 } from '../crypto/hd-path.ts';
 import { ecBackend } from '../crypto/secp256k1.ts';
+import { loadOnce } from '../load-once.ts';
 import type { AddressOptions, ChainSigner, CurveType, WalletKeys } from './chain-signer.ts';
-import { loadOnce } from './load-once.ts';
 import { decodeRawSign, type RawSignParams } from './raw-sign.ts';
 import { InvalidPrivateKeyError, UnsupportedMethodError } from './signing-errors.ts';
 

@@ -2,13 +2,14 @@
  * The rpc methods that need no network. `signOffline(method, secret, params)` returns the `data` of the response;
  * `isOfflineMethod(method)` checks whether a method is one of them. Each chain's code is imported on first use.
  */
+
+import { loadOnce } from '../load-once.ts';
 import type { AuthorizationParams } from './ethereum/authorization.ts';
 import type { PersonalSignParams } from './ethereum/personal-sign.ts';
 import type { EthereumTransaction } from './ethereum/sign-transaction.ts';
 import type { SignedAuthorization } from './ethereum/transaction.ts';
 import type { TypedData } from './ethereum/typed-data.ts';
 import type { UserOperationParams } from './ethereum/user-operation.ts';
-import { loadOnce } from './load-once.ts';
 import type { SolanaTransactionParams } from './solana/sign-transaction.ts';
 import type { TronRawData } from './tron/raw-data.ts';
 import type { XrplSignedTransaction, XrplTransactionParams } from './xrpl/sign-transaction.ts';

@@ -34,6 +34,7 @@ const doors: Record<string, string[]> = {
     'errors',
     'generated',
     'http',
+    'load-once',
     'type operation-context',
     'type ports',
     'sandbox',
@@ -44,6 +45,7 @@ const doors: Record<string, string[]> = {
   config: [],
   'package-root': [],
   'start-error': [],
+  'load-once': [],
   sandbox: ['domain', 'errors', 'type ports'],
   mock: ['errors'],
   http: ['errors', 'generated', 'type operation-context', 'type ports', 'prepared', 'pure', 'storage'],
@@ -53,6 +55,7 @@ const doors: Record<string, string[]> = {
   domain: [
     'errors',
     'generated',
+    'load-once',
     'type operation-context',
     'type ports',
     'prepared',
@@ -65,10 +68,10 @@ const doors: Record<string, string[]> = {
   'relocate-issues': ['errors'],
   errors: ['generated'],
   storage: [],
-  simulated: ['adapters', 'type ports', 'pure', 'storage'],
-  adapters: ['type config', 'type ports', 'pure', 'start-error'],
+  simulated: ['adapters', 'load-once', 'type ports', 'pure', 'storage'],
+  adapters: ['type config', 'load-once', 'type ports', 'pure', 'start-error'],
   ports: [],
-  pure: [],
+  pure: ['load-once'],
   mocks: ['type generated'],
 };
 

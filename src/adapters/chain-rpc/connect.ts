@@ -1,6 +1,6 @@
+import { loadOnce } from '../../load-once.ts';
 import type { AnyChain, Chains, EvmChain, SolanaChain } from '../../ports/chains.ts';
 import type { Log } from '../../ports/log.ts';
-import { loadOnce } from '../../signing/load-once.ts';
 import { lazyMethods } from '../lazy-methods.ts';
 
 interface Endpoints {

@@ -1,8 +1,8 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { hexToBytes } from '../../crypto/encoding.ts';
 import { ecBackend } from '../../crypto/secp256k1.ts';
+import { loadOnce } from '../../load-once.ts';
 import { parseEvmAddress } from '../fields.ts';
-import { loadOnce } from '../load-once.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 import { ethereumAddress } from './address.ts';
 import { signatureTuple } from './ecdsa-signature.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { lazyMethods } from '../../adapters/lazy-methods.ts';
+import { loadOnce } from '../../load-once.ts';
 import type {
   AnyChain,
   Bundler,
@@ -160,24 +161,20 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     tokenList ??= knownTokens();
     return tokenList;
   };
-  let opened: Promise<ChainStore> | undefined;
-  const open = (): Promise<ChainStore> => {
-    opened ??= import('./store.ts').then(({ openChainStore }) => openChainStore(file));
-    return opened;
-  };
+  const open = loadOnce(async (): Promise<ChainStore> => {
+    const { openChainStore } = await import('./store.ts');
+    return openChainStore(file);
+  });
 
   function get(caip2: string) {
     const known = chains.get(caip2);
     if (known !== undefined) return known;
     const kind = kindOf(caip2);
     if (kind === undefined) return undefined;
-    let simulated: Promise<Simulated> | undefined;
-    const make = (): Promise<Simulated> => {
-      simulated ??= Promise.all([open(), kind.load()]).then(([store, simulate]) =>
-        simulate({ store, clock, confirmAfterMs, knownTokens: tokens }, caip2),
-      );
-      return simulated;
-    };
+    const make = loadOnce(async (): Promise<Simulated> => {
+      const [store, simulate] = await Promise.all([open(), kind.load()]);
+      return simulate({ store, clock, confirmAfterMs, knownTokens: tokens }, caip2);
+    });
     const entry = { chain: kind.proxy(caip2, make), make };
     chains.set(caip2, entry);
     return entry;
@@ -191,7 +188,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
 
   // An in-memory store that was never opened is empty.
   const used = async (): Promise<readonly string[]> => {
-    if (opened === undefined && file === ':memory:') return [];
+    if (open.begun() === undefined && file === ':memory:') return [];
     const rows = (await open()).all<{ caip2: string }>('select caip2 from chains order by caip2');
     return rows.map(({ caip2 }) => caip2);
   };
@@ -220,19 +217,16 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     },
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
     exchange({ ids, prices, supports }) {
-      let simulated: Promise<Exchange> | undefined;
       const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
-      const make = (): Promise<Exchange> => {
-        simulated ??= Promise.all([open(), import('../exchange/exchange.ts')]).then(
-          ([store, { simulateExchange }]) => simulateExchange({ clock, ids, prices, store, chain }),
-        );
-        return simulated;
-      };
+      const make = loadOnce(async (): Promise<Exchange> => {
+        const [store, { simulateExchange }] = await Promise.all([open(), import('../exchange/exchange.ts')]);
+        return simulateExchange({ clock, ids, prices, store, chain });
+      });
       return lazyMethods(make)('quote', 'statusOf');
     },
     // Opens the file if necessary: it may contain chains from an earlier start.
     reset: async () => (await open()).reset(),
-    close: async () => (await opened)?.close(),
+    close: async () => (await open.begun())?.close(),
   };
 }
 

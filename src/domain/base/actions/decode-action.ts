@@ -1,5 +1,6 @@
 import { hexToBytes } from '../../../crypto/encoding.ts';
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
+import { loadOnce } from '../../../load-once.ts';
 import type { ActionUnit, PolicyAction } from '../../../policy/action.ts';
 import { decodeEthereumTransaction } from '../../../signing/ethereum/decode-transaction.ts';
 import {
@@ -8,7 +9,6 @@ import {
 } from '../../../signing/ethereum/sign-transaction.ts';
 import type { EthereumTransactionView } from '../../../signing/ethereum/transaction-view.ts';
 import { parseEvmAddress, parseHexBytes, parseMessage, parseQuantity } from '../../../signing/fields.ts';
-import { loadOnce } from '../../../signing/load-once.ts';
 
 type RpcMethod = WalletRpcRequest['method'];
 type Params<Method extends RpcMethod> = Extract<

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Selectable } from 'kysely';
+import { loadOnce } from '../../../load-once.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { loadOnce } from '../../../signing/load-once.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 

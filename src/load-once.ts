@@ -1,0 +1,22 @@
+/** A loader that runs once. */
+export interface LoadOnce<T> {
+  (): Promise<T>;
+  /** What was loaded or is being loaded, without starting it. */
+  begun(): Promise<T> | undefined;
+}
+
+/**
+ * Calls a loader on first use and caches its promise: even an `import()` of a loaded module takes as long as a hash.
+ * A failed load is retried on the next call.
+ */
+export function loadOnce<T>(load: () => Promise<T>): LoadOnce<T> {
+  let loaded: Promise<T> | undefined;
+  const call = (): Promise<T> => {
+    loaded ??= load().catch((error: unknown) => {
+      loaded = undefined;
+      throw error;
+    });
+    return loaded;
+  };
+  return Object.assign(call, { begun: () => loaded });
+}
