@@ -7042,7 +7042,7 @@ export type User = {
   /** Creation time in Unix seconds. */
   created_at: number;
   custom_metadata?: CustomMetadata | undefined;
-  /** Time at which the user was frozen, in Unix seconds. Present only if the user is frozen. */
+  /** Time at which the user was frozen, in Unix seconds. Present only if the user is frozen. The keys and signatures of a frozen user do not count, and the user obtains no new keys. */
   frozen_at?: number | null | undefined;
   /** Whether the user has accepted the app's terms. False for users imported by the app. */
   has_accepted_terms: boolean;

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { acmeApp } from '../../mocks/apps.ts';
 import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
 import { call, refusal } from '../support/call.ts';
+import { configureUser } from '../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 
 const login = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -175,6 +176,45 @@ describe("a user's wallet", () => {
     const body = { user_jwt: await token() };
     const answer = await refusal(sandbox, 'authenticateWallets', { body });
     expect([answer.status, answer.body.code]).toEqual([status, code]);
+  });
+
+  test('a frozen user neither signs nor obtains a key, alone or in a nested quorum', async () => {
+    const userId = await newUser('u6');
+    const own = await newWallet({ user_id: userId });
+    const inner = await call(sandbox, 'createKeyQuorum', {
+      body: { user_ids: [userId], public_keys: [aliceKey.publicKey], authorization_threshold: 1 },
+    });
+    const outer = await call(sandbox, 'createKeyQuorum', {
+      body: { key_quorum_ids: [inner.body.id], authorization_threshold: 1 },
+    });
+    const nested = await newWallet({ owner_id: outer.body.id });
+    const { authorization_key: key } = await bareKey('u6');
+    expect((await rpc(own.id, [key])).status).toBe(200);
+
+    await configureUser(sandbox, userId, { frozen: true });
+    expect(await refusedRpc(own.id, [key])).toBe('401 no_valid_user_session_keys');
+    expect(await refusedRpc(nested.id, [key])).toBe('401 zero_correct_authorization_signatures');
+    expect((await rpc(nested.id, [aliceKey.privateKey])).status).toBe(200);
+    const body = { user_jwt: await tokenOf('u6') };
+    const { body: intent } = await call(sandbox, 'createWalletRpcIntent', {
+      path: { wallet_id: own.id },
+      body: message,
+    });
+    const bindings = [{ type: 'intent', intentId: intent.intent_id }];
+    for (const [operation, input] of [
+      ['authenticateWallets', body],
+      ['authenticateUserSigner', body],
+      ['authenticateWalletIntents', { ...body, bindings }],
+    ] as const) {
+      expect(await refusal(sandbox, operation, { body: input })).toEqual({
+        status: 401,
+        body: { error: 'The user JWT is not valid: its user is frozen.', code: 'missing_or_invalid_token' },
+      });
+    }
+
+    await configureUser(sandbox, userId, { frozen: false });
+    expect((await rpc(own.id, [key])).status).toBe(200);
+    expect((await rpc(own.id, [(await bareKey('u6')).authorization_key])).status).toBe(200);
   });
 
   test('no operation gives a stranger a key', async () => {
@@ -360,6 +400,17 @@ describe('a test account', () => {
   test('the key set of an app that does not exist is a 404', async () => {
     const answer = await refusal(sandbox, 'getAppJwks', { path: { app_id: 'cmh2k3v9e0000l20c9q7ab4yz' } });
     expect(answer).toEqual({ status: 404, body: { error: 'App not found' } });
+  });
+
+  test("a frozen user's token is refused until the user is no longer frozen", async () => {
+    const { email, otp_code: code } = acmeApp.testAccount;
+    const { token, user } = (await call(sandbox, 'authenticatePasswordless', { body: { email, code } })).body;
+    const path = { intent_id: 'fmfdj6yqly31huorjqzq38zc' };
+    const headers = { authorization: `Bearer ${token}` };
+    await configureUser(sandbox, user.id, { frozen: true });
+    expect((await refusal(sandbox, 'getIntent', { path }, { headers })).status).toBe(401);
+    await configureUser(sandbox, user.id, { frozen: false });
+    expect((await refusal(sandbox, 'getIntent', { path }, { headers })).status).toBe(404);
   });
 
   test('a user token stands in for the secret where the contract takes one, and nowhere else', async () => {

@@ -10,7 +10,7 @@ import {
   refusedSignature,
   signIntent,
 } from '../../support/intents.ts';
-import { asOtherApp } from '../../support/other-app.ts';
+import { asOtherApp, configureUser } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { messageRule } from '../policies/rules.ts';
 import { alice, bob, boundKey, carol, logIn, treasury, worldOf } from './world.ts';
@@ -378,6 +378,18 @@ describe('users', () => {
     await call(sandbox, 'deleteUser', { path: { user_id: dora!.id } });
     expect((await authorize(sandbox, intent, alice)).status).toBe('pending');
     expect((await authorize(sandbox, intent, bob)).status).toBe('executed');
+  });
+
+  test('who have been frozen since do not count until they are no longer frozen', async () => {
+    const [dora] = await logIn(sandbox, 1);
+    const { id } = await world.quorum({ user_ids: [dora!.id], public_keys: [aliceKey.publicKey] });
+    const policy = await world.policy(['x'], { owner_id: id });
+    const intent = await propose('updatePolicyIntent', policy.id, 'New');
+    await authorize(sandbox, intent, await boundKey(sandbox, dora!, [intent.intent_id]));
+    await configureUser(sandbox, dora!.id, { frozen: true });
+    expect((await authorize(sandbox, intent, alice)).status).toBe('pending');
+    await configureUser(sandbox, dora!.id, { frozen: false });
+    expect((await authorize(sandbox, intent, alice)).status).toBe('executed');
   });
 });
 

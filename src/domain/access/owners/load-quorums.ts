@@ -136,11 +136,14 @@ async function readUserKeys(
   const rows = await context.em
     .getKysely<Tables>()
     .selectFrom('user_keys')
+    .innerJoin('users', 'users.id', 'user_keys.user_id')
     .select(['user_id', 'public_key', 'intent_ids', 'expires_at_ms'])
     .where('user_id', 'in', [...userIds])
-    .where('app_id', '=', context.app.id)
-    .orderBy('created_at_ms', 'desc')
-    .orderBy('id', 'desc')
+    .where('user_keys.app_id', '=', context.app.id)
+    // Keys of a frozen user do not sign; they count again when the user is no longer frozen.
+    .where('users.frozen_at_ms', 'is', null)
+    .orderBy('user_keys.created_at_ms', 'desc')
+    .orderBy('user_keys.id', 'desc')
     .execute();
   for (const row of rows) {
     if (!mayAuthorize(row.intent_ids, intentId)) continue;

@@ -56,21 +56,22 @@ export async function findUserForUpdate(context: UserContext, id: string): Promi
 }
 
 /**
- * Locks a user against deletion until the transaction ends, for callers that store something which must not outlive
- * the user.
+ * Locks a user against deletion and freezing until the transaction ends, for callers that store something which must
+ * not outlive the user. Returns whether the user is frozen.
  *
  * @throws ApiError not_found
  */
-export async function holdUser({ app, em }: UserContext, id: string): Promise<void> {
+export async function holdUser({ app, em }: UserContext, id: string): Promise<{ isFrozen: boolean }> {
   const row = await em
     .getKysely<Tables>()
     .selectFrom('users')
-    .select('id')
+    .select('frozen_at_ms')
     .where('id', '=', lookupKey(id))
     .where('app_id', '=', app.id)
     .forKeyShare()
     .executeTakeFirst();
   if (row === undefined) throw notFound('User');
+  return { isFrozen: row.frozen_at_ms !== null };
 }
 
 /** The user of the app to whom an account is linked, or undefined. */

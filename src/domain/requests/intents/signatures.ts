@@ -14,7 +14,7 @@ export interface IntentSignature extends Member {
   readonly signedAtMs: number;
 }
 
-/** The signatures that count; those of deleted users no longer do. */
+/** The signatures that count; those of deleted users no longer do, nor those of users who are frozen now. */
 export async function listSignatures(
   { em }: Pick<OperationContext, 'em'>,
   intentIds: readonly string[],
@@ -26,7 +26,12 @@ export async function listSignatures(
     .leftJoin('users', 'users.id', 'signature.member')
     .select(['signature.intent_id', 'signature.kind', 'signature.member', 'signature.signed_at_ms'])
     .where('signature.intent_id', 'in', [...intentIds])
-    .where(({ eb, or }) => or([eb('signature.kind', '=', 'public_key'), eb('users.id', 'is not', null)]))
+    .where(({ and, eb, or }) =>
+      or([
+        eb('signature.kind', '=', 'public_key'),
+        and([eb('users.id', 'is not', null), eb('users.frozen_at_ms', 'is', null)]),
+      ]),
+    )
     .execute();
   return rows.map((row) => ({
     intentId: row.intent_id,

@@ -10,7 +10,7 @@ type VerifyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'prefix'>;
 
 /**
  * The user of a valid access token of the app; undefined when the token is malformed, expired, for another app or not
- * an access token, or when the user no longer exists.
+ * an access token, or when the user is frozen or no longer exists.
  */
 export async function verifyAccessToken(context: VerifyContext, token: string): Promise<string | undefined> {
   const kid = kidOf(token);
@@ -28,7 +28,8 @@ export async function verifyAccessToken(context: VerifyContext, token: string): 
       currentDate: new Date(context.nowMs),
     });
     const userId = userIdOf(payload.sub ?? '', context.prefix);
-    return (await getUser(context, userId)) === undefined ? undefined : userId;
+    const user = await getUser(context, userId);
+    return user === undefined || user.row.frozen_at_ms !== null ? undefined : userId;
   } catch (error) {
     if (error instanceof errors.JOSEError) return undefined;
     throw error;

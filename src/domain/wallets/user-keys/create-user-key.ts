@@ -1,6 +1,7 @@
 import { p256KeyPairFromSeed } from '../../../crypto/p256.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { holdUser } from '../../access/user-records/find-user.ts';
+import { invalidToken } from '../tokens/verify-customer-token.ts';
 import { UserKeyEntity } from './user-key.entity.ts';
 
 // CHOICE: one hour, regardless of the expiry of the token that was exchanged.
@@ -21,14 +22,15 @@ export interface NewUserKey {
  * Creates a key that signs for a user for one hour. Earlier keys stay valid.
  *
  * @param intentIds the only intents the key may authorize; without it, the key may sign everything.
- * @throws ApiError not_found
+ * @throws ApiError not_found; missing_or_invalid_token for a frozen user
  */
 export async function createUserKey(
   context: OperationContext,
   { userId, intentIds }: { readonly userId: string; readonly intentIds?: readonly string[] | undefined },
 ): Promise<NewUserKey> {
   // Locks the user, so that a concurrent deletion cannot leave a key without its user.
-  await holdUser(context, userId);
+  const { isFrozen } = await holdUser(context, userId);
+  if (isFrozen) throw invalidToken('its user is frozen');
   const pair = p256KeyPairFromSeed(context.entropy.bytes(48));
   const expiresAtMs = context.nowMs + LIFETIME_MS;
   await context.em.nativeDelete(UserKeyEntity, {
