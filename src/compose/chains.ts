@@ -10,12 +10,15 @@ import { openSimulatedChains, type SimulatedChains } from '../simulated/chains/s
 
 interface SandboxChains {
   readonly chains: Chains;
-  /** Without those that are real. */
+  /** Without chains that have a real node. */
   readonly simulated: SimulatedChains;
   readonly exchange: Exchange;
 }
 
-/** A sandbox's chains: real nodes for those that are configured, all others simulated, in the folder where there is one. */
+/**
+ * The chains of a sandbox: real nodes for those that are configured, all others simulated and stored in the folder,
+ * if any.
+ */
 export function sandboxChains(
   { dataFolder, confirmAfterMs, rpc }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc'>,
   { clock, log, ids, prices }: Pick<Services, 'clock' | 'log' | 'ids' | 'prices'>,
@@ -25,18 +28,18 @@ export function sandboxChains(
   const real = connectChains(rpc, log);
   const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
   return {
-    // Between real chains nothing is exchanged here: no deposit on them would be seen.
+    // Real chains are not exchanged: the simulated exchange would not see deposits on them.
     exchange: simulated.exchange({ ids, prices, supports: has }),
     chains: {
       find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
-      // A chain that is real now may have been simulated in this folder before.
+      // A chain with a real node may have been simulated in this folder before.
       listing: async () => (await simulated.used()).filter((caip2) => real.find(caip2) === undefined),
     },
     simulated: { ...simulated, has },
   };
 }
 
-/** The tokens that have a name in the contract are there from the start, with their decimals. */
+/** Tokens that the contract names exist from the start, with their decimals. */
 function namedTokens() {
   return [false, true]
     .flatMap((isTestnet) => knownChains({ isTestnet }))

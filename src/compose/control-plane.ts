@@ -21,7 +21,7 @@ import type { EventLog } from './event-log.ts';
 
 interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' | 'newRequestId'> {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix'>;
-  /** The app that the sandbox began with. */
+  /** The app that the sandbox was started with. */
   readonly appId: string;
   readonly services: Services;
   readonly clock: ControllableClock;
@@ -32,14 +32,14 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly reset: () => Promise<void>;
   readonly jobs: Pick<JobRunner, 'settle'>;
   readonly eventLog: EventLog;
-  /** Aborted when the server is about to stop. */
+  /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal;
 }
 
-/** The control plane under `/_sandbox/`, through the same pipeline as every other request. */
+/** The control plane under `/_sandbox/`. It uses the same pipeline as the API. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<Mount> {
   const { services, clock, chains, database, apps, reset, jobs, appId, eventLog } = options;
-  // As a request's own unit of work: what follows a commit there follows this one too.
+  // Like the unit of work of a request, so the same callbacks follow its commit.
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
   const context: Omit<ControlContext, 'signal'> = {
     ...policyDesk({ services, database }),

@@ -5,7 +5,7 @@ import { describeFault } from '../http/validation-issues.ts';
 import { packageRoot } from '../package-root.ts';
 import type { EventContract } from '../sandbox/control-plane.ts';
 
-/** As much of the document as is read here. */
+/** The part of the document that is read here. */
 interface WebhookDocument {
   readonly webhooks: Readonly<
     Record<string, { post: { requestBody: { content: Record<string, { examples: Examples }> } } }>
@@ -15,9 +15,9 @@ interface WebhookDocument {
 type Examples = Readonly<Record<string, { readonly value: unknown }>>;
 
 /**
- * What the contract says of events, in the words of `brand` where it meets callers.
+ * What the contract defines for events, translated to `brand` for callers.
  *
- * NOTE: validators and document are large and are loaded when somebody first asks for them.
+ * NOTE: validators and document are large and are loaded on first use.
  */
 export function eventContract(brand: Pick<Brand, 'readBody' | 'writeBody'> | undefined): EventContract {
   const validators = async () => (await import('../generated/webhook-validators.js')).webhookValidators;
@@ -48,7 +48,7 @@ export function eventContract(brand: Pick<Brand, 'readBody' | 'writeBody'> | und
   };
 }
 
-/** Names the types that begin alike, all of them when none does. */
+/** Lists the known types with the same prefix, or all of them if there are none with it. */
 function describeUnknown(type: string, known: readonly string[]): string {
   const alike = known.filter((name) => name.split('.')[0] === type.split('.')[0]);
   const meant = alike.length > 0 ? alike : known;

@@ -1,19 +1,19 @@
 import { generateEventLogId, type SandboxState, writeSandboxState } from '../adapters/sandbox-folder.ts';
 import type { Entropy } from '../ports/entropy.ts';
 
-/** The name of a sandbox's log of events, by which readers notice that the log began anew. */
+/** The name of a sandbox's event log. It changes when the log is emptied, so that readers notice. */
 export interface EventLog {
   name(): string;
-  /** To be called when the log was emptied. */
-  beginAnew(): void;
+  /** Call after the log was emptied. */
+  restart(): void;
 }
 
-/** The log of a sandbox that remembers in `folder`; undefined: it forgets with the process. */
+/** Opens the event log of a sandbox. `folder` contains its state; undefined for a sandbox in memory. */
 export function openEventLog(memory: SandboxState, folder: string | undefined, entropy: Entropy): EventLog {
   let current = memory;
   return {
     name: () => current.eventLog,
-    beginAnew() {
+    restart() {
       current = { ...current, eventLog: generateEventLogId(entropy) };
       if (folder !== undefined) writeSandboxState(folder, current);
     },

@@ -11,18 +11,18 @@ import { type JobRunner, startJobs } from '../jobs/runner.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { Services } from '../operation-context.ts';
 
-/** What the server does beside answering requests, the same in every composition. */
+/** The background work of a server, the same in every composition. */
 export interface BesideRequests {
   readonly jobs: JobRunner;
-  /** Units of work whose commit has what they left to deliver delivered at once. */
+  /** Units of work whose commit wakes the delivery of events. */
   readonly openUnit: OpenUnit;
 }
 
 /**
- * Starts what is done beside the requests.
+ * Starts the background work.
  *
  * @param units units of work on the database.
- * @param owner names this process among those that share the database.
+ * @param owner identifies this process among those that share the database.
  */
 export function startBesideRequests(services: Services, units: OpenUnit, owner: string): BesideRequests {
   const openUnit: OpenUnit = async (write) => {

@@ -6,7 +6,7 @@ import type { Observe } from '../http/pipeline.ts';
 import { type ConnectionLimits, startServer } from '../http/server.ts';
 import { packageRoot } from '../package-root.ts';
 
-/** Everything that listening needs and the compositions choose. */
+/** What listening needs from a composition. */
 export interface ListenOptions
   extends Pick<
     AppOptions,
@@ -15,26 +15,26 @@ export interface ListenOptions
   readonly config: Pick<ListenConfig, 'host' | 'port' | 'adminPort' | 'prefix' | 'publicUrls'>;
   readonly adminHost: string;
   readonly connections?: ConnectionLimits | undefined;
-  /** PEM; undefined where a proxy ends TLS. */
+  /** PEM; undefined if a proxy terminates TLS. */
   readonly tls: { readonly key: string; readonly cert: string } | undefined;
-  /** What the admin port answers beside its own. */
+  /** Further paths of the admin port. */
   readonly adminMounts?: readonly Mount[];
   /** Rejects while requests cannot be served. */
   readonly checkReady: () => Promise<void>;
-  /** How long a server that is about to stop goes on accepting, so that balancers notice that it is not ready. */
+  /** How long a stopping server still accepts requests, so that load balancers notice that it is not ready. */
   readonly drainMs?: number;
 }
 
-/** A server whose requests are answered. */
+/** A running server. */
 export interface Listening {
-  /** Where clients on this machine reach it. No trailing slash. */
+  /** The URL for clients on this machine, without a trailing slash. */
   readonly baseUrl: string;
   readonly adminUrl: string | undefined;
-  /** Stops accepting and finishes what has begun. */
+  /** Stops accepting requests and finishes those in progress. */
   close(): Promise<void>;
 }
 
-/** Opens the port, and the admin port where there is one. */
+/** Opens the port, and the admin port if configured. */
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { config, tls } = options;
   let baseUrl: string | undefined;
@@ -74,7 +74,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       async close() {
         isStopping = true;
         if (admin !== undefined && options.drainMs !== undefined) await pause(options.drainMs);
-        // The admin port goes last: until then it reports how many requests are still at work.
+        // The admin port closes last, because it reports the requests that are still in progress.
         await server.close();
         await admin?.close();
       },
@@ -85,7 +85,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   }
 }
 
-/** Loaded only where somebody may ask for them. */
+/** Loaded only if the admin port exists. */
 async function metricsOf(adminPort: number | undefined, countInFlight: () => number) {
   if (adminPort === undefined) return undefined;
   const { createMetrics } = await import('../http/metrics.ts');
@@ -100,7 +100,7 @@ async function startAdmin(
   return startAdminServer(options);
 }
 
-/** The host as a URL on this machine writes it: every-address hosts become loopback, IPv6 gets brackets. */
+/** The host for URLs on this machine: wildcard addresses become loopback, IPv6 gets brackets. */
 function hostInUrl(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';

@@ -11,7 +11,7 @@ import type { RateLimitOptions } from '../http/rate-limit.ts';
 import type { Log } from '../ports/log.ts';
 import type { Listening } from './listen.ts';
 
-/** What a server on this machine tells about itself once it answers. */
+/** A running server on this machine. */
 export interface RunningSandbox extends Listening {
   readonly appId: string;
   readonly appSecret: string;
@@ -20,7 +20,7 @@ export interface RunningSandbox extends Listening {
   readonly caPem: string;
 }
 
-/** The certificate of a server on this machine: from its folder, else from one that all such servers share. */
+/** The certificate of a server on this machine: stored in its folder, or else in one that all such servers share. */
 export function certificateFor(config: SandboxConfig): Promise<StoredCertificate> {
   const hosts = [
     config.host,
@@ -34,7 +34,7 @@ export function certificateFor(config: SandboxConfig): Promise<StoredCertificate
   });
 }
 
-/** JSON on standard output, or readable lines on standard error; with `quiet` only what went wrong. */
+/** JSON on standard output, or readable lines on standard error; with `quiet` only errors. */
 export function logFor(config: SandboxConfig): Log {
   if (config.logLevel === 'silent') return silentLog;
   const level = config.quiet ? 'error' : config.logLevel;

@@ -15,7 +15,10 @@ import type { Log } from '../ports/log.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 
-/** Starts a server that answers every operation with the document's examples. It keeps nothing and signs nothing. */
+/**
+ * Starts a server that answers every operation with the examples of the document. It stores nothing and signs
+ * nothing.
+ */
 export async function startMock(
   options: Partial<SandboxConfig> & { log?: Log } = {},
 ): Promise<RunningSandbox> {
@@ -51,7 +54,7 @@ export async function startMock(
   return { ...listening, appId, appSecret, caFile: certificate.caFile, caPem: certificate.ca };
 }
 
-/** CHOICE: credentials must be there, as the contract asks, and may be any. */
+/** CHOICE: credentials are required as in the contract, but any are accepted. */
 function requireCredentials(exchange: HttpExchange): void {
   const appId = headerText(exchange, 'service-app-id') || undefined;
   exchange.app = appId === undefined ? undefined : { id: appId };

@@ -34,7 +34,7 @@ import { defaultTimeouts, postgresPool } from '../storage/postgres-dialect.ts';
 import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
 
-/** Starts the production server. Throws StartError when the database is not ready for this version. */
+/** Starts the production server. Throws StartError if the database does not fit this version. */
 export async function startProduction(
   config: ServeConfig,
   log: Log = config.logLevel === 'silent'
@@ -54,7 +54,7 @@ export async function startProduction(
     poolSize: config.databasePoolSize,
     onConnectionError,
   });
-  // Requests are counted in the same database, on connections of their own: they must not wait for the work.
+  // Rate limits count in the same database on separate connections, so that they do not wait for the work.
   const counters = postgresPool(
     { connectionString: config.databaseUrl, max: 2 },
     onConnectionError,
@@ -138,7 +138,7 @@ export async function startProduction(
   }
 }
 
-// Jobs finish their batches and the pool its statements; both have limits of their own below this one.
+// For the jobs to finish their batches and the pool its statements. Both have lower limits of their own.
 const STOP_MS = 15_000;
 
 function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {
@@ -148,7 +148,7 @@ function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {
   return promise;
 }
 
-/** CHOICE: enough for a fleet behind one address that restarts with a stale secret, too few to search for one. */
+/** CHOICE: enough for a fleet behind one address that restarts with a stale secret, too few to guess a secret. */
 const failuresOfAddress = { points: 100, durationSeconds: 10 };
 
 function rateLimitOf(

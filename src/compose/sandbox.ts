@@ -44,25 +44,30 @@ import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { ensureSeeds, plantSeeds } from './seeds.ts';
 
-/** CHOICE: a seeded sandbox begins here with its clock stopped, so that times are the same in every run. */
+/** CHOICE: the clock of a seeded sandbox stands still at this time, so that times are the same in every run. */
 const seededStartMs = Date.UTC(2026, 0, 1);
 
-/** What a caller in the same process can do with a sandbox beside calling it. */
+/** A sandbox as seen by code in the same process. */
 export interface Sandbox extends RunningSandbox {
   readonly clock: AdjustableClock;
   readonly services: Services;
   readonly chains: SimulatedChains;
   readonly database: Database;
-  /** Back to the seeds, as `POST /_sandbox/reset`. */
+  /** Restores the seed data, as `POST /_sandbox/reset` does. */
   reset(): Promise<void>;
-  /** Does what is due at the present of the clock, and waits until webhook endpoints have answered. */
+  /**
+   * Runs everything that is due at the current time of the clock, and waits for the responses of webhook endpoints.
+   */
   settle(): Promise<void>;
 }
 
-/** Owner of leases. The same at every start, so that a restarted sandbox reclaims at once what a killed one held. */
+/**
+ * The owner of leases. It is the same at every start, so a restarted sandbox reclaims the leases of a killed one
+ * immediately.
+ */
 const OWNER = 'sandbox';
 
-/** Starts a sandbox; what is left out is as `custos sandbox` has it. */
+/** Starts a sandbox. Defaults are those of `custos sandbox`. */
 export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log } = {}): Promise<Sandbox> {
   assertBackendsAgree();
   const config: SandboxConfig = { ...readSandboxConfig({}), ...options };
@@ -86,14 +91,14 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
   const reset = async (): Promise<void> => {
     await services.uses.flush();
-    await jobs.beginAnew(async () => {
+    await jobs.whilePaused(async () => {
       await resetDatabase(database);
       await chains.reset();
       clock.reset();
       restart();
       await plantSeeds(seeds);
     });
-    eventLog.beginAnew();
+    eventLog.restart();
     apps.announceChange();
   };
   const stopping = new AbortController();
@@ -137,7 +142,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       reset,
       settle: () => jobs.finish(),
       async close() {
-        // Answers that are held back until something happens are given now.
+        // Ends the requests that wait for events.
         stopping.abort();
         await listening.close();
         await jobs.stop();
@@ -152,7 +157,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   }
 }
 
-/** The ports of a sandbox, and what only a sandbox does with them. */
+/** The ports of a sandbox, and the controls that only a sandbox has. */
 function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
   const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
   const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
@@ -160,7 +165,8 @@ function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
   const { chains, simulated, exchange } = sandboxChains(config, { clock, log, ids, prices });
   const ports: Omit<Services, 'uses'> = {
     clock,
-    // The seed gives ids, keys and secrets. What no answer shows, such as seals, is random in any case.
+    // The seed determines ids, keys and secrets. Values that appear in no response, such as nonces of seals, are
+    // always random.
     entropy,
     ids,
     vault: sandboxVault(memory.masterKeyHex),
@@ -179,7 +185,7 @@ function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
     ports,
     clock,
     chains: simulated,
-    // Ids are drawn many at a time: those left over belong to what was before.
+    // Ids are drawn many at a time; those drawn before the restart are discarded.
     restart: () => {
       restart();
       newRequestId = requestIdsFrom(requestEntropy);
@@ -188,7 +194,7 @@ function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
   };
 }
 
-/** What the folder remembers, or a beginning; flags win over both. */
+/** The state stored in the folder, or a new one. Flags override both. */
 function recall(config: SandboxConfig): SandboxState {
   const folder = config.dataFolder;
   const kept = folder === undefined ? undefined : readSandboxState(folder);
@@ -204,10 +210,10 @@ function recall(config: SandboxConfig): SandboxState {
 }
 
 /**
- * The main stream of bytes and the one of request ids.
+ * The main entropy and the one of request ids.
  *
- * CHOICE: a seeded sandbox that finds data in its folder draws from the seed and the number of the start; from the
- * seed alone it would draw the ids again that the data holds already.
+ * CHOICE: a seeded sandbox with stored data derives its entropy from the seed and the number of the start. From the
+ * seed alone it would draw ids that already exist in the data.
  */
 function entropyOf(seed: string | undefined, starts: number) {
   if (seed === undefined) {

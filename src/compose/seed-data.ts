@@ -7,10 +7,10 @@ import type { OperationId, Operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
 import type { Handler, OperationContext } from '../operation-context.ts';
 
-/** Operations that make something from a body alone. */
+/** Operations that create a resource from a body alone. */
 type Creation = 'createUser' | 'createKeyQuorum' | 'createPolicy' | 'createWallet';
 
-/** Makes the named seed data, by the same handlers that answer requests. */
+/** Creates the named seed data through the handlers of the API. */
 export async function plantSeedData(context: OperationContext): Promise<void> {
   const plant = <Id extends Creation & OperationId>(id: Id, body: Operations[Id]['body']) =>
     run(context, id, body);
@@ -28,7 +28,7 @@ export async function plantSeedData(context: OperationContext): Promise<void> {
   });
 }
 
-/** What was made; undefined while the operation is not built. */
+/** The created resource; undefined if the operation is not implemented. */
 async function run<Id extends Creation>(
   context: OperationContext,
   id: Id,

@@ -13,7 +13,7 @@ import type { OperationContext, Services } from '../operation-context.ts';
 import type { Database } from '../storage/open-database.ts';
 import { plantSeedData } from './seed-data.ts';
 
-/** What a sandbox begins with. */
+/** The initial data of a sandbox. */
 export interface Seeds {
   readonly config: Pick<SandboxConfig, 'seedData' | 'jwtPublicKeyPem'>;
   readonly appId: string;
@@ -22,7 +22,7 @@ export interface Seeds {
   readonly database: Database;
 }
 
-/** Makes the app and, when asked for, the named seed data in an empty database. */
+/** Creates the app and, if configured, the named seed data in an empty database. */
 export function plantSeeds(seeds: Seeds): Promise<void> {
   return inTransaction(seeds, async (context) => {
     const { nowMs } = context;
@@ -36,12 +36,12 @@ export function plantSeeds(seeds: Seeds): Promise<void> {
       }),
     });
     if (seeds.config.seedData) await plantSeedData(context);
-    // CHOICE: seeds are how the world was before anybody listened; nobody is told of them.
+    // CHOICE: seed data emits no events, because it represents the state before any endpoint existed.
     await dropEvents(context.em);
   });
 }
 
-/** Makes the seeds unless the app is there already; then only sees that its credentials and settings are as told. */
+/** Creates the seeds. If the app already exists, only updates its credentials and settings. */
 export async function ensureSeeds(seeds: Seeds): Promise<void> {
   const app = await getApp(seeds.database.orm.em.fork(), seeds.appId);
   if (app === undefined) return plantSeeds(seeds);
@@ -78,7 +78,7 @@ function inTransaction(
         urlOf: () => assert.fail('a seed proposed an intent'),
         payloadsOf: () => assert.fail('a seed proposed an intent'),
       },
-      // INVARIANT: seeds are rows only; nothing of them goes out into the world.
+      // INVARIANT: seeds are rows only; nothing is sent.
       afterCommit: () => assert.fail('a seed left something for after the commit'),
       afterRefusal: () => undefined,
       inUnit: (work) => work(em as SqlEntityManager),

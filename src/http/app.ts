@@ -12,7 +12,7 @@ import { createReferencePages, type FindPage, type Page } from './reference-page
 import { refuseNul } from './refuse-nul.ts';
 import { createTransportGuard } from './transport-guards.ts';
 
-/** Requests under a path that another pipeline answers. */
+/** A path prefix that is served by another pipeline. */
 export interface Mount {
   /** Ends with a slash: `/_sandbox/`. */
   readonly prefix: string;
@@ -21,15 +21,18 @@ export interface Mount {
 
 export interface AppOptions
   extends Omit<PipelineOptions, 'operations' | 'validators' | 'brand' | 'rateLimiter' | 'checkInput'> {
-  /** The clients' own word for `service`. */
+  /** The brand that clients use instead of `service`. */
   readonly prefix: string;
   readonly rateLimit?: RateLimitOptions | undefined;
-  /** The folder of `package.json`; the contract's document lies in its `openapi/`. */
+  /** The folder of `package.json`; its `openapi/` contains the contract. */
   readonly packageRoot: string;
   readonly mounts?: readonly Mount[];
 }
 
-/** The whole application: every operation of the contract, its document at `/openapi.json`, its reference at `/docs`. */
+/**
+ * The whole application: every operation of the contract, the document at `/openapi.json` and the reference at
+ * `/docs`.
+ */
 export async function createApp(options: AppOptions): Promise<RequestListener> {
   const brand = createBrand(options.prefix);
   const pipeline = await createPipeline({
@@ -69,9 +72,9 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
-  // In any other environment express would show the stack of a fault to the caller.
+  // In any other environment express sends the stack trace of an error to the caller.
   app.set('env', 'production');
-  // One middleware for everything: express would try 160 routes one by one.
+  // A single middleware, because express tries its routes one by one.
   app.use(handle);
   return app;
 }
@@ -87,7 +90,7 @@ function findPageSafely(findPage: FindPage, path: string, { log }: AppOptions): 
   try {
     return findPage(path);
   } catch (error) {
-    // An incomplete installation: the API works, its reference is not there.
+    // An incomplete installation: the API works without its reference.
     log.error({ err: error, path }, 'a page of the reference cannot be read');
     return undefined;
   }

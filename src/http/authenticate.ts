@@ -12,14 +12,14 @@ export interface AuthenticateOptions {
   readonly apps: AppDirectory;
   readonly userTokens?: UserTokens | undefined;
   readonly clock: Clock;
-  /** How many refused credentials an address may send; any number when left out. */
+  /** The limit of rejected credentials per client address. Default: unlimited. */
   readonly failures?: FailureLimit | undefined;
 }
 
-/** Sets `app` (and `userId`) of an exchange, or throws what `security` asks for. */
+/** Sets `app` (and `userId`) of an exchange, or throws the error that fits the operation's `security`. */
 export type Authenticate = (exchange: HttpExchange) => Promise<void> | void;
 
-// Another process may have rotated a secret: nothing cached is believed for longer.
+// Another process may have rotated a secret, so cached credentials expire.
 const CACHE_MS = 30_000;
 const MAX_CACHED = 1_000;
 const APP_ID_HEADER = 'service-app-id';
@@ -31,15 +31,14 @@ interface CachedApp {
 }
 
 /**
- * The credentials check: HTTP Basic of the app, a user's Bearer token where the operation takes one, nothing where
- * it is open to all. Throws `missing_or_invalid_token`, `invalid_app_credentials`,
- * `missing_or_invalid_service_app_id`.
+ * Checks credentials: HTTP Basic of the app, or a user's Bearer token if the operation accepts one. Public operations
+ * need none. Throws `missing_or_invalid_token`, `invalid_app_credentials`, `missing_or_invalid_service_app_id`.
  *
- * NOTE: an unknown path asks for credentials like any other, so that an outsider cannot map the server.
+ * NOTE: unknown paths require credentials too, so unauthenticated callers cannot find out which paths exist.
  */
 export function createAuthenticate({ apps, userTokens, clock, failures }: AuthenticateOptions): Authenticate {
-  // Accepted `Authorization` headers by their SHA-256, so that the common request needs no database. A look-up by
-  // digest gives nothing away by its timing: nobody can steer a digest towards an unknown one byte by byte.
+  // Accepted `Authorization` headers by their SHA-256, so most requests need no database. The timing of a look-up by
+  // digest is no side channel: a caller cannot approach an unknown digest byte by byte.
   const accepted = new LRUCache<string, CachedApp>({ max: MAX_CACHED });
 
   const authenticateApp = (exchange: HttpExchange, header: string, look: LookUp): Promise<void> | void => {
@@ -81,7 +80,7 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
     exchange.app = record === undefined ? undefined : { id: record.id };
   };
 
-  // Credentials that were accepted before pass without being counted: a neighbour's failures do not lock them out.
+  // Cached credentials bypass the failure limit, so failures of others behind the same address do not lock them out.
   const look =
     failures === undefined
       ? (_exchange: HttpExchange, work: () => Promise<void>) => work()
@@ -100,7 +99,7 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
 
 type LookUp = (exchange: HttpExchange, work: () => Promise<void>) => Promise<void>;
 
-/** Refuses an address that has sent too many wrong credentials before anything is looked up for it. */
+/** Refuses an address that has sent too many wrong credentials, before any look-up. */
 function counted(failures: FailureLimit): LookUp {
   return async (exchange, work) => {
     await failures.requireRoom(exchange.remoteAddress);
@@ -124,12 +123,14 @@ function requireAppId(exchange: HttpExchange): string {
   return appId;
 }
 
-/** RFC 7617: `Basic` and base64 of `id:secret`; the id holds no colon, and neither may hold control characters. */
+/**
+ * RFC 7617: `Basic` and base64 of `id:secret`. The id contains no colon; neither part contains control characters.
+ */
 function parseBasic(header: string): { appId: string; secret: string } | undefined {
   const encoded = /^basic +([A-Za-z0-9+/_-]+={0,2}) *$/i.exec(header)?.[1];
   if (encoded === undefined) return undefined;
   const text = Buffer.from(encoded, 'base64').toString('utf8');
-  // U+0000 could not even be looked up.
+  // PostgreSQL rejects U+0000 in text parameters.
   if (text.includes('\0')) return undefined;
   const colon = text.indexOf(':');
   return colon === -1 ? undefined : { appId: text.slice(0, colon), secret: text.slice(colon + 1) };
@@ -140,13 +141,13 @@ function parseBearer(header: string): string | undefined {
   return /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(header)?.[1];
 }
 
-// Compared with when the app is unknown, so that it takes as long as a wrong secret of a known one.
+// Compared for unknown apps, so that they take as long as a wrong secret of a known app.
 const noHash = new Uint8Array(32);
 
 function matchesAny(secret: string, hashes: readonly Uint8Array[]): boolean {
   const given = createHash('sha256').update(secret, 'utf8').digest();
   let isMatch = false;
-  // INVARIANT: every hash is compared, whichever matches.
+  // INVARIANT: every hash is compared, even after a match, so the timing does not depend on which one matches.
   for (const known of hashes.length === 0 ? [noHash] : hashes) {
     if (known.length === given.length && timingSafeEqual(known, given)) isMatch = true;
   }

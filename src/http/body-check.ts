@@ -1,10 +1,10 @@
 import type { RequestValidators } from './operation.ts';
 import { bodyFault } from './validation-issues.ts';
 
-/** Judges a body that does not come as the body of its own operation but as a part of something else. */
+/** Validates the body of an operation that is embedded in another request, such as a proposed intent. */
 export type CheckBody = (operationId: string, body: unknown, at: string) => void;
 
-/** Makes a check whose refusals, `invalid_data`, point below `at`. */
+/** Creates a check that throws `invalid_data` with JSON pointers below `at`. */
 export function createBodyCheck(validators: Readonly<Record<string, RequestValidators>>): CheckBody {
   return (operationId, body, at) => {
     const validate = validators[operationId]?.body;

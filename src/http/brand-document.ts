@@ -1,7 +1,7 @@
 import { brandedValues } from '../generated/brand.ts';
 import type { Brand } from './brand.ts';
 
-/** The contract in the words of a brand: headers, property names, DIDs, literals and error codes, examples included. */
+/** Translates the contract to a brand: headers, property names, DIDs, literals, error codes and examples. */
 export function brandDocument(document: unknown, brand: Brand): unknown {
   return rename(document, '', brand);
 }
@@ -12,7 +12,7 @@ function rename(node: unknown, name: string, brand: Brand): unknown {
   }
   if (Array.isArray(node)) return node.map((item) => rename(item, name, brand));
   if (typeof node !== 'object' || node === null) return node;
-  // The schema of a branded value: whatever literal stands in it carries the word.
+  // All literals in the schema of a branded value contain the neutral word.
   const isBranded = 'x-branded' in node && node['x-branded'] === true;
   return Object.fromEntries(
     Object.entries(node).map(([key, inner]) => [

@@ -2,26 +2,26 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { brandedProperties, brandedValues, didProperties } from '../generated/brand.ts';
 import { errorCatalogue } from '../generated/errors.ts';
 
-/** The mapping between the contract's neutral word and the word of a client's brand, at the edge of the server. */
+/** Translates between the contract's neutral word `service` and the brand that clients use. */
 export interface Brand {
   readonly prefix: string;
-  /** Request headers under the contract's names; headers under the neutral word are not the client's and are dropped. */
+  /** Renames request headers to the contract's names. Headers sent under the neutral word are dropped. */
   readHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders;
   /** `service-app-id` -> `acme-app-id`. */
   headerName(neutral: string): string;
-  /** A path or query value: only user DIDs carry the brand. */
+  /** A path or query value. Only user DIDs contain the brand. */
   readParameter(value: string): string;
   readBody(body: unknown): unknown;
   writeBody(body: unknown): unknown;
-  /** Words meant for people, error codes and header names included. */
+  /** Text for people, which may contain error codes and header names. */
   writeText(text: string): string;
-  /** A literal that carries the word, known to be one. */
+  /** A literal that is known to contain the neutral word. */
   writeLiteral(value: string): string;
 }
 
 const NEUTRAL = 'service';
 
-// Objects of the caller's own making: nothing in them is ours, and some of them are signed as they are.
+// Objects with free content. They are never translated; some of them are signed as they are.
 const opaqueProperties = new Set(['custom_metadata', 'typed_data', 'abi']);
 
 const brandedHeaders = ['app-id', 'authorization-signature', 'request-expiry', 'idempotency-key'];
@@ -29,7 +29,7 @@ const brandedCodes = Object.keys(errorCatalogue).filter((code) => code.includes(
 
 interface Translation {
   readonly properties: ReadonlyMap<string, string>;
-  /** Properties that hold DIDs, by the name they have before translation. */
+  /** Properties that contain DIDs, by their names before translation. */
   readonly didProperties: ReadonlySet<string>;
   /** Property name before translation -> literal -> literal. */
   readonly literals: ReadonlyMap<string, ReadonlyMap<string, string>>;
@@ -38,8 +38,8 @@ interface Translation {
 }
 
 /**
- * The brand of `prefix`; undefined for the neutral word itself, so that nothing is mapped and nothing is paid.
- * Throws when `prefix` cannot stand in a header name, a DID and a property name alike.
+ * The brand of `prefix`; undefined for the neutral word itself, so translation is skipped. Throws when `prefix` is
+ * not valid in a header name, a DID and a property name.
  */
 export function createBrand(prefix: string): Brand | undefined {
   if (prefix === NEUTRAL) return undefined;

@@ -15,7 +15,10 @@ import { bodyFault, parametersFault } from './validation-issues.ts';
 
 /** The contract at run time. */
 export interface Contract {
-  /** Finds the operation before the credentials are judged, since it says which are asked for. */
+  /**
+   * Finds the operation. Called before authentication, because the operation determines which credentials are
+   * required.
+   */
   readonly match: (exchange: Pick<HttpExchange, 'method' | 'path'>) => HttpExchange['route'];
   /**
    * Matches, parses and validates the request, then runs its operation.
@@ -28,13 +31,13 @@ export interface ContractOptions {
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly run: RunOperation;
-  /** Throws what is refused of a request that keeps the contract. */
+  /** Throws for requests that match the contract but are refused, such as text containing U+0000. */
   readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
-  /** Puts parameters and bodies of a client of another brand into the contract's words. */
+  /** Translates parameters and bodies of branded clients. */
   readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
 }
 
-// The scheme under which openapi-backend asks once more whether the credentials check has been passed.
+// The security scheme with which openapi-backend confirms that authentication has passed.
 const CREDENTIALS = 'credentials';
 
 /**
@@ -44,16 +47,16 @@ const CREDENTIALS = 'credentials';
  * - the validation parses the request and calls the precompiled validators of `generated/`.
  *
  * Its own parsing of the request is skipped as well. Its router tries every path, it parses each request three times,
- * and its validators are draft-07 and compiled at start. With these replaced, a request took 2.6 to 10.5 times less CPU
- * (docs/decisions/0016).
+ * and its validators are draft-07 and compiled at start. With these replaced, a request took 2.6 to 10.5 times less
+ * CPU (docs/decisions/0016).
  *
  * INVARIANT: notFound, methodNotAllowed, validationFail, unauthorizedHandler and notImplemented are all registered;
- * openapi-backend lets a request *through* where one of them is missing.
+ * openapi-backend lets a request *through* if one of them is missing.
  */
 export async function createContract(options: ContractOptions): Promise<Contract> {
   const { operations, validators, run } = options;
   const routes = createRouteIndex(operations);
-  // `quick`: its check of the document knows OpenAPI 3.0 only.
+  // `quick` skips its check of the document, which supports only OpenAPI 3.0.
   const api = new OpenAPIBackend({ definition: slimDefinition(operations), quick: true, strict: true });
   await api.init();
 
@@ -65,11 +68,11 @@ export async function createContract(options: ContractOptions): Promise<Contract
     const exchange = request as HttpExchange;
     const operation = byId.get(exchange.route?.operation.id);
     if (operation !== undefined) return operation;
-    // openapi-backend reads the first three characters.
+    // openapi-backend reads only the first three characters of the message.
     const isKnownPath = routes.allowedMethods(exchange.path).length > 0;
     throw new Error(isKnownPath ? '405-methodNotAllowed' : '404-notFound');
   }) as typeof api.router.matchOperation;
-  // Path and query stand in the exchange already.
+  // Path and query are already parsed in the exchange.
   api.router.parseRequest = ((request: Request) => request) as unknown as typeof api.router.parseRequest;
   api.validator.validateRequest = ((request: unknown) => {
     const exchange = request as HttpExchange;
@@ -92,7 +95,10 @@ export async function createContract(options: ContractOptions): Promise<Contract
       throw new ApiError('missing_or_invalid_token');
     },
     notImplemented: (_context: Context, exchange: HttpExchange) => {
-      throw new ApiError('not_implemented', `The operation ${operationOf(exchange).id} is not built yet.`);
+      throw new ApiError(
+        'not_implemented',
+        `the operation ${operationOf(exchange).id} is not implemented yet`,
+      );
     },
   });
   const runChecked = (_context: Context, exchange: HttpExchange): Promise<Answer> => {
@@ -111,7 +117,7 @@ export async function createContract(options: ContractOptions): Promise<Contract
   };
 }
 
-/** Parses and judges path, query, headers and body; writes what it parsed into the exchange. */
+/** Parses and validates path, query, headers and body, and stores the parsed values in the exchange. */
 function validate(
   exchange: HttpExchange,
   validators: ContractOptions['validators'],
@@ -152,7 +158,7 @@ function toBackendOperation({ id, method, path, security }: Operation): BackendO
   } as unknown as BackendOperation;
 }
 
-/** As much of the document as openapi-backend asks for: no schemas, they are compiled already. */
+/** The part of the document that openapi-backend needs. Schemas are left out: they are precompiled. */
 function slimDefinition(operations: readonly Operation[]) {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const { id, path, method } of operations) {

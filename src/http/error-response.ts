@@ -2,14 +2,14 @@ import { ApiError, isUnavailable } from '../errors.ts';
 import type { Log } from '../ports/log.ts';
 import type { Answer } from './http-exchange.ts';
 
-// Published clients repeat a 409 unless told not to, and none of ours goes away by repeating.
+// Published clients retry a 409 unless this header is set. Retrying never resolves our conflicts.
 const dontRetry = { 'x-should-retry': 'false' };
-// RFC 9110 §15.5.2: a 401 names the scheme it asks for.
+// RFC 9110 §15.5.2: a 401 names the required scheme.
 const challenge = { 'www-authenticate': 'Basic realm="custos", charset="UTF-8"' };
 
 /**
- * The answer to whatever was thrown. An `ApiError` speaks for itself; anything else is a fault of ours, whose cause
- * is logged under the request id and told to nobody.
+ * The response to an error. Anything but an `ApiError` is a bug or an outage: its cause is logged with the request id
+ * and never sent to the caller.
  */
 export function answerError(error: unknown, requestId: string, log: Log): Answer {
   if (!(error instanceof ApiError) && isUnavailable(error)) {
@@ -31,7 +31,7 @@ export function answerError(error: unknown, requestId: string, log: Log): Answer
   };
 }
 
-// Long enough for a failover to be noticed, short enough for a moment of trouble.
+// Covers a short failover without delaying clients after a brief outage.
 const RETRY_AFTER_SECONDS = 2;
 
 function unavailable(): ApiError {

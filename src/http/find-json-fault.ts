@@ -1,4 +1,4 @@
-/** Where a text stops being JSON, in UTF-16 units from its start, and as people count it. */
+/** Where a text stops being JSON: the offset in UTF-16 units, and line and column. */
 export interface JsonFault {
   readonly offset: number;
   /** Counted from 1. */
@@ -27,8 +27,8 @@ const stringPart = /(?:[^"\\\u0000-\u001f]+|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*/y;
 const literals = ['true', 'false', 'null'];
 
 /**
- * The first place where `text` breaks the grammar of RFC 8259; undefined when it does not. Run only on a text that
- * `JSON.parse` refused, since its messages name the place in some cases only.
+ * The first position where `text` violates the grammar of RFC 8259, or undefined. Used only after `JSON.parse` has
+ * failed, because its messages do not always contain the position.
  */
 export function findJsonFault(text: string): JsonFault | undefined {
   const cursor: Cursor = { text, offset: 0 };

@@ -2,41 +2,41 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { AuthenticatedApp, RequestProof } from '../operation-context.ts';
 import type { Operation } from './operation.ts';
 
-/** The operation that a path and method name, and the decoded path parameters. */
+/** The operation of a path and method, and the decoded path parameters. */
 export interface Route {
   readonly operation: Operation;
   readonly params: Record<string, string>;
 }
 
-/** One request and what the pipeline has learnt of it so far. Each step reads what the steps before it wrote. */
+/** One request on its way through the pipeline. Each step reads what earlier steps have set. */
 export interface HttpExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Sent as `x-request-id`, logged, and named by every 500. */
+  /** Sent as `x-request-id`, logged, and contained in every 500. */
   readonly id: string;
   readonly method: string;
   /** Path and query exactly as sent. */
   readonly target: string;
   /** The path alone, as sent. */
   readonly path: string;
-  /** Header names in the contract's words, whatever the client's brand. */
+  /** With the contract's header names, for any brand. */
   readonly headers: IncomingHttpHeaders;
   /** `clock.now()` on arrival, Unix ms. */
   readonly nowMs: number;
   readonly remoteAddress: string;
   rawBody: Buffer;
   route: Route | undefined;
-  /** Undefined until the credentials check, and after it where the request needs no app and names none. */
+  /** Undefined before authentication, and for public operations that are called without an app. */
   app: AuthenticatedApp | undefined;
-  /** The user whose access token stood in for the app's secret. */
+  /** The user whose access token was sent instead of the app's secret. */
   userId: string | undefined;
   query: Record<string, unknown>;
-  /** The parsed body in the contract's words; undefined where the operation has none. */
+  /** The parsed body with the contract's names; undefined if the operation has none. */
   body: unknown;
   proof: RequestProof | undefined;
 }
 
-/** What goes back: `text` is sent as it is, `body` is serialised, neither means no body. */
+/** The response: `text` is sent as it is, `body` is serialized; without either, the body is empty. */
 export interface Answer {
   readonly status: number;
   readonly body?: unknown;
@@ -44,10 +44,10 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The last step of the pipeline: one validated request to one answer. */
+/** The last step of the pipeline: runs one validated request. */
 export type RunOperation = (exchange: HttpExchange) => Promise<Answer>;
 
-/** The operation of an exchange that has been matched. */
+/** The operation of a matched exchange. */
 export function operationOf(exchange: HttpExchange): Operation {
   if (exchange.route === undefined) throw new Error(`request ${exchange.id} was not matched to an operation`);
   return exchange.route.operation;

@@ -4,7 +4,10 @@ import { ApiError } from '../errors.ts';
 import type { KeyUse } from '../ports/idempotency.ts';
 import { type HttpExchange, operationOf } from './http-exchange.ts';
 
-/** The use that a request makes of an idempotency key; undefined when it sends none or its operation takes none. */
+/**
+ * The idempotency key of a request with its fingerprint; undefined if none is sent or the operation does not support
+ * them.
+ */
 export function keyUseOf(exchange: HttpExchange): KeyUse | undefined {
   const operation = operationOf(exchange);
   const key = operation.idempotent ? exchange.headers['service-idempotency-key'] : undefined;
@@ -28,12 +31,12 @@ export function keyUseOf(exchange: HttpExchange): KeyUse | undefined {
 }
 
 /**
- * Whether a refusal answers every repetition of its request.
+ * Whether a refusal is stored as the response to every replay of its request.
  *
- * CHOICE: 401 is not kept, since nobody who may not act shall use up the key of somebody who may, and a repetition
- * may be signed properly; nor are faults of ours (5xx), whose work was undone, so that a repetition can succeed.
- * `policy_violation` is not kept because the policy may have been changed, and `transaction_broadcast_failure` of work
- * that was undone because the chain could not be asked: nothing was signed, and the next time it may answer.
+ * CHOICE: not stored are 401, because an unauthorized caller must not use up the key of an authorized one and a retry
+ * may be signed correctly; 5xx, because the work was rolled back and a retry can succeed; `policy_violation`, because
+ * the policy may have changed; and `transaction_broadcast_failure` when the work was rolled back because the chain
+ * could not be reached, since nothing was signed.
  */
 export function isKeptRefusal(error: unknown): error is ApiError {
   if (!(error instanceof ApiError)) return false;

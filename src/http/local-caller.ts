@@ -4,10 +4,10 @@ import type { HttpExchange } from './http-exchange.ts';
 import type { PipelineOptions } from './pipeline.ts';
 
 /**
- * Lets programs of this machine in, without credentials.
+ * Admits programs on this machine without credentials.
  *
- * CHOICE: for anybody else there is nothing (404). A page of another site that a person has open runs on this machine
- * too; it betrays itself by `Origin`, or by a `Host` that is none of ours (DNS rebinding).
+ * CHOICE: all other callers receive 404. Web pages of other sites also run on this machine; they are recognized by
+ * `Origin`, or by a `Host` that is not ours (DNS rebinding).
  */
 export function requireLocalCaller({
   host,
@@ -36,6 +36,6 @@ loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
 function isLoopback(address: string): boolean {
-  // A BlockList also takes IPv4 addresses written as IPv6, `::ffff:127.0.0.1`.
+  // BlockList also accepts IPv4-mapped IPv6 addresses such as `::ffff:127.0.0.1`.
   return loopback.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
 }

@@ -1,18 +1,20 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from './pipeline.ts';
 
-/** What Prometheus reads, and the two hooks that feed it. */
+/** Prometheus metrics, and the two hooks that feed them. */
 export interface Metrics {
   readonly observe: Observe;
-  /** Asked at each scrape how many requests are at work. */
+  /** Reads the number of requests in flight at each scrape. */
   text(): Promise<string>;
   readonly contentType: string;
 }
 
-// Seconds. Most operations take under 5 ms; the upper ones show a database that struggles.
+// Seconds. Most operations take less than 5 ms; the upper buckets show a slow database.
 const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** Makes the metrics of one server: requests and their duration by operation and status, and Node's own. */
+/**
+ * Creates the metrics of one server: requests and their durations by operation and status, and Node's own metrics.
+ */
 export function createMetrics(countInFlight: () => number): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });

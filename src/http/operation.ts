@@ -1,6 +1,6 @@
 import type { ValidateFunction } from '../generated/validate-function.ts';
 
-/** What the pipeline knows of an operation: a row of the generated table, free of the contract it belongs to. */
+/** An operation as the pipeline sees it: a row of the generated table of either contract. */
 export interface Operation {
   readonly id: string;
   /** Upper case. */
@@ -15,7 +15,7 @@ export interface Operation {
 }
 
 export interface RequestValidators {
-  /** Judges `{path, query, headers}`. */
+  /** Validates `{path, query, headers}`. */
   readonly params: ValidateFunction;
   readonly body?: ValidateFunction;
 }

@@ -4,13 +4,13 @@ import { ApiError } from '../errors.ts';
 import { findJsonFault } from './find-json-fault.ts';
 import type { Operation } from './operation.ts';
 
-// CHOICE: deeper than any schema of the contract, shallow enough for every recursive walk that follows.
+// CHOICE: deeper than any schema of the contract, shallow enough for every recursive function that reads a body.
 const MAX_DEPTH = 128;
 
 /**
- * Parses the body once. A body sent to an operation that has none is ignored.
+ * Parses the body. It is ignored if the operation has none.
  *
- * Throws `unsupported_media_type`, and `invalid_data` that names the place where a broken text breaks.
+ * Throws `unsupported_media_type`, and `invalid_data` with the position of a syntax error.
  */
 export function parseBody(operation: Operation, headers: IncomingHttpHeaders, raw: Buffer): unknown {
   if (!operation.hasBody) return undefined;
@@ -36,7 +36,10 @@ function requireJson(headers: IncomingHttpHeaders): void {
   if (type !== 'application/json' && !isJsonType(type)) throw new ApiError('unsupported_media_type');
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') {
-    throw new ApiError('unsupported_media_type', 'Content-Encoding must be left out.');
+    throw new ApiError(
+      'unsupported_media_type',
+      'compressed bodies are not supported: leave out `Content-Encoding`',
+    );
   }
 }
 
@@ -47,7 +50,7 @@ function isJsonType(header: string | undefined): boolean {
   return type.trim() === 'application/json' && isUtf8Charset;
 }
 
-/** Refuses a text that nests beyond `MAX_DEPTH`; a text of fewer bytes than it takes to do so is not even read. */
+/** Refuses JSON nested deeper than `MAX_DEPTH`. Bodies too short for that are not scanned. */
 function requireShallow(raw: Buffer): void {
   if (raw.length < 1024) return;
   let depth = 0;

@@ -12,19 +12,19 @@ import { createBodyReader, discardBody, type ReadBody, RequestAbortedError } fro
 import { readProof } from './request-proof.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
 
-/** Told of every answered request. */
+/** Called for every answered request. */
 export type Observe = (operation: string, status: number, durationMs: number) => void;
 
 export interface PipelineOptions {
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly run: RunOperation;
-  /** Throws what is refused of a request that keeps the contract. */
+  /** Throws for requests that match the contract but are refused, such as text containing U+0000. */
   readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
   readonly transport: TransportRules;
   readonly authenticate: Authenticate;
   readonly rateLimiter?: RateLimiter | undefined;
-  /** With a budget of its own when left out. */
+  /** Default: a reader with its own budget. */
   readonly readBody?: ReadBody | undefined;
   readonly brand?: Brand | undefined;
   readonly publicBaseUrls: () => readonly string[];
@@ -37,14 +37,14 @@ export interface PipelineOptions {
 /** Answers one request; never rejects. */
 export type Pipeline = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** What operations are called in logs and metrics that match none. */
+/** The operation in logs and metrics of requests that match none. */
 const NO_OPERATION = 'none';
 
 /**
- * The way of every request: transport (HTTPS) -> match -> credentials -> rate limit -> body -> validate -> work limit
- * -> expiry and proof -> one operation -> the answer. Each step throws what it refuses.
+ * The path of every request: transport (HTTPS) -> match -> credentials -> rate limit -> body -> validate -> work
+ * limit -> expiry and proof -> operation -> response. Each step throws to refuse the request.
  *
- * INVARIANT: nothing of a body is kept in memory before the credentials, which stand in the headers, have been judged.
+ * INVARIANT: no part of a body is held in memory before the credentials in the headers have been checked.
  */
 export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
   const { brand, log, clock, rateLimiter, readBody = createBodyReader() } = options;
@@ -119,7 +119,7 @@ interface Beginning {
   readonly remoteAddress: string;
 }
 
-// Every property is there from the start, so that all exchanges have one shape and the engine keeps them fast.
+// Every property is set from the start, so that all exchanges share one hidden class in V8.
 function beginExchange(
   request: IncomingMessage,
   response: ServerResponse,
@@ -154,7 +154,7 @@ function writeLimits({ response }: HttpExchange, limits: Readonly<Record<string,
 
 const nothing = Buffer.alloc(0);
 
-/** Writes the answer and returns its status. */
+/** Sends the response and returns its status. */
 function send(exchange: HttpExchange, answer: Answer, brand: Brand | undefined): number {
   const { response } = exchange;
   const text = brand === undefined ? textOf(answer) : brandedTextOf(answer, brand);

@@ -3,7 +3,7 @@ export type Query = Record<string, string | string[]>;
 
 const none: Query = Object.freeze({});
 
-/** Parses the query of a request target. Broken percent-encoding is kept as it is, like browsers do. */
+/** Parses the query of a request target. Invalid percent-encoding is kept unchanged, as browsers do. */
 export function parseQuery(target: string): Query {
   const mark = target.indexOf('?');
   if (mark === -1 || mark === target.length - 1) return none;

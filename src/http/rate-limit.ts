@@ -7,38 +7,38 @@ import {
 import { ApiError } from '../errors.ts';
 import type { HttpExchange } from './http-exchange.ts';
 
-/** How many requests an app may make. */
+/** How many points an app may use. */
 interface RateLimit {
-  /** In each `durationSeconds`. */
+  /** Per `durationSeconds`. */
   readonly points: number;
   readonly durationSeconds: number;
-  /** At a rush, once in a while; `points` when left out. */
+  /** The most that can be used at once after a quiet period. Default: `points`. */
   readonly burst?: number;
 }
 
-/** A limit of one operation beside the one of the app. */
+/** A limit of one operation, in addition to the app's limit. */
 interface OperationLimit extends RateLimit {
-  /** The operation whose allowance this one draws on; its own when left out. */
+  /** The operation whose allowance this one shares. Default: its own. */
   readonly sharedWith?: string;
-  /** How much of the allowance a request with this body takes; 1 when left out. */
+  /** The points that a request with this body uses. Default: 1. */
   readonly costOf?: (body: unknown) => number;
 }
 
-/** Limits per app. An operation named in `operations` has a further limit of its own. */
+/** Limits per app. Operations in `operations` have an additional limit. */
 export interface RateLimitOptions extends RateLimit {
   readonly operations?: Readonly<Record<string, OperationLimit>>;
-  /** Shared through this pool by several processes; in the memory of this one when left out. */
+  /** Counts in PostgreSQL, shared by all processes. Default: in memory. */
   readonly postgres?: { readonly pool: PostgresPool; readonly schemaName?: string };
 }
 
-/** As much of a `pg.Pool` as is needed. */
+/** The part of `pg.Pool` that is needed. */
 interface PostgresPool {
   query(statement: { text: string; values?: unknown[]; name?: string }): Promise<unknown>;
 }
 
 /**
- * Limits of an app: requests per second with a burst, and users made a minute, single or in batches.
- * A user limit of 0 leaves user creation under the general limit alone.
+ * Limits of an app: requests per second with a burst, and created users per minute, one by one or in batches. A user
+ * limit of 0 means that only the general limit applies to creating users.
  */
 export function rateLimitOfApp(
   { perSecond, burst }: { perSecond: number; burst: number },
@@ -65,11 +65,11 @@ function usersInBatch(body: unknown): number {
 
 type LimitHeaders = Readonly<Record<string, string>>;
 
-/** Counts requests. Both throw `too_many_requests`, and return the headers that say what is left. */
+/** Counts requests. Both methods return the headers with the remaining allowance and throw `too_many_requests`. */
 export interface RateLimiter {
   /** Counts one request, before its body is read. */
   countRequest(exchange: HttpExchange): Promise<LimitHeaders>;
-  /** Counts what a valid request asks for beyond that; undefined where it is nothing. */
+  /** Counts the additional points of a validated request; undefined if there are no limits to report. */
   countWork(exchange: HttpExchange): Promise<LimitHeaders | undefined>;
 }
 
@@ -79,12 +79,12 @@ interface Limiter {
   consume(key: string, points: number): Promise<RateLimiterRes>;
 }
 
-// CHOICE: a user's tokens draw on a fifth of what the app may ask for, and all users together on as much as the app.
+// CHOICE: each user has a fifth of the app's allowance, and all users together have as much as the app.
 const USER_SHARE = 5;
 
 /**
- * The rate limit. Requests count for the app whose secret they carry, those with a user's token for the user and for
- * the app's users as a whole, those of operations that are open to all for the client's address. So no one can use up
+ * Creates the rate limiter. A request counts against the app whose secret it sends; with a user's token, against the
+ * user and against all users of the app; for public operations, against the client's address. So no caller can use up
  * the allowance of another.
  */
 export function createRateLimiter(options: RateLimitOptions): RateLimiter {
@@ -131,8 +131,8 @@ function shareOf({ points, durationSeconds, burst = points }: RateLimit, parts: 
 const SIGNATURES_A_POINT = 10;
 
 /**
- * What a request costs: a point, another for each wallet and user that it makes, and one for every ten authorization
- * signatures that have to be verified.
+ * The points of a request: one, plus one for each wallet and user that it creates, plus one for every ten
+ * authorization signatures to verify.
  */
 function pointsOf({ body, headers }: HttpExchange): number {
   const signatures = headers['service-authorization-signature'];
@@ -154,7 +154,7 @@ function makingsOf(body: unknown): number {
   return count;
 }
 
-/** The address, and of IPv6 the /64 that one client commonly has to itself. */
+/** The IPv4 address, or the /64 of an IPv6 address, which usually belongs to a single client. */
 export function networkOf(address: string): string {
   const plain = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
   if (!plain.includes(':')) return plain;
@@ -178,7 +178,7 @@ async function consume(limiter: Limiter, key: string, points: number): Promise<L
   }
 }
 
-/** The two dialects in use: `X-RateLimit-*`, and `RateLimit` of draft-ietf-httpapi-ratelimit-headers. */
+/** The two common forms: `X-RateLimit-*`, and `RateLimit` of draft-ietf-httpapi-ratelimit-headers. */
 function headersOf({ name, limit }: Limiter, left: RateLimiterRes): Record<string, string> {
   const remaining = Math.max(0, left.remainingPoints);
   const seconds = secondsUntilReset(left);
@@ -199,7 +199,7 @@ function makeLimiter(name: string, limit: RateLimit, options: RateLimitOptions):
   const steady = makeStore(name, limit.points, limit.durationSeconds, options);
   const saved = (limit.burst ?? limit.points) - limit.points;
   if (saved <= 0) return { name, limit, consume: (key, points) => steady.consume(key, points) };
-  // A second allowance that fills up more slowly: what a steady caller has saved for a rush.
+  // The burst: a second allowance that refills more slowly.
   const rush = makeStore(`${name}-burst`, saved, limit.durationSeconds * 10, options);
   const both = new BurstyRateLimiter(steady, rush);
   return { name, limit, consume: (key, points) => both.consume(key, points) };
@@ -214,14 +214,14 @@ function makeStore(name: string, points: number, duration: number, { postgres }:
     storeType: 'pool',
     tableName: 'rate_limits',
     ...(postgres.schemaName === undefined ? {} : { schemaName: postgres.schemaName }),
-    // The database being away must not stop requests that need no database; each process then counts for itself,
-    // and so it does until the table has been made.
+    // Requests that need no database must succeed while it is unavailable: each process then counts on its own, as it
+    // does until the table exists.
     insuranceLimiter: new RateLimiterMemory(settings),
   };
   return new RateLimiterPostgres(shared, () => undefined);
 }
 
-/** Counts refused credentials by client address. */
+/** Counts rejected credentials by client address. */
 export interface FailureLimit {
   /** @throws ApiError too_many_requests for an address that has used up its failures. */
   requireRoom(address: string): Promise<void>;
@@ -231,7 +231,8 @@ export interface FailureLimit {
 /**
  * A limit of failures in the memory of this process.
  *
- * CHOICE: each process counts for itself: a count in the database would cost the look-up that it is to spare.
+ * CHOICE: each process counts on its own, because counting in the database would cost as much as the look-up that
+ * this limit avoids.
  */
 export function createFailureLimit({
   points,

@@ -1,17 +1,17 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../errors.ts';
 
-/** CHOICE: 1 MB is 1,000,000 bytes rounded up to the binary megabyte, so that both readings fit. */
+/** CHOICE: 1 MiB, so that bodies within the documented 1 MB fit under either meaning of MB. */
 export const MAX_BODY_BYTES = 1_048_576;
 
-/** How many bytes of request bodies may be held in memory at once. */
+/** The maximum bytes of request bodies in memory. */
 export interface BodyBudget {
   readonly totalBytes: number;
-  /** For all connections of one client address. */
+  /** All connections of one client address together. */
   readonly bytesPerAddress: number;
 }
 
-/** CHOICE: 128 bodies of the largest size in all, 32 of one client. */
+/** CHOICE: 128 bodies of maximum size in total, 32 per client. */
 const defaultBodyBudget: BodyBudget = {
   totalBytes: 128 * MAX_BODY_BYTES,
   bytesPerAddress: 32 * MAX_BODY_BYTES,
@@ -30,7 +30,7 @@ interface HeldBody {
   release(): void;
 }
 
-/** The client closed the connection before its request was whole; nobody is left to answer. */
+/** The client closed the connection before its request was complete. */
 export class RequestAbortedError extends Error {
   constructor() {
     super('the client closed the connection before the request was complete');
@@ -38,16 +38,16 @@ export class RequestAbortedError extends Error {
   }
 }
 
-// A client that is still sending when it is refused gets this much more read, so that it can read the refusal.
+// A refused client may send this much more, so that it gets to read the response.
 const MAX_DISCARDED_BYTES = 16 * MAX_BODY_BYTES;
 const FIRST_BYTES = 16_384;
-// Each chunk costs the same however small it is. Ordinary clients send some hundreds.
+// Each chunk has a fixed cost, however small it is. Ordinary clients send a few hundred.
 const MAX_SMALL_CHUNKS = 4_096;
 const SMALL_CHUNK_BYTES = 64;
 
 const noBody: HeldBody = { bytes: Buffer.alloc(0), release: () => undefined };
 
-/** A reader of bodies with one budget for all of them. */
+/** Creates a reader whose bodies share one budget. */
 export function createBodyReader(budget: BodyBudget = defaultBodyBudget): ReadBody {
   const held = holdWithin(budget);
   return (request, address) => {
@@ -59,8 +59,8 @@ export function createBodyReader(budget: BodyBudget = defaultBodyBudget): ReadBo
 }
 
 /**
- * Reads and drops, within bounds, what is left of a body that is not wanted: a client that sends everything before it
- * reads anything could not read the refusal otherwise.
+ * Reads and discards the rest of an unneeded body, up to a limit. Otherwise a client that sends everything before it
+ * reads would never see the response.
  */
 export function discardBody(request: IncomingMessage): void {
   if (request.complete || !hasBody(request)) return;
@@ -85,7 +85,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
 
 /** One body's share of the budget. */
 interface Share {
-  /** Raises the share to `size` bytes; false where the budget does not allow it. */
+  /** Raises the share to `size` bytes; false if the budget does not allow it. */
   grow(size: number): boolean;
   release(): void;
 }
@@ -116,8 +116,8 @@ function holdWithin({ totalBytes, bytesPerAddress }: BodyBudget): (address: stri
 }
 
 /**
- * Copies the chunks into one buffer that doubles as it fills: a buffer for each chunk would cost a client who sends
- * byte by byte nothing, and the server a hundred bytes for each.
+ * Copies the chunks into one buffer, which doubles when full. Keeping each chunk would cost about a hundred bytes of
+ * memory for every byte of a client that sends byte by byte.
  */
 function collect(request: IncomingMessage, declared: number | undefined, share: Share): Promise<HeldBody> {
   return new Promise((resolve, reject) => {
@@ -159,7 +159,7 @@ function collect(request: IncomingMessage, declared: number | undefined, share: 
   });
 }
 
-/** The declared size where it is small enough to be believed; otherwise the next power of two. */
+/** The declared size if it is small enough to trust; otherwise the next power of two. */
 function capacityFor(filled: number, declared: number | undefined): number {
   if (declared !== undefined && declared >= filled && declared <= FIRST_BYTES) return declared;
   let capacity = FIRST_BYTES;

@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import type { Brand } from './brand.ts';
 import { brandDocument } from './brand-document.ts';
 
-/** A page that is served whole. */
+/** A static page. */
 export interface Page {
   readonly contentType: string;
   readonly content: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Finds the page of a path; undefined where there is none. */
+/** The page at a path, if any. */
 export type FindPage = (path: string) => Page | undefined;
 
-// The browser itself proves that the reference asks no other host for anything: it would refuse to.
+// With this policy the browser blocks any request of the reference to another host.
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -50,7 +50,7 @@ const html = `<!doctype html>
 </html>
 `;
 
-// `validatorUrl: null`: by default the page would show a badge fetched from a validator on the internet.
+// `validatorUrl: null`: by default the page loads a badge from a validator on the internet.
 const startScript = `window.ui = SwaggerUIBundle({
   url: '/openapi.json',
   dom_id: '#reference',
@@ -63,7 +63,7 @@ const startScript = `window.ui = SwaggerUIBundle({
 });
 `;
 
-/** The contract at `/openapi.json` and a readable reference of it at `/docs`, made when first asked for and kept. */
+/** The contract at `/openapi.json` and its reference at `/docs`, built on first request and cached. */
 export function createReferencePages(packageRoot: string, brand: Brand | undefined): FindPage {
   const kept = new Map<string, Page>();
   return (path) => {
@@ -89,7 +89,7 @@ function makePage(path: string, packageRoot: string, brand: Brand | undefined): 
   return contentType === undefined ? undefined : { contentType, content: readFileSync(assetPath(name)) };
 }
 
-/** The bundled document. Its server is the one it was read from, so that requests tried out in the reference arrive. */
+/** The bundled document. `servers` is this server, so that requests can be tried out in the reference. */
 function documentPage(packageRoot: string, brand: Brand | undefined): Page {
   const text = readFileSync(join(packageRoot, 'openapi', 'openapi.json'), 'utf8');
   const document = { ...JSON.parse(text), servers: [{ url: '/' }] };

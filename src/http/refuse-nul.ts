@@ -6,16 +6,16 @@ const NUL = '\0';
 const MESSAGE = 'must not contain U+0000';
 
 /**
- * Refuses the character U+0000 in every text of a request: PostgreSQL's texts cannot hold it, so that it could be
- * neither stored nor looked up. Throws `invalid_data` naming each place.
+ * Refuses the character U+0000 in every string of a request, because PostgreSQL cannot store or look it up. Throws
+ * `invalid_data` with the JSON pointers.
  *
- * CHOICE: in texts that are only signed too. Every method that signs text takes its bytes in hex or base64 as well,
- * and one rule for every field is known before the request is sent. Names of properties are free: they are stored as
- * JSON, which escapes them.
+ * CHOICE: this includes strings that are only signed. One rule for all fields is easier to follow, and every method
+ * that signs text also accepts bytes as hex or base64. Property names may contain it: they are stored as JSON, which
+ * escapes it.
  */
 export function refuseNul(exchange: HttpExchange): void {
   const issues: Issue[] = [];
-  // Neither header nor JSON can hold the character itself, so that almost every request is done with two searches.
+  // Headers and JSON cannot contain the raw character, so two searches are enough for almost every request.
   if (exchange.target.includes('%00')) {
     findNul(exchange.route?.params, 'path', '', issues);
     findNul(exchange.query, 'query', '', issues);

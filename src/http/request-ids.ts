@@ -4,10 +4,10 @@ const ID_BYTES = 16;
 const IDS_PER_DRAW = 256;
 
 /**
- * Request ids: UUIDs of version 4 (RFC 9562 §5.4). Randomness is drawn for many at a time, since asking the operating
- * system for each costs a tenth of a whole request.
+ * Request ids: UUIDs of version 4 (RFC 9562 §5.4). Randomness is drawn for many at a time, because one system call
+ * per id costs a tenth of a request.
  *
- * NOTE: give it an entropy of its own. From a shared seeded one, every request would change the ids drawn after it.
+ * NOTE: needs its own entropy. With a shared seeded one, every request would change all later ids.
  */
 export function requestIdsFrom(entropy: Entropy): () => string {
   let drawn = '';

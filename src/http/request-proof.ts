@@ -7,18 +7,18 @@ import type { Brand } from './brand.ts';
 import type { HttpExchange } from './http-exchange.ts';
 import { readRequestExpiry } from './request-expiry.ts';
 
-/** The service headers that a client signs, when it sends them. */
+/** The service headers that are part of the signed payload if sent. */
 const signedHeaders = ['service-app-id', 'service-idempotency-key', 'service-request-expiry'];
 
 export interface ProofOptions {
-  /** Under which clients know this server; asked at each request, since a free port is known only after the start. */
+  /** The URLs at which clients reach this server. A function, because a free port is known only after the start. */
   readonly publicBaseUrls: () => readonly string[];
   readonly brand: Brand | undefined;
 }
 
 /**
- * What the request proves about who sent it; nothing is judged but its expiry, and that always.
- * Throws `request_expired`, and `invalid_data` for a header that holds too many signatures.
+ * Reads the expiry and the signatures of a request. Only the expiry is checked here; domain verbs check the
+ * signatures. Throws `request_expired`, and `invalid_data` for a header with too many signatures.
  */
 export function readProof(
   exchange: HttpExchange,
@@ -41,8 +41,8 @@ export function readProof(
 }
 
 /**
- * CHOICE: under the host that the request itself was sent to when that is a public one, so that a client which knows
- * the server by two names finds its own; else under the first public one.
+ * CHOICE: the host that the request was sent to, if it is one of the public hosts; otherwise the first public one. So
+ * clients may use any of the server's names.
  */
 function ownUrl(
   exchange: HttpExchange,
@@ -58,7 +58,7 @@ function ownUrl(
     : (others[0] ?? ofRequest);
 }
 
-/** As the direct request would be signed, under every URL of this server, with and without the expiry. */
+/** The payloads of the direct request, for every URL of this server, with and without the expiry. */
 function proposedPayloads(
   exchange: HttpExchange,
   scheme: 'https' | 'http',
@@ -116,13 +116,13 @@ function urlsOf(
   return candidateUrls({ publicBaseUrls, origin, target });
 }
 
-// Parsed anew: the client signed its own text in its own words, not what became of it on the way to the handler.
+// Parsed again, because the client signed its own text, before branding and parsing changed it.
 function bodyAsSent(raw: Buffer): unknown {
   if (raw.length === 0) return undefined;
   try {
     return JSON.parse(raw.toString('utf8'));
   } catch {
-    // A body that the operation does not read may be anything; as JSON it is absent.
+    // Operations without a body accept any bytes; the signed payload then contains no body.
     return undefined;
   }
 }

@@ -4,7 +4,7 @@ import type { Log } from '../ports/log.ts';
 import { type HttpExchange, operationOf } from './http-exchange.ts';
 import { describeFault } from './validation-issues.ts';
 
-/** `always` tells the caller what is wrong; `sampled` checks one answer in a hundred and tells only the log. */
+/** `always` reports violations to the caller; `sampled` checks one response in a hundred and only logs. */
 export type ResponseCheckMode = 'always' | 'sampled' | 'off';
 
 export interface ResponseCheckOptions {
@@ -14,12 +14,12 @@ export interface ResponseCheckOptions {
   readonly log: Log;
 }
 
-/** Compares an answer with the contract. Throws `internal_error` for one that breaks it. */
+/** Validates a response against the contract. Throws `internal_error`. */
 export type CheckResponse = (exchange: HttpExchange, status: number, body: unknown) => void;
 
 const SAMPLE_EVERY = 100;
 
-/** Makes the response check of one server. */
+/** Creates the response check of one server. */
 export function createResponseCheck({ mode, validators, log }: ResponseCheckOptions): CheckResponse {
   if (mode === 'off') return () => undefined;
   let seen = 0;

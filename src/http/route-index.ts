@@ -3,26 +3,26 @@ import { ApiError } from '../errors.ts';
 import type { Route } from './http-exchange.ts';
 import type { Operation } from './operation.ts';
 
-/** Finds the operation of a method and path in time that does not grow with the number of operations. */
+/** Finds the operation of a method and path; the time does not depend on the number of operations. */
 export interface RouteIndex {
   /**
-   * `/api/v1/…` means the same as `/v1/…`, and one slash at the end is let pass.
-   * Throws `invalid_data` for a path whose percent-encoding is broken.
+   * `/api/v1/…` means the same as `/v1/…`, and one trailing slash is accepted. Throws `invalid_data` for invalid
+   * percent-encoding.
    */
   find(method: string, path: string): Route | undefined;
-  /** The methods that some operation answers under this path; empty for an unknown path. */
+  /** The methods of this path; empty for an unknown path. */
   allowedMethods(path: string): readonly string[];
 }
 
 const ALIAS = '/api/v1/';
-// Longer than any id, address or alias that the contract knows.
+// Longer than any id, address or alias in the contract.
 const MAX_PARAMETER_LENGTH = 2048;
 
 /** Builds the radix index over `operations`. */
 export function createRouteIndex(operations: readonly Operation[]): RouteIndex {
   const options = { caseSensitive: true, ignoreTrailingSlash: true, maxParamLength: MAX_PARAMETER_LENGTH };
   const byMethod = createRouter(options);
-  // One tree of paths alone, asked only when no operation matched.
+  // An index of paths only, used when no operation matches.
   const paths = createRouter(options);
   for (const [path, methods] of methodsByPath(operations)) paths.on('GET', toPattern(path), noop, methods);
   for (const operation of operations) {

@@ -14,7 +14,7 @@ interface Input {
   readonly body: unknown;
 }
 
-/** A handler file without its types: each fits its own operation, as the compiler has checked in the registry. */
+/** A handler file without its specific types, which the compiler checks in the registry. */
 interface AnyHandlerFile {
   readonly prepare?: (input: Input, context: PreparationContext) => Promise<unknown>;
   readonly run: (
@@ -26,28 +26,28 @@ interface AnyHandlerFile {
 
 export interface RunOptions {
   readonly services: Services;
-  /** Handler files by operation; `registry` of `generated/`. */
+  /** Handler files by operation: `registry` of `generated/`. */
   readonly registry: object;
   readonly openUnit: OpenUnit;
   readonly idempotency: Idempotency;
   readonly check: CheckResponse;
 }
 
-// A transaction that collides with another one is run again this often, handler included.
+// How often a transaction runs in total, including its handler, if it collides with others.
 const MAX_ATTEMPTS = 3;
 
-/** What one request runs, the same at every attempt. */
+/** What one request runs; the same at every attempt. */
 interface Work {
   readonly handler: AnyHandlerFile;
   readonly use: KeyUse | undefined;
-  /** What the handler's preparation found; undefined where it has none. */
+  /** The result of the handler's `prepare`; undefined if it has none. */
   readonly prepared: Prepared<unknown> | undefined;
   readonly options: RunOptions;
 }
 
 /**
- * Runs the handler of a validated request inside one unit of work: a transaction for every method but GET, committed
- * before the answer is sent. Under an idempotency key the answer is kept in that same transaction.
+ * Runs the handler of a validated request in one unit of work: a transaction for every method except GET, committed
+ * before the response is sent. With an idempotency key, the response is stored in the same transaction.
  */
 export function createRunOperation(options: RunOptions): RunOperation {
   const files = options.registry as Readonly<Record<string, AnyHandlerFile>>;
@@ -77,7 +77,7 @@ async function prepare(
   const { prepare: ask } = handler;
   if (ask === undefined) return undefined;
   return keepPrepared(async () => {
-    // No transaction: no connection is held between the statements.
+    // Without a transaction no connection is held between statements.
     const { em } = await openUnit(false);
     return ask(inputOf(exchange), preparationContextOf(em, exchange, services));
   });
@@ -109,7 +109,7 @@ async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
   }
 }
 
-/** What a handler has left for after its transaction. */
+/** Callbacks that a handler has registered for after its transaction. */
 interface Later {
   readonly afterCommit: (() => Promise<void>)[];
   readonly afterRefusal: RefusalWork[];
@@ -145,7 +145,7 @@ async function runIn(
   return answer;
 }
 
-/** What the handler left for after the commit; its refusal takes the place of the answer that was kept. */
+/** Runs the callbacks for after the commit. If one of them refuses, the refusal replaces the stored response. */
 async function runAfterCommit(
   work: () => Promise<void>,
   exchange: HttpExchange,
@@ -155,7 +155,7 @@ async function runAfterCommit(
   try {
     await work();
   } catch (error) {
-    // Wrapped, so that no collision in it runs the handler again: its work is committed.
+    // Wrapped, so that a collision here does not run the handler again after its commit.
     if (!(error instanceof ApiError)) throw new Error('what follows the commit failed', { cause: error });
     options.check(exchange, error.status, error.toBody());
     await settleRefusal(error, { use, replaces: true, works: [] }, options);
@@ -170,7 +170,7 @@ function preparationContextOf(
 ): PreparationContext {
   return {
     ...services,
-    // INVARIANT: set by the credentials check, except for operations open to all, whose handlers cannot read it.
+    // INVARIANT: set by authentication, except for public operations, whose handlers cannot read it.
     app: exchange.app!,
     em,
     nowMs: exchange.nowMs,
@@ -193,8 +193,8 @@ function contextOf(
 }
 
 /**
- * Keeps the refusal under its key and stores what the handler left for it. In a transaction of its own: the one of the
- * work is undone, or done already.
+ * Stores the refusal under its idempotency key and runs the handler's callbacks for a refusal. In a separate
+ * transaction, because that of the handler has ended.
  */
 async function settleRefusal(
   error: ApiError,

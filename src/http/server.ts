@@ -11,34 +11,37 @@ import type { Log } from '../ports/log.ts';
 
 export interface ServerOptions {
   readonly handler: RequestListener;
-  /** PEM; undefined where a proxy ends TLS. */
+  /** PEM; undefined if a proxy terminates TLS. */
   readonly tls: { readonly key: string; readonly cert: string } | undefined;
   readonly host: string;
-  /** 0: any free port. */
+  /** 0 means any free port. */
   readonly port: number;
   readonly log: Log;
   readonly newRequestId: () => string;
-  /** How long a stop waits for requests that have begun. */
+  /** How long a stop waits for requests in progress. */
   readonly graceMs?: number;
   readonly connections?: ConnectionLimits | undefined;
 }
 
-/** How many connections are kept open; more are closed at once. */
+/** The maximum of open connections. Further ones are closed immediately. */
 export interface ConnectionLimits {
   readonly total: number;
-  /** Of one peer address; any number when left out, as behind a proxy. */
+  /** Per peer address. Default: unlimited, as needed behind a proxy. */
   readonly perAddress?: number | undefined;
 }
 
-/** CHOICE: what a process with the usual limits of descriptors and memory can hold. */
+/** CHOICE: a number that fits the usual limits of file descriptors and memory. */
 const defaultConnectionLimits: ConnectionLimits = { total: 10_000 };
 
 export interface RunningServer {
   readonly host: string;
   readonly port: number;
-  /** Requests that have begun and are not answered yet. */
+  /** The number of requests in progress. */
   inFlight(): number;
-  /** Stops accepting, finishes what was begun within `graceMs`, then cuts the rest. May be called again. */
+  /**
+   * Stops accepting connections, waits up to `graceMs` for requests in progress, then closes the rest. May be called
+   * again.
+   */
   close(): Promise<void>;
 }
 
@@ -50,13 +53,13 @@ const DEFAULT_GRACE_MS = 10_000;
 const timeouts = {
   headersTimeout: 20_000,
   requestTimeout: 60_000,
-  // Longer than the 60 s that load balancers keep idle connections, so that they never send into a closed one.
+  // Load balancers keep idle connections for 60 s. Closing them later ensures that they never send into a closed one.
   keepAliveTimeout: 65_000,
 };
 
 /**
- * Serves on one TCP port. Where there is a certificate the first byte of a connection decides: a TLS hello is
- * answered in TLS, anything else as plain HTTP, which the pipeline then refuses in words instead of a broken socket.
+ * Listens on one TCP port. With a certificate, the first byte of a connection decides: a TLS handshake is answered in
+ * TLS, anything else as plain HTTP, so that the pipeline can refuse it with a proper response.
  */
 export function startServer(options: ServerOptions): Promise<RunningServer> {
   const { handler, tls } = options;
@@ -118,8 +121,8 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
 }
 
 /**
- * Puts a reader of the first byte before the TLS server. Both ways end in the same HTTP server, so that its
- * timeouts and its list of connections cover plain ones too.
+ * Reads the first byte before the TLS server does. Both kinds of connections end up in the same HTTP server, so its
+ * timeouts and connection list cover plain ones too.
  */
 function decideByFirstByte(server: HttpServer): Set<Socket> {
   const undecided = new Set<Socket>();
@@ -143,7 +146,7 @@ function decideByFirstByte(server: HttpServer): Set<Socket> {
       socket.unshift(chunk);
       if (chunk[0] === TLS_HANDSHAKE) startTls.call(server, socket);
       else {
-        // What the TLS server emits once the handshake is done: from here on it is HTTP.
+        // The event that the TLS server emits after a handshake, from which the connection is handled as HTTP.
         server.emit('secureConnection', socket);
         socket.resume();
       }
@@ -157,20 +160,20 @@ const statusLines: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** Requests that are not answered yet, by connection. */
+/** Requests in progress, by connection. */
 interface PendingRequests {
   enter(request: IncomingMessage): void;
   leave(request: IncomingMessage): void;
-  /** Whether an answer is under way that a broken request behind it must not overtake. */
-  hasWhole(socket: Socket): boolean;
-  /** Closes the connection once its whole requests are answered. */
+  /** Whether a complete request awaits its response, which the response to a broken one must not overtake. */
+  hasComplete(socket: Socket): boolean;
+  /** Closes the connection once its complete requests are answered. */
   closeAfterwards(socket: Socket): void;
 }
 
 function countPending(): PendingRequests {
   const pending = new WeakMap<Socket, { count: number; last: IncomingMessage; isClosing: boolean }>();
-  // Requests of a connection come one after the other: only the last one can still be incomplete.
-  const whole = (socket: Socket): number => {
+  // Requests of a connection arrive in sequence, so only the last one can be incomplete.
+  const completeCount = (socket: Socket): number => {
     const known = pending.get(socket);
     return known === undefined ? 0 : known.count - (known.last.complete ? 0 : 1);
   };
@@ -183,9 +186,9 @@ function countPending(): PendingRequests {
       const known = pending.get(socket);
       if (known === undefined) return;
       known.count -= 1;
-      if (known.isClosing && whole(socket) <= 0) socket.destroySoon();
+      if (known.isClosing && completeCount(socket) <= 0) socket.destroySoon();
     },
-    hasWhole: (socket) => whole(socket) > 0,
+    hasComplete: (socket) => completeCount(socket) > 0,
     closeAfterwards(socket) {
       const known = pending.get(socket);
       if (known !== undefined) known.isClosing = true;
@@ -211,10 +214,10 @@ function limitConnections(server: HttpServer, { total, perAddress }: ConnectionL
 }
 
 /**
- * Answers what is not HTTP in the shape of every other refusal, where an answer can still be read.
+ * Answers malformed HTTP with the usual error body, if the client can still read it.
  *
- * INVARIANT: a broken request is never answered in the place of a whole one before it on the same connection; the
- * connection closes after the answers that are under way.
+ * INVARIANT: the response to a malformed request never takes the place of the response to a complete one before it;
+ * the connection closes after the pending responses.
  */
 function answerBrokenRequests(
   server: HttpServer,
@@ -222,7 +225,7 @@ function answerBrokenRequests(
   newRequestId: () => string,
 ): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // Each further chunk of a broken request comes here again; the answer must not be cut off by it.
+    // Called again for each further chunk of a malformed request, which must not cut off the response.
     if (socket.writableEnded) return;
     const code = error.code ?? '';
     const isHttpFault = code.startsWith('HPE_') || code in statusLines;
@@ -230,7 +233,7 @@ function answerBrokenRequests(
       socket.destroy();
       return;
     }
-    if (pending.hasWhole(socket as Socket)) {
+    if (pending.hasComplete(socket as Socket)) {
       pending.closeAfterwards(socket as Socket);
       return;
     }

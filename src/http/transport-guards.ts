@@ -3,22 +3,22 @@ import { BlockList, isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { ApiError } from '../errors.ts';
 
-/** Who may speak to the server without TLS of its own. */
+/** Which requests may arrive without TLS. */
 export interface TransportRules {
   /** Unencrypted requests from loopback are accepted. */
   readonly plainHttp: boolean;
-  /** Addresses or subnets (`10.0.0.0/8`) whose `X-Forwarded-*` headers are believed. */
+  /** Addresses or subnets (`10.0.0.0/8`) whose `X-Forwarded-*` headers are trusted. */
   readonly trustedProxies: readonly string[];
 }
 
 export interface TransportGuard {
   /** `https` or `http`, as the client sees it. Throws `https_required`. */
   scheme(request: IncomingMessage): 'https' | 'http';
-  /** The client's address: the last one that a trusted proxy names, else the peer's. */
+  /** The client's address: the last one in `X-Forwarded-For` of a trusted proxy, otherwise the peer's. */
   clientAddress(request: IncomingMessage): string;
 }
 
-/** Judges the transport of requests by `rules`. */
+/** Creates the transport guard for `rules`. */
 export function createTransportGuard(rules: TransportRules): TransportGuard {
   const proxies = parseProxies(rules.trustedProxies);
   const comesFromProxy = (request: IncomingMessage): boolean =>
@@ -63,7 +63,7 @@ function isListed(list: BlockList, address: string | undefined): boolean {
   return list.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** The item that the nearest proxy appended: those before it came from outside and may be forged. */
+/** The item that the nearest proxy appended. Earlier ones come from the client and may be forged. */
 function lastItem(header: string | string[] | undefined): string | undefined {
   const text = Array.isArray(header) ? header.at(-1) : header;
   return text?.split(',').at(-1)?.trim();

@@ -7,19 +7,18 @@ export interface UnitOfWork {
   readonly em: SqlEntityManager;
   /** Flushes and commits. */
   commit(): Promise<void>;
-  /** Undoes everything since the last commit; never throws. */
+  /** Rolls back everything since the last commit; never throws. */
   rollback(): Promise<void>;
 }
 
 /** Opens a unit of work; `write` begins a transaction. */
 export type OpenUnit = (write: boolean) => Promise<UnitOfWork>;
 
-/** As much of a `Database` as units of work need. Asked at each request, so that a database can be swapped. */
+/** The part of `Database` that units of work need. Read for each request, so that the database can be replaced. */
 export interface UnitSource {
   readonly orm: { readonly em: { fork(): SqlEntityManager } };
 }
 
-/** Units of work on a database. */
 export function unitsOf(database: UnitSource): OpenUnit {
   return async (write) => {
     const em = database.orm.em.fork();
@@ -30,14 +29,14 @@ export function unitsOf(database: UnitSource): OpenUnit {
         if (em.isInTransaction()) await em.commit();
       },
       async rollback() {
-        // A rollback can only fail with the connection, which takes the transaction along.
+        // A rollback fails only when the connection is lost, which ends the transaction as well.
         if (em.isInTransaction()) await em.rollback().catch(() => undefined);
       },
     };
   };
 }
 
-/** Runs work that belongs to no request in a transaction of its own, committed when the work resolves. */
+/** Runs work outside a request in its own transaction, committed when the work resolves. */
 export function inUnitOf(openUnit: OpenUnit) {
   return async <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> => {
     const unit = await openUnit(true);
@@ -51,7 +50,7 @@ export function inUnitOf(openUnit: OpenUnit) {
   };
 }
 
-/** Whether another transaction got in the way: run again, the same work sees what the other one did. */
+/** Whether the error is a collision with another transaction, so that running the work again can succeed. */
 export function isCollision(error: unknown): boolean {
   return error instanceof StaleReadError || isDatabaseCollision(error);
 }

@@ -3,7 +3,7 @@ import type { ValidationError } from '../generated/validate-function.ts';
 
 export type RequestPart = 'path' | 'query' | 'headers' | 'body';
 
-/** One fault of a request, in words. */
+/** One fault of a request. */
 export interface Issue {
   readonly in: RequestPart;
   /** JSON pointer within that part. */
@@ -14,10 +14,10 @@ export interface Issue {
 const MAX_ISSUES = 20;
 const MAX_LISTED_VALUES = 40;
 
-/** Told by the union keywords after the faults of their branches; it says less than any of them. */
+/** Errors of union keywords follow those of their branches and say less. */
 const unions = new Set(['anyOf', 'oneOf']);
 
-/** 400 `invalid_data` for faults found in the parameters: their pointers begin with `/path`, `/query`, `/headers`. */
+/** 400 `invalid_data` for faults in the parameters. Pointers begin with `/path`, `/query` or `/headers`. */
 export function parametersFault(errors: readonly ValidationError[]): ApiError {
   return fault(
     toIssues(errors, (pointer) => {
@@ -27,12 +27,12 @@ export function parametersFault(errors: readonly ValidationError[]): ApiError {
   );
 }
 
-/** 400 `invalid_data` for faults found in the body. */
+/** 400 `invalid_data` for faults in the body. */
 export function bodyFault(errors: readonly ValidationError[]): ApiError {
   return fault(toIssues(errors, (pointer) => ({ in: 'body', pointer })));
 }
 
-/** The pointer and the words of the first fault, for a log. */
+/** The pointer and message of the first fault, for a log. */
 export function describeFault(errors: readonly ValidationError[]): { pointer: string; message: string } {
   const [issue] = toIssues(errors, (pointer) => ({ in: 'body', pointer }));
   return { pointer: issue?.pointer ?? '', message: issue?.message ?? 'is not valid' };
@@ -61,7 +61,7 @@ function toIssues(
     .map(({ place, messages }) => ({ ...place, message: [...messages].join(', or ') }));
 }
 
-/** Of the faults of a union's branches, those that lie deepest: their branch came closest to what was meant. */
+/** Of the faults of a union's branches, the deepest ones: their branch is closest to what the caller meant. */
 function deepest(errors: readonly ValidationError[]): readonly ValidationError[] {
   const specific = errors.filter((error) => !unions.has(error.keyword));
   if (specific.length === errors.length || specific.length === 0) return errors;
@@ -70,7 +70,7 @@ function deepest(errors: readonly ValidationError[]): readonly ValidationError[]
   return specific.filter((error) => depth(error) === most);
 }
 
-/** The place a reader looks for: a missing or unknown property itself, not the object around it. */
+/** Points to the missing or unknown property itself, not to the object around it. */
 function pointerOf({ keyword, instancePath, params }: ValidationError): string {
   if (keyword === 'required') return `${instancePath}/${escapePointer(String(params.missingProperty))}`;
   if (keyword === 'additionalProperties') {
@@ -87,7 +87,7 @@ function escapePointer(name: string): string {
 
 function describe(error: ValidationError, place: Pick<Issue, 'in' | 'pointer'>): string {
   if (place.in === 'query' && place.pointer === '/limit' && error.keyword === 'maximum') {
-    // The exact words that published clients know.
+    // The exact text that published clients expect.
     return `Query limit can be at maximum ${error.params.limit} records.`;
   }
   const words = wordings[error.keyword];

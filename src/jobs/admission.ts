@@ -1,8 +1,8 @@
-/** Lets as many in at a time as the limit says; the others wait, first come, first served. */
+/** Limits how much work runs at a time. The rest waits in order of arrival. */
 export interface Admission {
-  /** Runs `work` as soon as there is room for it. */
+  /** Runs `work` as soon as the limit allows it. */
   enter<T>(work: () => Promise<T>): Promise<T>;
-  /** Changes the limit; those who are in stay. */
+  /** Changes the limit. Running work is not interrupted. */
   limitTo(count: number): void;
 }
 

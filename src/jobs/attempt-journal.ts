@@ -1,16 +1,16 @@
 import { type FinishedAttempt, recordAttempts } from '../domain/access/webhooks/record-attempts.ts';
 import type { JobContext } from './job-context.ts';
 
-/** Writes down what became of attempts. */
+/** Stores the outcomes of delivery attempts. */
 export interface AttemptJournal {
   /** Resolves when the outcome is committed; rejects when it could not be. */
   record(finished: FinishedAttempt): Promise<void>;
-  /** Drops what is not written yet; when it resolves, nothing is being written. */
+  /** Drops what is not stored yet. When it resolves, no write is in progress. */
   forget(): Promise<void>;
 }
 
 const MAX_TOGETHER = 200;
-/** Another transaction may get in the way. */
+/** The transaction may collide with another one. */
 const TRIES = 3;
 
 interface Entry {
@@ -19,7 +19,9 @@ interface Entry {
   readonly reject: (error: unknown) => void;
 }
 
-/** Commits the outcomes that come while one commit is under way together in the next: a commit costs a sync. */
+/**
+ * Outcomes that arrive during a commit are committed together in the next one, because each commit costs a disk sync.
+ */
 export function startAttemptJournal({ services, inUnit }: JobContext): AttemptJournal {
   const waiting: Entry[] = [];
   let writing: Promise<void> | undefined;
@@ -44,7 +46,7 @@ export function startAttemptJournal({ services, inUnit }: JobContext): AttemptJo
 
   async function writeAll(): Promise<void> {
     while (waiting.length > 0) {
-      // Outcomes of the same moment go together.
+      // Collects outcomes of the same turn of the event loop.
       await new Promise((resolve) => setImmediate(resolve));
       const entries = waiting.splice(0, MAX_TOGETHER);
       if (entries.length > 0) await write(entries, TRIES);

@@ -15,7 +15,7 @@ import {
 } from '../domain/access/webhooks/webhook-secrets.ts';
 import type { JobContext } from './job-context.ts';
 
-/** Where to send and what to sign with. */
+/** The URL to send to and the secrets to sign with. */
 interface Target {
   readonly url: string;
   readonly secrets: readonly SigningSecret[];
@@ -23,46 +23,46 @@ interface Target {
 
 /** A webhook endpoint that this process has claimed. */
 export interface ClaimedEndpoint {
-  /** The endpoint may have been changed: it is read again before it is used again. */
-  doubt(): void;
+  /** Call when the endpoint may have changed: it is read again before the next use. */
+  invalidate(): void;
   /**
-   * The endpoint as it is now, claimed for longer than an attempt takes; undefined when it is disabled, deleted or
-   * claimed by another process.
+   * The current endpoint, claimed for longer than an attempt takes; undefined when it is disabled, deleted or claimed
+   * by another process.
    */
   target(): Promise<Target | undefined>;
-  /** Reads the endpoint and, in the same transaction, more; undefined like `target`. */
+  /** Reads the endpoint and more in the same transaction; undefined in the same cases as `target`. */
   read<T>(
     readMore: (em: SqlEntityManager, nowMs: number) => Promise<T>,
   ): Promise<{ readonly endpoint: EndpointRow; readonly more: T } | undefined>;
   /**
-   * Gives the endpoint back, unless something is due to it already.
+   * Releases the endpoint, unless deliveries are already due.
    *
-   * @param mustRelease gives it back in any case.
-   * @returns whether it was given back.
+   * @param mustRelease releases it in any case.
+   * @returns whether it was released.
    */
   release(mustRelease: boolean): Promise<boolean>;
 }
 
-/** An attempt begins only while the endpoint is claimed for longer than it can take. */
+/** The rest of the lease that an attempt needs: longer than it can take. */
 const LEAST_LEASE_MS = ATTEMPT_TIMEOUT_MS + 5_000;
 
 interface Known {
   readonly target: Target;
-  /** By id, opened once: a vault may be a service elsewhere. */
+  /** By id. Opened once, because the vault may be a remote service. */
   readonly secrets: ReadonlyMap<string, SigningSecret>;
   readonly leasedUntilMs: number;
 }
 
-/** @param owner names this process among those that share the database. */
+/** @param owner identifies this process among those that share the database. */
 export function claimedEndpoint(
   id: string,
   { services, inUnit, owner }: JobContext & { readonly owner: string },
 ): ClaimedEndpoint {
   const { clock, vault } = services;
-  /** What the last read showed; undefined when the endpoint is not for this process to use. */
+  /** The result of the last read; undefined if this process may not use the endpoint. */
   let known: Known | undefined;
-  let isDoubtful = true;
-  /** INVARIANT: reads follow each other, so that an older one never replaces what a newer one showed. */
+  let isStale = true;
+  /** INVARIANT: reads run one after the other, so an older result never replaces a newer one. */
   let lastRead: Promise<unknown> = Promise.resolve();
 
   const claimant = (): Claimant => ({ owner, nowMs: clock.now() });
@@ -79,8 +79,8 @@ export function claimedEndpoint(
     readEndpoint: typeof holdEndpoint,
     readMore: (em: SqlEntityManager, nowMs: number) => Promise<T>,
   ): Promise<{ endpoint: EndpointRow; more: T } | undefined> {
-    // A doubt that arises from here on is about what this read may not show.
-    isDoubtful = false;
+    // Changes from here on may be missing in this read, so they must set it again.
+    isStale = false;
     try {
       const now = claimant();
       const read = await inUnit(async (em) => {
@@ -92,7 +92,7 @@ export function claimedEndpoint(
       known = read && (await learn(read.endpoint, read.secrets));
       return read;
     } catch (error) {
-      isDoubtful = true;
+      isStale = true;
       throw error;
     }
   }
@@ -110,22 +110,23 @@ export function claimedEndpoint(
   }
 
   async function refresh(): Promise<void> {
-    // Of several that ask at once, the first reads for all.
+    // The first of several concurrent callers reads for all.
     if (isLeaseShort()) await readBy(holdEndpoint, async () => undefined);
-    else if (isDoubtful) await readBy(readClaimedEndpoint, async () => undefined);
+    else if (isStale) await readBy(readClaimedEndpoint, async () => undefined);
   }
 
   async function refreshInTurn(): Promise<void> {
-    if (isDoubtful || isLeaseShort()) await afterLastRead(refresh);
+    if (isStale || isLeaseShort()) await afterLastRead(refresh);
   }
 
   return {
-    doubt() {
-      isDoubtful = true;
+    invalidate() {
+      isStale = true;
     },
     async target() {
       await refreshInTurn();
-      // Once more for a doubt that arose meanwhile. Not again: under many events every read is followed by a doubt.
+      // Once more if the endpoint was invalidated meanwhile. Not in a loop: under load, every read is followed by an
+      // invalidation.
       await refreshInTurn();
       return isLeaseShort() ? undefined : known?.target;
     },

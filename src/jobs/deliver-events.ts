@@ -4,26 +4,26 @@ import { startAttemptJournal } from './attempt-journal.ts';
 import { type EndpointWorker, startEndpointWorker, type WorkerOptions } from './endpoint-worker.ts';
 import type { Job } from './runner.ts';
 
-/** For whoever leaves something to deliver. */
+/** The name of the job, for `wake`. */
 export const DELIVER_EVENTS = 'deliver-events';
 
-/** Retries and what other processes left are found this late. */
+/** The longest delay before retries, and events recorded by other processes, are noticed. */
 const EVERY_MS = 1_000;
 const EVENTS_AT_ONCE = 200;
-/** Endpoints that one process sends to at a time. */
+/** Endpoints that one process serves at a time. */
 const MAX_ENDPOINTS = 500;
-/** CHOICE: how long an endpoint keeps its place among them while others wait for one. */
+/** CHOICE: how long an endpoint keeps its place while others wait. */
 const TURN_MS = 5_000;
 /**
- * How long this process leaves an endpoint alone after it failed to work on it, ms of the machine's time: where sending
- * goes well and recording does not, a full disk for instance, the same events would be sent without end.
+ * How long this process skips an endpoint after an internal failure, ms of real time. If sending succeeds but
+ * recording fails, for example on a full disk, the same events would otherwise be sent in a tight loop.
  */
 const REST_MS = 5_000;
 
 /**
- * Gives recorded events to the endpoints that ask for them, and sends to each endpoint what is due to it, beside the
- * others, so that a slow one delays nobody. Nothing of it is in memory alone: whatever the process dies in, another
- * one, or itself when it is started again, goes on from the database, and at most repeats what was under way.
+ * Assigns recorded events to the endpoints that subscribe to them and delivers what is due. Endpoints are served
+ * concurrently, so a slow one does not delay the others. All state is in the database: after a crash, another process
+ * or a restarted one continues, and repeats at most the requests that were in progress.
  */
 export function deliverEvents(context: Omit<WorkerOptions, 'journal'>): Job {
   const { services, inUnit, owner } = context;
@@ -60,9 +60,9 @@ export function deliverEvents(context: Omit<WorkerOptions, 'journal'>): Job {
     async run(again) {
       const nowMs = services.clock.now();
       const { eventCount, endpointIds } = await inUnit((em) => fanOutEvents(em, nowMs, EVENTS_AT_ONCE));
-      // Whatever this run was woken for, any of the endpoints may have been changed.
-      for (const worker of workers.values()) worker.doubt();
-      // Without new events it is retries, replays or tests that may be due, to any of them.
+      // Any endpoint may have changed, whatever caused this run.
+      for (const worker of workers.values()) worker.invalidate();
+      // Without new events, retries, replays or tests may be due to any of them.
       const poked = eventCount === 0 ? workers.keys() : endpointIds;
       for (const id of poked) workers.get(id)?.poke();
       const known = [...workers.keys(), ...resting.keys()];

@@ -14,80 +14,80 @@ import type { JobContext } from './job-context.ts';
  *                │            │            ▲
  *                └──────────▶ ENDING ──────┘
  *
- * LOOKING    reads the endpoint and what is due to it.
- *              something is due ─▶ SENDING            nothing is due ─▶ RELEASING
+ * LOOKING    reads the endpoint and its due deliveries.
+ *              some are due ─▶ SENDING            none are due ─▶ RELEASING
  *              the endpoint is disabled, deleted or claimed by another process ─▶ ENDING
- * SENDING    runs a lane for each resource: attempt a delivery, have its outcome committed, attempt the next. An attempt
- *            waits for its turn among the requests to the endpoint, then for the endpoint as it is now.
- *              fewer lanes than there may be, and more may be due ─▶ LOOKING, while lanes run on
+ * SENDING    runs one lane per resource: attempt a delivery, commit its outcome, attempt the next. An attempt waits
+ *            until the limit of concurrent requests allows it, then for the current state of the endpoint.
+ *              fewer lanes than the maximum, and more may be due ─▶ LOOKING, while the lanes continue
  *              every lane has ended, nothing more is due ─▶ RELEASING
- *              `stop`, `forget`, a failure, or the endpoint may not be used any more ─▶ ENDING
- * ENDING     begins nothing more. Requests under way are finished and recorded, or dropped after `forget`.
+ *              `stop`, `forget`, a failure, or the endpoint may no longer be used ─▶ ENDING
+ * ENDING     starts nothing more. Requests in progress are finished and recorded, or dropped after `forget`.
  *              every lane has ended ─▶ RELEASING      after `forget` ─▶ done
- * RELEASING  gives the endpoint back.
- *              something is due already ─▶ LOOKING, unless it comes from ENDING
- *              given back ─▶ done, which rejects after a failure
+ * RELEASING  releases the endpoint.
+ *              deliveries are due already ─▶ LOOKING, unless it comes from ENDING
+ *              released ─▶ done, which rejects after a failure
  *
- * `running` tells SENDING from LOOKING, `ending` tells ENDING. `unread` is what the last look may have left unread.
+ * SENDING has a non-empty `running`, ENDING has a defined `ending`. `unread` is what else may be due.
  */
 
-/** Sends to one endpoint what is due to it, then ends. */
+/** Sends all due deliveries of one endpoint, then ends. */
 export interface EndpointWorker {
   readonly startedAtMs: number;
-  /** Something may be due that was not before. */
+  /** Call when more deliveries may be due. */
   poke(): void;
-  /** The endpoint may have been changed: it is read again before anything else is sent. */
-  doubt(): void;
-  /** Begins nothing more; what is under way is finished and recorded. */
+  /** Call when the endpoint may have changed: it is read again before the next request. */
+  invalidate(): void;
+  /** Starts no more requests. Those in progress are finished and recorded. */
   stop(): void;
-  /** Drops what was read of the database, and ends. */
+  /** Drops everything read from the database, and ends. */
   forget(): void;
   /**
-   * Resolves at the end: whether it was poked after it had looked for the last time. Rejects when the database or the
-   * vault failed; what was not recorded is attempted again by whoever claims the endpoint next.
+   * Resolves at the end: whether more may be due since it looked for the last time. Rejects when the database or the
+   * vault failed; attempts that were not recorded are repeated by the next process that claims the endpoint.
    */
   readonly done: Promise<boolean>;
 }
 
 export interface WorkerOptions extends JobContext {
-  /** Names this process among those that share the database. */
+  /** Identifies this process among those that share the database. */
   readonly owner: string;
   readonly journal: AttemptJournal;
-  /** The stored body in the words that clients of this server know. */
+  /** Translates a stored payload to the brand of this server. */
   writePayload(payload: string): string;
 }
 
 /**
- * CHOICE: requests to one endpoint at a time, so that one that comes back after an hour is not overrun; one while it
- * fails, which is enough to notice that it works again. There is no bound on all endpoints together: slow ones would
- * use it up for the others.
+ * CHOICE: concurrent requests to one endpoint, limited so that one that recovers after an hour is not flooded. One
+ * request while it fails is enough to notice that it works again. There is no limit on all endpoints together,
+ * because slow ones would use it up.
  */
 const MAX_AT_ONCE = 16;
 const AT_ONCE_WHILE_FAILING = 1;
-/** Resources at a time, those included whose outcome is being committed: they are not sent to meanwhile. */
+/** Concurrent lanes, including those that wait for a commit and have no request in progress. */
 const MAX_LANES = 64;
 const READ_AT_ONCE = 200;
 
-/** Why nothing more is begun. */
+/** Why no more requests are started. */
 type Ending = 'stopped' | 'forgotten' | { readonly failure: unknown };
 
 interface Worker extends WorkerOptions {
   readonly endpointId: string;
   readonly endpoint: ClaimedEndpoint;
-  /** Requests to the endpoint at a time. */
+  /** Limits the concurrent requests to the endpoint. */
   readonly requests: Admission;
-  /** The first delivery of each lane under way, by its resource, or its own id when it keeps no order. */
+  /** The first delivery of each running lane, by its order key, or by its id if it has no order. */
   readonly running: Map<string, DueDelivery>;
-  /** Lanes that were read and have not begun. */
+  /** Lanes that were read and have not started. */
   queue: Lane[];
-  /** What may be due beside what was read. A look leaves out what is behind lanes under way. */
+  /** What else may be due. A look skips deliveries that are queued behind running lanes. */
   unread: 'perhaps some' | 'some behind lanes' | 'none';
   ending: Ending | undefined;
-  /** Resolves when a lane has ended, something may be due or the worker is to end. */
+  /** Resolves when a lane has ended, when more may be due, and when the worker must end. */
   change: PromiseWithResolvers<void>;
 }
 
-/** Starts to send to an endpoint that this process has claimed. */
+/** Starts the worker of an endpoint that this process has claimed. */
 export function startEndpointWorker(endpointId: string, options: WorkerOptions): EndpointWorker {
   const worker: Worker = {
     ...options,
@@ -106,7 +106,7 @@ export function startEndpointWorker(endpointId: string, options: WorkerOptions):
       worker.unread = 'perhaps some';
       worker.change.resolve();
     },
-    doubt: worker.endpoint.doubt,
+    invalidate: worker.endpoint.invalidate,
     stop: () => end(worker, 'stopped'),
     forget: () => end(worker, 'forgotten'),
     done: work(worker),
@@ -114,7 +114,7 @@ export function startEndpointWorker(endpointId: string, options: WorkerOptions):
 }
 
 function end(worker: Worker, ending: Ending): void {
-  // What was forgotten is not recorded, and a failure is not a stop.
+  // `forgotten` overrides the other endings, because nothing may be recorded after it; a failure overrides `stopped`.
   if (worker.ending === undefined || worker.ending === 'stopped' || ending === 'forgotten') {
     worker.ending = ending;
   }
@@ -125,12 +125,12 @@ function end(worker: Worker, ending: Ending): void {
 async function work(worker: Worker): Promise<boolean> {
   for (;;) {
     await sendAll(worker).catch((failure: unknown) => end(worker, { failure }));
-    // Whatever happened, nobody else may claim the endpoint while requests to it are under way.
+    // After any outcome: no other process may claim the endpoint while requests to it are in progress.
     while (worker.running.size > 0) await nextChange(worker);
     const { ending, endpoint } = worker;
     if (ending === 'forgotten') return false;
     if (typeof ending === 'object') {
-      // Another process may do better. Where this fails too, the endpoint is given back when the lease is over.
+      // Another process may succeed. If releasing fails too, the lease expires.
       await endpoint.release(true).catch(() => undefined);
       throw ending.failure;
     }
@@ -139,7 +139,7 @@ async function work(worker: Worker): Promise<boolean> {
   }
 }
 
-/** Until nothing is due any more, or the worker is to end. */
+/** Resolves when nothing more is due or the worker must end. */
 async function sendAll(worker: Worker): Promise<void> {
   while (worker.ending === undefined) {
     const hasRoom = worker.queue.length === 0 && worker.running.size < MAX_LANES;
@@ -155,7 +155,7 @@ async function nextChange(worker: Worker): Promise<void> {
   worker.change = Promise.withResolvers();
 }
 
-/** Reads what is due. */
+/** Reads due deliveries. */
 async function look(worker: Worker): Promise<void> {
   const { endpointId, endpoint, requests, running } = worker;
   const firsts = [...running.values()];
@@ -190,20 +190,20 @@ function startLanes(worker: Worker): void {
 
 async function runLane(worker: Worker, lane: Lane): Promise<void> {
   for (const delivery of lane) {
-    // What was never attempted has only waited for the one before it.
+    // A delivery without attempts has only waited for the one before it.
     const isDue = delivery.failures === 0 || delivery.nextAttemptAtMs <= worker.services.clock.now();
     if (!isDue) return;
     const finished = await worker.requests.enter(() => attempt(worker, delivery));
     if (finished === undefined || worker.ending === 'forgotten') return;
-    // INVARIANT: the next one is not sent before this one's outcome is committed, so that after a crash no earlier
-    // event of the resource follows a later one.
+    // INVARIANT: the next delivery is sent only after the outcome of this one is committed, so that after a crash no
+    // earlier event of the resource follows a later one.
     await worker.journal.record(finished);
     const isOver = finished.isDelivered || delivery.failures + 1 >= MAX_ATTEMPTS;
     if (!isOver) return;
   }
 }
 
-/** Undefined when nothing may be sent any more. */
+/** Undefined if the worker must end. */
 async function attempt(worker: Worker, delivery: DueDelivery): Promise<FinishedAttempt | undefined> {
   if (worker.ending !== undefined) return undefined;
   const target = await worker.endpoint.target();

@@ -5,7 +5,7 @@ import type { Job } from './runner.ts';
 
 const EVERY_MS = 10_000;
 
-/** Writes down which intents have expired, and settles those that a crash has left in between. */
+/** Marks expired intents and settles those that a crash left in `processing`. */
 export function expireIntents({ services, inUnit }: JobContext): Job {
   return {
     name: 'expire-intents',

@@ -6,11 +6,11 @@ const EVERY_MS = 1000;
 const BATCH = 100;
 
 /**
- * Reads what came in on every chain that keeps a list of its transfers, from where it was left, and tells the wallets
- * that received it. Chains are asked between transactions; a crash in between reads the same once more.
+ * Reads new transfers on every chain that lists them, from the last stored position, and records the deposits of
+ * wallets. Chains are called between transactions; after a crash the same transfers are read again.
  */
 export function followDeposits({ services, inUnit }: JobContext): Job {
-  /** Whether there is more to be read at once. */
+  /** Whether more transfers can be read right away. */
   const read = async (caip2: string): Promise<boolean> => {
     const chain = services.chains.find(caip2);
     if (chain?.transfersAfter === undefined) return false;

@@ -11,8 +11,8 @@ const EVERY_MS = 1000;
 const BATCH = 20;
 
 /**
- * Follows exchanges from their deposit until they have paid or given it back. The exchange is asked between
- * transactions, and pays a quote once however often it is asked.
+ * Follows exchanges from the deposit until they have paid out or refunded. The exchange is called between
+ * transactions, and pays a quote only once.
  */
 export function followExchanges({ services, inUnit }: JobContext): Job {
   const { exchange, clock, log } = services;

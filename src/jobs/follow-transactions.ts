@@ -11,8 +11,8 @@ const EVERY_MS = 1000;
 const BATCH = 20;
 
 /**
- * Follows transactions on their chains until nothing can change them: sends those again that a chain does not know,
- * those above all that were signed just before a crash. Chains are asked between transactions.
+ * Follows transactions until they are final. Broadcasts those again that their chain does not know, in particular
+ * those signed just before a crash. Chains are called between transactions.
  */
 export function followTransactions({ services, inUnit }: JobContext): Job {
   const writeDown = (row: TransactionRow, nowMs: number, finding: Finding): Promise<void> =>
@@ -48,7 +48,7 @@ export function followTransactions({ services, inUnit }: JobContext): Job {
   };
 }
 
-/** What is known already; only the next time is set. */
+/** The stored status; only the next check is scheduled. */
 function unchanged(row: TransactionRow): Omit<Finding, 'isSettled'> {
   const { block_number: block, block_timestamp_seconds: at, fee_paid: fee } = row;
   return {

@@ -5,7 +5,7 @@ import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 
-/** Ends wallet actions once the transactions that they are made of have ended, and with them the intents that began them. */
+/** Settles wallet actions whose transactions have ended, and the intents that started them. */
 export function runWalletActions({ services, inUnit }: JobContext): Job {
   return {
     name: 'run-wallet-actions',

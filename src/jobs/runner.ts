@@ -1,49 +1,51 @@
 import type { Log } from '../ports/log.ts';
 
-/** Work that is done beside the requests. */
+/** Background work. */
 export interface Job {
   readonly name: string;
-  /** How long it rests when it found nothing more to do, ms of the machine's time. */
+  /** The pause after a batch that found nothing more to do, ms of real time. */
   readonly everyMs: number;
   /**
-   * Does one bounded batch, in transactions of its own. Several processes may run the same job at once: it claims
-   * what it works on. True when there is more to do at once.
+   * Runs one bounded batch in its own transactions. Several processes may run the same job at once, so it claims what
+   * it works on. Result: whether there is more to do right away.
    *
-   * @param again has the job run once more, now or when what it left under way leaves something to do.
+   * @param again runs the job once more; may also be called later, by work that continues after the batch.
    */
   run(again: () => void): Promise<boolean>;
-  /** For a job that leaves work under way when a batch ends: waits for it, and tells whether there was any. */
+  /** For a job whose work continues after a batch: waits for that work. Result: whether there was any. */
   finish?(): Promise<boolean>;
-  /** For such a job: finishes what is under way and begins nothing more. */
+  /** For such a job: finishes what is in progress and starts nothing more. */
   stop?(): Promise<void>;
   /**
-   * For such a job: drops what it read of the database, which is about to be emptied. When it resolves, nothing that
-   * was under way writes any more.
+   * For such a job: drops what it has read from the database, which is about to be emptied. When it resolves, nothing
+   * of it will write any more.
    */
   forget?(): Promise<void>;
 }
 
 export interface JobRunner {
-  /** Runs a job as soon as it rests; for whoever just left it something to do. */
+  /** Runs a job right away, or once more after its current batch. */
   wake(name: string): void;
   /**
-   * Runs every job until none finds more to do: after the clock was moved, what is due has happened or is under way.
-   * Waits for no work that a job left under way, which may be a request to somebody who does not answer.
+   * Runs every job until none finds more to do. Does not wait for work that continues after a batch, such as requests
+   * to endpoints that do not answer.
    */
   settle(): Promise<void>;
-  /** Settles, and waits for what is under way, until there is nothing of either. */
+  /** Like `settle`, and also waits for the work that continues after batches. */
   finish(): Promise<void>;
-  /** Does `work`, which empties the database, while no job runs and after each has dropped what it had read of it. */
-  beginAnew(work: () => Promise<void>): Promise<void>;
-  /** Finishes the batches that have begun and begins no other. */
+  /**
+   * Runs `work`, which empties the database, while all jobs are paused and have dropped what they had read from it.
+   */
+  whilePaused(work: () => Promise<void>): Promise<void>;
+  /** Finishes the current batches and starts no more. */
   stop(): Promise<void>;
 }
 
-/** Begins to run the jobs, each in a loop of its own so that a slow one delays nobody. */
+/** Starts the jobs, each in its own loop, so a slow one does not delay the others. */
 export function startJobs(jobs: readonly Job[], log: Log): JobRunner {
   const loops = new Map(jobs.map((job) => [job.name, startLoop(job, log)]));
   const drainAll = async (mustFinish: boolean): Promise<void> => {
-    // One job may leave another something to do, so the last round is one in which nobody did anything.
+    // One job may create work for another, so this ends after a round in which no job did anything.
     for (let worked = true; worked; ) {
       worked = false;
       for (const loop of loops.values()) worked = (await loop.drain(mustFinish)) || worked;
@@ -53,7 +55,7 @@ export function startJobs(jobs: readonly Job[], log: Log): JobRunner {
     wake: (name) => loops.get(name)?.wake(),
     settle: () => drainAll(false),
     finish: () => drainAll(true),
-    async beginAnew(work) {
+    async whilePaused(work) {
       const isDone = Promise.withResolvers<void>();
       try {
         await Promise.all([...loops.values()].map((loop) => loop.hold(isDone.promise)));
@@ -71,9 +73,9 @@ export function startJobs(jobs: readonly Job[], log: Log): JobRunner {
 function startLoop(job: Job, log: Log) {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
-  // Woken while a batch runs: the batch may have looked before there was anything.
+  // Woken during a batch, which may have looked too early.
   let isWoken = false;
-  // Every batch waits for the one before: a job never runs beside itself in one process.
+  // Each batch waits for the previous one: in one process a job never overlaps with itself.
   let last: Promise<unknown> = Promise.resolve();
 
   const batch = (): Promise<boolean> => {
@@ -112,7 +114,7 @@ function startLoop(job: Job, log: Log) {
         if (!hasMore && !wasUnderWay) return worked;
       }
     },
-    /** When it resolves, no batch runs, and none begins until `end`. */
+    /** When it resolves, no batch is running, and none starts before `end`. */
     async hold(end: Promise<void>) {
       const begun = last;
       last = begun.then(() => end);

@@ -9,8 +9,8 @@ import type { Job } from './runner.ts';
 const EVERY_MS = 60_000;
 
 /**
- * Drops what nobody can need any more: kept answers, begun imports, what has left every window, and the recorded uses
- * of wallets after their time.
+ * Deletes expired rows: stored responses of idempotency keys, unfinished imports, amounts outside every aggregation
+ * window, old webhook deliveries and old records of wallet uses.
  */
 export function sweepExpired({ services, inUnit }: JobContext): Job {
   return {

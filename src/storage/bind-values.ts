@@ -6,13 +6,13 @@ import type { Orm } from './open-database.ts';
 type Execute = AbstractSqlConnection['execute'];
 type Result = Awaited<ReturnType<Execute>>;
 
-/** How a database writes the place of its n-th value, counted from 1. */
+/** The placeholder of the n-th parameter, counted from 1. */
 export type Placeholder = (number: number) => string;
 
 /**
- * Makes the entity manager send values as parameters. MikroORM 7 writes them into the SQL text
- * (mikro-orm/mikro-orm#8001): no two statements would be alike, so that none could stay prepared, and the database
- * would log what was to be stored with every statement that fails.
+ * Makes the entity manager send values as parameters. MikroORM 7 inlines them into the SQL text
+ * (mikro-orm/mikro-orm#8001): then statements cannot be reused as prepared ones, and the database logs stored values
+ * with every failing statement.
  */
 export function bindValues(orm: Orm, placeholder: Placeholder): void {
   const connection = orm.em.getConnection();
@@ -26,7 +26,7 @@ export function bindValues(orm: Orm, placeholder: Placeholder): void {
       values.push(Utils.isPlainObject(value) ? JSON.stringify(value) : (value ?? null));
       return placeholder(values.length);
     };
-    // The notation of MikroORM's texts: `?` a value, `??` an identifier, `\?` a question mark.
+    // MikroORM's placeholders: `?` is a value, `??` an identifier, `\?` a question mark.
     const fill = (text: string, given: readonly unknown[]): string => {
       let next = 0;
       return text.replaceAll(/\\\?|\?\??/g, (mark) => {

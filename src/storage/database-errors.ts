@@ -1,11 +1,11 @@
-/** PostgreSQL's SQLSTATE and SQLite's extended result codes for a row that would break a unique index. */
+/** SQLSTATE of PostgreSQL and extended result codes of SQLite for violations of a unique index. */
 const uniqueViolations: readonly string[] = [
   '23505',
   'SQLITE_CONSTRAINT_UNIQUE',
   'SQLITE_CONSTRAINT_PRIMARYKEY',
 ];
 
-/** With a serialization failure, a deadlock (PostgreSQL, Appendix A) and SQLite's waits that took too long. */
+/** Also serialization failures and deadlocks (PostgreSQL, Appendix A), and SQLite's busy errors. */
 const collisions: readonly string[] = [
   ...uniqueViolations,
   '40001',
@@ -14,12 +14,12 @@ const collisions: readonly string[] = [
   'SQLITE_BUSY_SNAPSHOT',
 ];
 
-/** Whether a statement failed because a unique index already holds the value. */
+/** Whether a statement failed because the value exists already in a unique index. */
 export function isUniqueViolation(error: unknown): boolean {
   return hasCode(error, uniqueViolations);
 }
 
-/** Whether a statement failed because another transaction got in the way; its whole transaction can be run again. */
+/** Whether a statement failed because of a concurrent transaction, so that its whole transaction can be run again. */
 export function isDatabaseCollision(error: unknown): boolean {
   return hasCode(error, collisions);
 }

@@ -3,8 +3,8 @@ import { type AliasableExpression, type Kysely, sql } from 'kysely';
 import { isPostgres } from './is-postgres.ts';
 
 /**
- * The sum of a text column of decimal integers, as text. Exact at any size, while SQL integers end at 2^63; `0` for no
- * rows. The database adds them up, so one row is returned instead of all of them.
+ * The sum of a text column of decimal integers, as text. Exact at any size, unlike SQL integers, which end at 2^63;
+ * `0` for no rows. The database adds the rows up, so that they need not be fetched.
  */
 export function exactSum<Tables>(database: Kysely<Tables>, column: string): AliasableExpression<string> {
   const amount = sql.ref(column);

@@ -1,23 +1,23 @@
 import { type EntityName, type FilterQuery, type Loaded, type QueryOrderMap, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 
-/** What a list is paged by. */
+/** The properties that order a list. */
 interface Dated {
   id: string;
   createdAtMs: number;
 }
 
 export interface PageRequest<Entity> {
-  /** The last row of the page before. */
+  /** The last row of the previous page. */
   readonly after: Entity | undefined;
   readonly limit: number;
 }
 
 /**
- * One page of the rows that fit `where`, newest first, and the cursor of the page that follows: the id of the last row,
+ * One page of the rows that match `where`, newest first, and the cursor of the next page: the id of the last row,
  * null on the last page.
  *
- * NOTE: the cursor is a row value, which an index on `(…, created_at_ms, id)` answers; MikroORM's own cursors compare
+ * NOTE: the condition is a row value, which uses an index on `(…, created_at_ms, id)`; MikroORM's own cursors compare
  * the columns one by one.
  */
 export async function findPage<Entity extends Dated>(
@@ -29,7 +29,7 @@ export async function findPage<Entity extends Dated>(
   const older = after && { [raw('(created_at_ms, id) < (?, ?)', [after.createdAtMs, after.id])]: [] };
   const rows = await em.find(entity, { ...(where as object), ...older } as FilterQuery<Entity>, {
     orderBy: { createdAtMs: 'desc', id: 'desc' } as QueryOrderMap<Entity>,
-    // One more than asked for shows whether another page follows.
+    // One extra row shows whether another page follows.
     limit: limit + 1,
   });
   const page = rows.slice(0, limit);

@@ -3,7 +3,7 @@ import { type ColumnDataType, sql } from 'kysely';
 import { isPostgres } from './is-postgres.ts';
 import { type PreparedQuery, prepareQuery } from './prepared-query.ts';
 
-/** Two tables; a row of the second belongs to a row of the first. INVARIANT: they share no column name. */
+/** Two tables; rows of the second belong to rows of the first. INVARIANT: they share no column names. */
 export interface PairOfTables<First, Second> {
   readonly first: { readonly table: string; readonly columns: readonly (keyof First & string)[] };
   readonly second: {
@@ -13,7 +13,7 @@ export interface PairOfTables<First, Second> {
   };
 }
 
-/** Inserts both rows, or neither when a unique index refuses the first. Result: whether they were inserted. */
+/** Inserts both rows, or neither if the first violates a unique index. Result: whether they were inserted. */
 export type InsertPair<First, Second> = (
   em: SqlEntityManager,
   first: First,
@@ -21,10 +21,10 @@ export type InsertPair<First, Second> = (
 ) => Promise<boolean>;
 
 /**
- * Prepares the insertion of a row together with another one that belongs to it.
+ * Prepares the insertion of a row and another one that belongs to it.
  *
- * HOT: on PostgreSQL one statement inserts both, because round trips are most of what an insertion costs there. SQLite
- * has no such statement, and no round trips.
+ * HOT: on PostgreSQL one statement inserts both, because most of the time of an insertion is the round trip. SQLite
+ * has no such statement and no round trips.
  */
 export function prepareInsertPair<First extends object, Second extends object>(
   tables: PairOfTables<First, Second>,
@@ -69,7 +69,7 @@ function insertBothOf<First, Second>(
   row: First & Second,
 ): Statement {
   const types = Object.entries(second.types) as [keyof Second & string, ColumnDataType][];
-  // Unlike the parameters of `values`, those of `select` do not take the type of the column.
+  // Unlike parameters in `values`, those in `select` are not typed by the column.
   const values = types.map(([column, type]) => sql`cast(${row[column]} as ${sql.raw(type)})`);
   return sql`
     with first as (${insertUnlessRefused<First>(first, row)} returning 1)

@@ -1,6 +1,6 @@
 import { type Kysely, PostgresAdapter } from 'kysely';
 
-/** Whether this is PostgreSQL rather than SQLite. For use within this folder only. */
+/** Whether the database is PostgreSQL, not SQLite. Only for use in this folder. */
 export function isPostgres<Tables>(database: Kysely<Tables>): boolean {
   return database.getExecutor().adapter instanceof PostgresAdapter;
 }

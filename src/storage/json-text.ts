@@ -1,6 +1,6 @@
 import { p } from '@mikro-orm/core';
 
-/** A property whose value a text column holds as JSON. To Kysely it is the text. */
+/** A property stored as JSON in a text column. Kysely sees the text. */
 export function jsonText<Value>() {
   return p.json<Value>().columnType('text').$type<Value, string>();
 }

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 
 /**
- * The rows that follow a cursor in a list that is newest first, as an SQL condition on the row value
- * `(created_at_ms, id)`, which an index on both answers.
+ * The SQL condition for the rows after a cursor in a list ordered by newest first. It compares the row value
+ * `(created_at_ms, id)`, so an index on both columns is used.
  */
 export function olderThan(createdAtMs: number, id: string) {
   return sql<boolean>`(created_at_ms, id) < (${createdAtMs}, ${id})`;

@@ -13,7 +13,7 @@ interface Name {
   readonly name: string;
 }
 
-/** Locks 64 bits of a hash: two names with the same hash only wait for each other. */
+/** Locks 64 bits of a hash. Two names with the same hash only wait for each other. */
 const lock = prepareQuery<unknown, Name, { locked: unknown }>((database, { name }) =>
   database.selectNoFrom(({ fn, val }) =>
     fn('pg_advisory_xact_lock', [fn('hashtextextended', [val(name), val(0)])]).as('locked'),
@@ -26,7 +26,7 @@ const tryLock = prepareQuery<unknown, Name, { locked: boolean }>((database, { na
   ),
 );
 
-/** Locks a name until the transaction ends: other transactions that lock it wait. */
+/** Locks a name until the transaction ends. Other transactions that lock it wait. */
 export async function lockName(em: SqlEntityManager, name: string): Promise<void> {
   if (isPostgres(em.getKysely())) await lock(em, { name });
 }
@@ -52,7 +52,7 @@ export async function tryLockName(em: SqlEntityManager, name: string): Promise<b
 }
 
 /**
- * Options of `em.findOne` for a row that is about to change: it is locked until the transaction ends, and read again
- * even where this unit of work has read it before. MikroORM leaves the lock out on SQLite.
+ * Options of `em.findOne` for a row that will be changed: it is locked until the transaction ends, and read again
+ * even if this unit of work has read it before. MikroORM omits the lock on SQLite.
  */
 export const lockForUpdate = { lockMode: LockMode.PESSIMISTIC_WRITE, refresh: true } as const;

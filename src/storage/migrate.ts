@@ -3,15 +3,15 @@ import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
 import type { SchemaMigration } from './migrations/schema-migration.ts';
 import type { Orm } from './open-database.ts';
 
-/** Any number, so long as every version of this program locks on the same one. */
+/** Any number, as long as all versions of this program use the same one. */
 const MIGRATION_LOCK = 4_010_158;
 
 /**
- * Brings a PostgreSQL database to this version's schema. Of several processes that try at once one does it and the
- * others wait. It needs one connection, and it leaves the schema as it was when a migration fails.
+ * Migrates a PostgreSQL database to the schema of this version. If several processes try at once, one migrates and
+ * the others wait. Needs one connection. If a migration fails, the schema stays unchanged.
  *
- * @param migrations those of this version, if left out.
- * @returns the names of the migrations that were run, in order.
+ * @param migrations default: those of this version.
+ * @returns the names of the migrations that ran, in order.
  */
 export async function migrate(orm: Orm, migrations = released): Promise<string[]> {
   const migrator = await prepareMigrator(orm, migrations);
@@ -22,14 +22,14 @@ export async function migrate(orm: Orm, migrations = released): Promise<string[]
   });
 }
 
-/** The names of the migrations that this database still lacks. */
+/** The names of the migrations that have not run on this database. */
 export async function pendingMigrations(orm: Orm): Promise<string[]> {
   const migrator = await prepareMigrator(orm, released);
   const pending = await migrator.getPending();
   return pending.map((migration) => migration.name);
 }
 
-/** The library of migrations is loaded only where one is run or looked for. */
+/** Loads the migration library only when needed. */
 async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[]): Promise<Orm['migrator']> {
   const { Migration, Migrator } = await import('@mikro-orm/migrations');
   const migrationsList = migrations.map(({ name, postgres }) => ({
@@ -40,7 +40,7 @@ async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[])
       }
     },
   }));
-  // NOTE: this replaces the ORM's defaults, it is not merged with them.
+  // NOTE: this replaces the ORM's defaults instead of being merged with them.
   orm.config.set('migrations', {
     migrationsList,
     tableName: MIGRATIONS_TABLE,
@@ -50,13 +50,13 @@ async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[])
     allOrNothing: true,
     disableForeignKeys: false,
   });
-  // NOTE: `orm.migrator` would keep the list of the first call.
+  // NOTE: `orm.migrator` would cache the list of the first call.
   const migrator = new Migrator(orm.em);
   await makeMigrationsTable(migrator);
   return migrator;
 }
 
-/** The library makes its table outside of any lock; a process that comes second finds it made. */
+/** The library creates its table without a lock, so a concurrent process may have created it already. */
 async function makeMigrationsTable(migrator: Orm['migrator']): Promise<void> {
   try {
     await migrator.getExecuted();

@@ -10,15 +10,15 @@ export type DatabaseOptions =
       kind: 'sqlite';
       /** Path of the file, or `:memory:`. */
       file: string;
-      /** Those of this version, if left out. */
+      /** Default: those of this version. */
       migrations?: readonly SchemaMigration[];
     }
   | {
       kind: 'postgres';
       url: string;
-      /** Connections held at most. */
+      /** The maximum of connections. */
       poolSize: number;
-      /** `none` for migrations, whose statements may take long. */
+      /** `none` for migrations, whose statements may run for a long time. */
       timeouts?: PostgresTimeouts | 'none';
       /** Called when a connection breaks while idle; its query, if any, fails by itself. */
       onConnectionError?: (error: Error) => void;
@@ -30,25 +30,26 @@ export type Orm = MikroORM<AbstractSqlDriver, SqlEntityManager>;
 export interface Database {
   readonly kind: DatabaseOptions['kind'];
   readonly orm: Orm;
-  /** Where readiness is asked; SQLite, which is a file, has none. */
+  /** Undefined for SQLite, which is a local file. */
   readonly readiness?: Readiness;
   close(): Promise<void>;
 }
 
 /**
- * Opens a database. A SQLite file is brought to this version's schema first; PostgreSQL waits for `migrate`.
+ * Opens a database. A SQLite file is migrated to the schema of this version; PostgreSQL is migrated by `migrate`
+ * only.
  *
- * NOTE: the constructor, not `MikroORM.init()`, which would look for optional packages by itself and load
- * a second copy of the ORM beside a bundled one.
+ * NOTE: uses the constructor, because `MikroORM.init()` searches for optional packages and would load a second copy
+ * of the ORM next to a bundled one.
  *
- * @throws StorageVersionError when a SQLite file holds a schema that cannot be brought up to date.
+ * @throws StorageVersionError for a SQLite file whose schema cannot be migrated.
  */
 export function openDatabase(entities: Entities, options: DatabaseOptions): Promise<Database> {
   const shared = { ...settings, entities: [...entities] };
   return options.kind === 'sqlite' ? openSqlite(options, shared) : openPostgres(options, shared);
 }
 
-/** The tables of a database: the entities that the domain hands in. */
+/** The tables of a database: the entities of the domain, passed in. */
 export type Entities = readonly NonNullable<Options['entities']>[number][];
 
 type Shared = Pick<Options, 'entities'> & typeof settings;
@@ -59,7 +60,7 @@ const settings = {
   debug: false,
 } satisfies Partial<Options>;
 
-/** `user_version` of files with the first schema, before it counted migrations. */
+/** The `user_version` of files with the first schema, from before migrations were counted. */
 const UNCOUNTED_VERSION = 583_281_383;
 
 async function openSqlite(
@@ -78,7 +79,7 @@ async function openSqlite(
   const steps = (migrations ?? released.migrations).map(({ sqlite }) => sqlite);
   const handle = new Sqlite(file);
   try {
-    // An acknowledged change survives a loss of power: the log is synced at every commit.
+    // The log is synced at every commit, so acknowledged changes survive a power loss.
     handle.pragma('journal_mode = WAL');
     handle.pragma('synchronous = FULL');
     handle.pragma('foreign_keys = ON');
@@ -130,7 +131,7 @@ async function openPostgres(
   };
 }
 
-/** Kysely closes its driver only when it was used; the handle below is closed in any case. */
+/** Kysely closes its driver only if it was used; the handle must always be closed. */
 async function closeAll(orm: { close(): Promise<void> }, closeHandle: () => unknown): Promise<void> {
   await orm.close();
   await closeHandle();

@@ -12,26 +12,26 @@ import {
 import { Pool, type PoolClient, type PoolConfig, types } from 'pg';
 import { isBrokenAtOnce, isConnectionLost, markUnavailable } from './unavailable.ts';
 
-/** As many SQL texts as one process ever names; lists of parameters of unlike length make new texts. */
+/** The maximum of named statements per process. Lists of different lengths make new texts. */
 const MAX_NAMED = 500;
 
-/** `bigint`: our times and sequences stay far below 2^53. */
+/** `bigint`; our times and sequences stay far below 2^53. */
 const INT8_OID = 20;
 
-/** How long each step towards PostgreSQL may take, ms. */
+/** Limits of each step of a database access, ms. */
 export interface PostgresTimeouts {
-  /** For a free connection of the pool, a new one included. */
+  /** For a connection of the pool, existing or new. */
   readonly connectMs: number;
-  /** For one statement, as the server counts. */
+  /** For one statement, measured by the server. */
   readonly statementMs: number;
   readonly lockMs: number;
-  /** How long a transaction may wait for its next statement. */
+  /** For a transaction that waits for its next statement. */
   readonly idleInTransactionMs: number;
-  /** For one answer, as this side counts: a connection that stays silent for longer is destroyed. */
+  /** For one response, measured by the client. A connection that is silent for longer is destroyed. */
   readonly silenceMs: number;
 }
 
-/** CHOICE: a request waits for the database no longer than its client would. */
+/** CHOICE: a request waits for the database no longer than a typical client waits for the request. */
 export const defaultTimeouts: PostgresTimeouts = {
   connectMs: 3_000,
   statementMs: 10_000,
@@ -40,7 +40,7 @@ export const defaultTimeouts: PostgresTimeouts = {
   silenceMs: 12_000,
 };
 
-/** Makes the pool that `postgresDialect` runs on. Without `timeouts` its statements may take as long as they like. */
+/** Creates the pool for `postgresDialect`. Without `timeouts` its statements may run for any time. */
 export function postgresPool(
   config: PoolConfig,
   onError: (error: Error) => void,
@@ -62,7 +62,7 @@ export function postgresPool(
     types: { getTypeParser },
   });
   pool.on('error', onError);
-  // While a client is out of the pool its errors come here; unheard, they would end the process.
+  // Errors of clients that are in use. Without a listener they would end the process.
   pool.on('connect', (client) => client.on('error', onError));
   return pool;
 }
@@ -72,11 +72,12 @@ const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' 
 
 /**
  * Kysely over `pg`. It differs from Kysely's own PostgreSQL dialect in three ways:
- * - statements are named, so that PostgreSQL parses and plans each SQL text once per connection. Those of the entity
- *   manager are not: their texts vary with every list, and `select *` breaks by name when a column is added;
- * - a connection is taken from the pool by the first statement, and a transaction begins with it, so that whatever an
- *   operation does before it touches the database holds no connection;
- * - a connection that is lost is destroyed, whatever statement it was lost at, and never goes back to the pool.
+ * - statements are named, so PostgreSQL parses and plans each SQL text once per connection. Those of the entity
+ *   manager are not named: their texts vary with the length of lists, and a named `select *` fails after a column is
+ *   added;
+ * - the first statement takes the connection from the pool and begins the transaction, so an operation holds no
+ *   connection before it uses the database;
+ * - a lost connection is destroyed and never returns to the pool, whatever statement it was lost at.
  */
 export function postgresDialect(pool: Pool): Dialect {
   return {
@@ -116,10 +117,10 @@ type NameOf = (sql: string) => string | undefined;
 
 function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
   let client: PoolClient | undefined;
-  // `announced`: begun for Kysely, and for PostgreSQL only with the first statement.
+  // `announced`: begun for Kysely; PostgreSQL follows with the first statement.
   let transaction: 'none' | 'announced' | 'open' = 'none';
   let beginning = 'begin';
-  // Statements of one transaction may be sent at once; the first of them begins it for all.
+  // Statements of one transaction may be sent concurrently. The first one begins it for all.
   let opening: Promise<void> | undefined;
 
   const release = (error?: Error): void => {
@@ -133,7 +134,7 @@ function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
       throw markUnavailable(new Error('the connection was lost'));
     try {
       client ??= await pool.connect();
-      // NOTE: the server refuses several commands in one prepared statement; only migrations send such texts.
+      // NOTE: the server refuses several commands in one prepared statement. Only migrations send such texts.
       const values = parameters as unknown[];
       const name = values.length === 0 || query.kind === 'RawNode' ? undefined : nameOf(sql);
       return await (name === undefined
@@ -146,8 +147,8 @@ function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
   }
 
   /**
-   * Asks again, on another connection, where the first one turns out to be broken: those that were idle while the
-   * server restarted all are. Only for what changes nothing.
+   * Retries on another connection if the first one is broken, as all idle ones are after a restart of the server.
+   * Only for statements that change nothing.
    */
   async function askTwice(query: CompiledQuery) {
     try {
@@ -186,7 +187,7 @@ function createConnection(pool: Pool, nameOf: NameOf): LazyConnection {
   async function end(command: 'commit' | 'rollback'): Promise<void> {
     const wasOpen = transaction === 'open';
     try {
-      // A rollback of a lost connection has happened already.
+      // The server has already rolled back the transaction of a lost connection.
       if (wasOpen && (command === 'commit' || client !== undefined)) await ask(CompiledQuery.raw(command));
     } catch (error) {
       release(error as Error);

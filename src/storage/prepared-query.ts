@@ -8,17 +8,17 @@ export type PreparedQuery<Input, Row> = (
   input: Input,
 ) => Promise<{ readonly rows: Row[]; readonly numAffectedRows?: bigint }>;
 
-/** Stands in a query for a value that comes with each run. */
+/** The placeholder of a value that is passed with each run. */
 interface Slot {
   readonly slot: PropertyKey;
 }
 
 /**
- * A query that Kysely builds and compiles once for each database, not once a request: that is most of what a short
- * query costs. For hot statements of one fixed shape.
+ * A query that Kysely builds and compiles once per database instead of once per request, which is most of the cost of
+ * a short query. For hot statements of a fixed shape.
  *
- * @param build uses the members of `input` as values, each as it stands: what is computed from one would be computed
- * once and for all.
+ * @param build must pass the members of `input` on unchanged: anything computed from them would be computed only
+ * once.
  */
 export function prepareQuery<Tables, Input extends object, Row = never>(
   build: (database: Kysely<Tables>, input: Input) => Compilable<Row>,

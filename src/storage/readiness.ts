@@ -3,9 +3,9 @@ import type { Orm } from './open-database.ts';
 import { postgresPool } from './postgres-dialect.ts';
 import { findSchemaFault } from './schema-fault.ts';
 
-/** Asks, apart from the work, whether PostgreSQL can do its work. */
+/** Checks whether PostgreSQL can serve requests. */
 export interface Readiness {
-  /** Rejects with the reason while requests cannot be served. */
+  /** Rejects with the reason if requests cannot be served. */
   check(): Promise<void>;
   close(): Promise<void>;
 }
@@ -13,10 +13,10 @@ export interface Readiness {
 const STEP_MS = 1_000;
 
 /**
- * Readiness of a database, asked on a connection of its own with limits of its own: the answer neither waits behind the
- * work nor takes a connection from it.
+ * Checks readiness on a separate connection with its own limits, so it neither waits for the work nor takes a
+ * connection from it.
  *
- * @param pool the one that the work runs on.
+ * @param pool the pool that serves requests.
  */
 export function watchReadiness(orm: Orm, { url, pool }: { url: string; pool: Pool }): Readiness {
   const own = postgresPool({ connectionString: url, max: 1 }, () => undefined, {

@@ -4,9 +4,9 @@ import type { Database } from './open-database.ts';
 const KEPT = new Set(['master_key_checks']);
 
 /**
- * Empties every table, quickly while they are small, and starts sequences anew.
+ * Empties every table and restarts the sequences. Fast for small tables.
  *
- * NOTE: rows are deleted one table at a time; on PostgreSQL too, where truncating many small tables is slower.
+ * NOTE: deletes rows table by table, on PostgreSQL too, where truncating many small tables is slower.
  */
 export async function resetDatabase({ kind, orm }: Pick<Database, 'kind' | 'orm'>): Promise<void> {
   const tables = [...orm.getMetadata().getAll().values()].filter(({ tableName }) => !KEPT.has(tableName));

@@ -1,10 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 
 /**
- * Runs part of a unit of work that can be undone by itself.
+ * Runs part of a unit of work so that it can be rolled back on its own.
  *
- * NOTE: the work gets an entity manager without the entities read so far. It would share them with the one outside, and
- * a change that is undone in the database would be written by the next flush all the same.
+ * NOTE: the work gets an entity manager without the entities read so far. If they were shared, the next flush outside
+ * would write changes that were rolled back.
  */
 export async function inSavepoint<T>(
   em: SqlEntityManager,

@@ -1,12 +1,11 @@
 import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
 import type { Orm } from './open-database.ts';
 
-/** Runs one query and returns its rows. */
 export type AskDatabase = <Row>(sql: string) => Promise<readonly Row[]>;
 
 /**
- * Why this version cannot work on a PostgreSQL database: migrations that are missing, a database that a newer version
- * has migrated, or tables that are not as the migrations leave them. Undefined where it can.
+ * Why this version cannot use a PostgreSQL database: missing migrations, a database migrated by a newer version, or
+ * tables that differ from the migrations. Undefined if it can.
  */
 export async function findSchemaFault(orm: Orm, ask: AskDatabase): Promise<string | undefined> {
   const { migrations } = await import('./migrations/migrations.ts');

@@ -14,7 +14,7 @@ import { LocklessQueryCompiler } from './sqlite-query-compiler.ts';
 import { makeTurnstile, type Turnstile } from './turnstile.ts';
 import { markUnavailable } from './unavailable.ts';
 
-/** As many SQL texts as one process ever holds prepared; lists of parameters of unlike length make new texts. */
+/** The maximum of prepared statements. Lists of different lengths make new texts. */
 const MAX_PREPARED = 500;
 
 interface SqliteConnection extends DatabaseConnection {
@@ -23,12 +23,11 @@ interface SqliteConnection extends DatabaseConnection {
 }
 
 /**
- * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in three ways:
- * statements are prepared once and kept, row locks are left out, and a transaction begins with its first statement, so that
- * whatever an operation does before it touches the database (deriving a key takes milliseconds) keeps
- * nobody waiting.
+ * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in three ways: prepared
+ * statements are kept, row locks are omitted, and a transaction begins with its first statement, so an operation
+ * blocks no others before it uses the database (deriving a key takes milliseconds).
  *
- * INVARIANT: the handle is one connection, so while a transaction is open every other caller waits for it.
+ * INVARIANT: the handle is a single connection, so while a transaction is open all other callers wait.
  */
 export function sqliteDialect(database: Database): Dialect {
   return {
@@ -39,7 +38,7 @@ export function sqliteDialect(database: Database): Dialect {
   };
 }
 
-/** Connections are handed out freely; the turnstile, not Kysely's mutex, keeps transactions apart. */
+/** Connections are handed out freely; the turnstile, not Kysely's mutex, separates transactions. */
 function createAdapter(): DialectAdapter {
   const adapter = new SqliteAdapter();
   Object.defineProperty(adapter, 'supportsMultipleConnections', { value: true });
@@ -106,7 +105,7 @@ function createConnection(
     } catch (error) {
       throw markUnavailable(error);
     } finally {
-      // NOTE: a commit that fails (disk full) leaves the transaction open; nothing of it may survive.
+      // NOTE: a failed commit (disk full) leaves the transaction open, so it is rolled back here.
       if (database.inTransaction) database.exec('rollback');
       turnstile.leave();
     }

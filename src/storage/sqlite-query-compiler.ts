@@ -10,10 +10,10 @@ const rowLocks: ReadonlySet<SelectModifierNode['modifier']> = new Set([
 ]);
 
 /**
- * Kysely's compiler for SQLite, leaving out row locks (`for update`, `skip locked` and the like), which SQLite neither
- * parses nor needs; see `locks.ts`. MikroORM does the same with the `lockMode` of its own queries.
+ * Kysely's compiler for SQLite, leaving out row locks (`for update`, `skip locked` and the like), which SQLite
+ * neither parses nor needs; see `locks.ts`. MikroORM does the same with the `lockMode` of its own queries.
  *
- * NOTE: a class because Kysely's compilers are extended by inheritance only.
+ * NOTE: a class, because Kysely's compilers can only be extended by inheritance.
  */
 export class LocklessQueryCompiler extends SqliteQueryCompiler {
   protected override visitSelectQuery(node: SelectQueryNode): void {

@@ -1,12 +1,12 @@
-/** Lets callers through one at a time, in the order in which they came. */
+/** Admits callers one at a time, in the order of arrival. */
 export interface Turnstile {
-  /** `undefined` when the way is free, else a promise kept when it is this caller's turn. */
+  /** Undefined if the caller may proceed; otherwise a promise that resolves when it is its turn. */
   enter(): Promise<void> | undefined;
-  /** Called once by whoever entered. */
+  /** Called once by each caller that has entered. */
   leave(): void;
 }
 
-/** Makes a turnstile that nobody has entered. */
+/** Creates an empty turnstile. */
 export function makeTurnstile(): Turnstile {
   const waiting: (() => void)[] = [];
   let occupied = false;

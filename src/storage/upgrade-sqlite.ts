@@ -13,13 +13,13 @@ export class StorageVersionError extends Error {
 }
 
 /**
- * Brings a SQLite file to the newest schema: a new file runs every step, an older one those that it lacks. The file
- * counts its steps in `user_version`.
+ * Migrates a SQLite file to the newest schema: a new file runs every step, an older one the missing steps. The number
+ * of steps is stored in `user_version`.
  *
- * @param steps SQL, oldest first. A step that was released is never changed.
- * @param stepsOf reads `user_version` of files written before steps were counted.
- * @throws StorageVersionError for a file of a newer version and for data that a step does not fit; the file is then as
- *   it was.
+ * @param steps SQL, oldest first. Released steps never change.
+ * @param stepsOf interprets the `user_version` of files from before steps were counted.
+ * @throws StorageVersionError for a file of a newer version and when a step fails on the data; the file is then
+ * unchanged.
  */
 export function upgradeSqlite(
   handle: SqliteHandle,
@@ -30,7 +30,7 @@ export function upgradeSqlite(
   if (userVersion() === steps.length) return;
   handle.exec('begin immediate');
   try {
-    // Another process may have upgraded the file since.
+    // Another process may have upgraded the file in the meantime.
     const count = stepsOf(userVersion());
     if (count > steps.length) {
       const reason = `it is at version ${count} of the schema, expected at most ${steps.length}`;

@@ -4,7 +4,7 @@ import { userView } from '../../domain/wallets/users/user-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
 export const run: Handler<'getUserByPhoneNumber'> = async ({ body }, context) => {
-  // A text that is no number is nobody's.
+  // Not a phone number, so no user can have it.
   const subject = normalizePhoneNumber(body.number) ?? body.number;
   return userView(await findUserByAccount(context, { type: 'phone', subject }));
 };

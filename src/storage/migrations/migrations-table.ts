@@ -1,2 +1,2 @@
-/** Where PostgreSQL remembers which migrations it has run. */
+/** The PostgreSQL table of migrations that have run. */
 export const MIGRATIONS_TABLE = 'schema_migrations';

@@ -48,7 +48,7 @@ test('a compressed body is refused', () => {
   expect(
     refusal(() => parseBody(createToy, { ...json, 'content-encoding': 'gzip' }, Buffer.from('{}'))),
   ).toEqual({
-    error: 'Content-Encoding must be left out.',
+    error: 'compressed bodies are not supported: leave out `Content-Encoding`',
   });
 });
 

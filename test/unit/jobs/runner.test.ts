@@ -136,7 +136,7 @@ test('settling does not wait for what a job left under way, finishing does', asy
   await jobs.stop();
 });
 
-test('all begins anew while no batch runs, after every job has forgotten', async () => {
+test('work runs while all jobs are paused and have dropped what they had read', async () => {
   const done: string[] = [];
   const batch = Promise.withResolvers<void>();
   const forgetting = Promise.withResolvers<void>();
@@ -158,30 +158,23 @@ test('all begins anew while no batch runs, after every job has forgotten', async
   const settled = jobs.settle();
   while (done.length === 0) await new Promise((resolve) => setImmediate(resolve));
   let later = Promise.resolve();
-  const anew = jobs.beginAnew(async () => {
+  const paused = jobs.whilePaused(async () => {
     later = jobs.settle();
     await new Promise((resolve) => setImmediate(resolve));
-    done.push('begun anew');
+    done.push('reset');
   });
   batch.resolve();
   forgetting.resolve();
-  await Promise.all([settled, anew]);
+  await Promise.all([settled, paused]);
   await later;
   await jobs.stop();
-  expect(done).toEqual([
-    'batch begins',
-    'batch ends',
-    'forgotten',
-    'begun anew',
-    'batch begins',
-    'batch ends',
-  ]);
+  expect(done).toEqual(['batch begins', 'batch ends', 'forgotten', 'reset', 'batch begins', 'batch ends']);
 });
 
-test('when what begins anew fails, the jobs go on', async () => {
+test('after work that fails while they are paused, the jobs continue', async () => {
   const done: string[] = [];
   const jobs = startJobs([pile('steady', 1, done)], silentLog);
-  await expect(jobs.beginAnew(() => Promise.reject(new Error('no space')))).rejects.toThrow('no space');
+  await expect(jobs.whilePaused(() => Promise.reject(new Error('no space')))).rejects.toThrow('no space');
   await jobs.settle();
   expect(done).toEqual(['steady']);
   await jobs.stop();
