@@ -66,7 +66,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(counts.reads).toBe(1);
     await setUrl(two);
     expect(await urlOf(endpoint.target())).toBe(one);
-    endpoint.doubt();
+    endpoint.invalidate();
     expect(await urlOf(endpoint.target())).toBe(two);
     expect(counts.reads).toBe(2);
   });
@@ -79,7 +79,7 @@ describe.each(databaseKinds)('%s', (kind) => {
         readsOfVault += 1;
         if (readsOfVault === 1) {
           await setUrl(two);
-          endpoint.doubt();
+          endpoint.invalidate();
         }
         return services.vault.withSecret(...args);
       },
@@ -91,7 +91,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     const { endpoint } = use({
       ...services.vault,
       async withSecret(...args) {
-        endpoint.doubt();
+        endpoint.invalidate();
         return services.vault.withSecret(...args);
       },
     });
@@ -142,7 +142,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       const { endpoint } = use();
       await end(id);
       expect(await endpoint.target()).toBeUndefined();
-      endpoint.doubt();
+      endpoint.invalidate();
       expect(await endpoint.target()).toBeUndefined();
       expect(await endpoint.read(async () => 'more')).toBeUndefined();
     }
