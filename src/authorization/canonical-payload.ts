@@ -39,9 +39,14 @@ export function candidateUrls({ publicBaseUrls, origin, target }: RequestAddress
  */
 // {"body":…,"headers":{…},"method":…,"url":…,"version":1}
 export function canonicalPayloadTexts({ method, urls, body, headers }: SignedRequest): string[] {
-  return urls.flatMap((url) =>
-    bodyVariants(body).map((variant) => canonicalJson({ version: 1, method, url, ...variant, headers })),
+  // The body is written once, however many URLs there are: `body` sorts before every other member.
+  const bodies = bodyVariants(body).map(({ body: variant }) =>
+    variant === undefined ? '{' : `{"body":${canonicalJson(variant)},`,
   );
+  return urls.flatMap((url) => {
+    const rest = canonicalJson({ version: 1, method, url, headers }).slice(1);
+    return bodies.map((start) => start + rest);
+  });
 }
 
 /** `canonicalPayloadTexts` as the UTF-8 bytes that are hashed and signed. */

@@ -1,4 +1,6 @@
+import { hash } from 'node:crypto';
 import { decodeCanonicalBase64, verifyP256 } from '../crypto/p256.ts';
+import { recoverP256PublicKeys } from '../crypto/p256-recovery.ts';
 
 /** The header contains more signatures than the server verifies. */
 export class TooManySignaturesError extends Error {
@@ -12,9 +14,10 @@ export class TooManySignaturesError extends Error {
 // signatures.
 export const MAX_SIGNATURES = 100;
 
-// CHOICE: bounds signatures × payloads × keys of one request to half a second of CPU time. 30 signatures under 60 keys
-// in the worst order need half of it.
-const MAX_VERIFICATIONS = 4_000;
+// Costs are counted in verifications of a short payload, each about 0.15 ms of CPU time.
+const RECOVERY_COST = 6;
+// Hashing this many bytes takes as long as a verification.
+const BYTES_PER_VERIFICATION = 128 * 1024;
 
 /** The outcome of verifying the signatures of one request. */
 export interface VerifiedSignatures {
@@ -24,8 +27,6 @@ export interface VerifiedSignatures {
   readonly keyOfSignature: readonly (string | undefined)[];
   /** Index of the payload that the verified signatures cover; undefined when none verified. */
   readonly payloadIndex: number | undefined;
-  /** Whether verification stopped at the limit of verifications. */
-  readonly exhausted: boolean;
 }
 
 /**
@@ -42,54 +43,108 @@ export function parseSignatureHeader(header: string | undefined): string[] {
   return signatures;
 }
 
+interface Search {
+  readonly signatures: readonly string[];
+  readonly payloads: readonly Uint8Array[];
+  readonly keys: readonly string[];
+  readonly isEnough?: (keys: ReadonlySet<string>) => boolean;
+}
+
 /**
  * Finds the key behind each signature. All signatures of one request cover the same payload, so the payload of the
  * first verified signature is tried first for the others.
  *
  * Shape: `signatures` base64 of DER or of the 64 bytes `r || s`; `payloads` the candidates of `canonicalPayloads`;
  * `keys` canonical SubjectPublicKeyInfo, most likely first; `isEnough` is called after each signature and stops the
- * search when it returns true. Never throws: a malformed signature verifies under no key.
+ * search when it returns true. Yields after each signature what it cost, in verifications, so that the caller can let
+ * others run. Never throws: a malformed signature verifies under no key.
+ *
+ * INVARIANT: the cost of a signature does not depend on the number of keys, and each payload is hashed once, and once
+ * more for a key that is found.
  */
-export function verifySignatures({
-  signatures,
-  payloads,
-  keys,
-  isEnough = () => false,
-}: {
-  readonly signatures: readonly string[];
-  readonly payloads: readonly Uint8Array[];
-  readonly keys: readonly string[];
-  readonly isEnough?: (keys: ReadonlySet<string>) => boolean;
-}): VerifiedSignatures {
+export function* verifySignatures(search: Search): Generator<number, VerifiedSignatures> {
+  const { signatures, payloads, isEnough = () => false } = search;
   const verified = new Set<string>();
   const keyOfSignature: (string | undefined)[] = signatures.map(() => undefined);
-  const distinctKeys = [...new Set(keys)];
+  const keys = new Set(search.keys);
+  const digests = new Map<Uint8Array, Uint8Array>();
+  const judged = new Map<string, Found | undefined>();
   let order = payloads.map((_, index) => index);
   let payloadIndex: number | undefined;
-  let remaining = MAX_VERIFICATIONS;
 
   for (const [position, text] of signatures.entries()) {
     const signature = decodeCanonicalBase64(text);
     if (signature === undefined) continue;
-    // Keys that already signed come last: another signature of theirs would not add to the count.
-    const candidates = [...distinctKeys.filter((key) => !verified.has(key)), ...verified];
-    for (const [payload, key] of pairs(order, candidates)) {
-      if (remaining-- === 0) return { keys: verified, keyOfSignature, payloadIndex, exhausted: true };
-      const bytes = payloads[payload];
-      if (bytes === undefined || !verifyP256(key, bytes, signature)) continue;
-      verified.add(key);
-      keyOfSignature[position] = key;
-      payloadIndex = payload;
-      order = [payload, ...order.filter((index) => index !== payload)];
-      break;
+    if (!judged.has(text)) {
+      const { found, cost } = findKey(signature, { payloads, order, keys, verified, digests });
+      judged.set(text, found);
+      yield cost;
+    }
+    const found = judged.get(text);
+    if (found !== undefined) {
+      verified.add(found.key);
+      keyOfSignature[position] = found.key;
+      payloadIndex = found.payload;
+      order = [found.payload, ...order.filter((index) => index !== found.payload)];
     }
     if (isEnough(verified)) break;
   }
-  return { keys: verified, keyOfSignature, payloadIndex, exhausted: false };
+  return { keys: verified, keyOfSignature, payloadIndex };
 }
 
-function* pairs(payloads: readonly number[], keys: readonly string[]): Generator<[number, string]> {
-  for (const payload of payloads) {
-    for (const key of keys) yield [payload, key];
+interface Found {
+  readonly key: string;
+  readonly payload: number;
+}
+
+interface Candidates {
+  readonly payloads: readonly Uint8Array[];
+  /** Indices of `payloads`, most likely first. */
+  readonly order: readonly number[];
+  readonly keys: ReadonlySet<string>;
+  /** Those of `keys` that have signed. */
+  readonly verified: ReadonlySet<string>;
+  /** Of payloads that were hashed already. */
+  readonly digests: Map<Uint8Array, Uint8Array>;
+}
+
+/** Tries the likely keys while that costs less than recovering the keys from the signature, and then recovers them. */
+function findKey(signature: Uint8Array, candidates: Candidates): { found: Found | undefined; cost: number } {
+  let cost = 0;
+  for (const [payload, key] of pairs(candidates)) {
+    const bytes = candidates.payloads[payload]!;
+    cost += 1 + bytes.length / BYTES_PER_VERIFICATION;
+    if (cost > RECOVERY_COST) return recoverKey(signature, candidates);
+    if (verifyP256(key, bytes, signature)) return { found: { key, payload }, cost };
+  }
+  return { found: undefined, cost };
+}
+
+function recoverKey(
+  signature: Uint8Array,
+  { payloads, order, keys, digests }: Candidates,
+): { found: Found | undefined; cost: number } {
+  let cost = 2 * RECOVERY_COST;
+  const keysOver = recoverP256PublicKeys(signature);
+  if (keysOver === undefined) return { found: undefined, cost };
+  for (const payload of order) {
+    const bytes = payloads[payload]!;
+    const known = digests.get(bytes);
+    const digest = known ?? hash('sha256', bytes, 'buffer');
+    digests.set(bytes, digest);
+    cost += 1 + (known === undefined ? bytes.length / BYTES_PER_VERIFICATION : 0);
+    const key = keysOver(digest).find((recovered) => keys.has(recovered));
+    if (key === undefined) continue;
+    cost += 1 + bytes.length / BYTES_PER_VERIFICATION;
+    if (verifyP256(key, bytes, signature)) return { found: { key, payload }, cost };
+  }
+  return { found: undefined, cost };
+}
+
+function* pairs({ order, keys, verified }: Candidates): Generator<[number, string]> {
+  for (const payload of order) {
+    for (const key of keys) if (!verified.has(key)) yield [payload, key];
+    // Keys that already signed come last: another signature of theirs would not add to the count.
+    for (const key of verified) yield [payload, key];
   }
 }

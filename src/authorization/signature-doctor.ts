@@ -9,17 +9,23 @@ export interface Party {
   readonly quorum: LoadedQuorum;
 }
 
-// Once the expected payloads exceed this many characters in total, further ones are omitted; the first is always shown.
-const MAX_PAYLOAD_CHARACTERS = 65_536;
+// Once the expected payloads exceed this many bytes in total, further ones are omitted; the first is always shown.
+const MAX_PAYLOAD_BYTES = 65_536;
 const MAX_EXPLAINED = 5;
+// Known mistakes are looked for in this many payloads of at most this many characters: each has some forty of them.
+const MAX_EXPLAINED_PAYLOADS = 3;
+const MAX_EXPLAINED_CHARACTERS = 16_384;
+// One signature against all known mistakes in those payloads, in verifications.
+const EXPLANATION_COST = 150;
 
 /**
  * Explains in the error's `data` why the signatures of a request were refused: the payloads that would have been
- * accepted, their parts, a diagnosis of each signature, and the signatures that each party still lacks.
+ * accepted, their parts, a diagnosis of each signature, and the signatures that each party still lacks. Yields like
+ * `verifySignatures`.
  *
  * INVARIANT: the result contains only what the caller sent or what is public: no secret and no private key.
  */
-export function diagnoseSignatures({
+export function* diagnoseSignatures({
   signatures,
   payloads,
   verified,
@@ -29,27 +35,32 @@ export function diagnoseSignatures({
   readonly payloads: readonly Uint8Array[];
   readonly verified: VerifiedSignatures;
   readonly parties: readonly Party[];
-}): Record<string, unknown> {
-  const texts = payloads.map((bytes) => new TextDecoder().decode(bytes));
+}): Generator<number, Record<string, unknown>> {
+  const texts = withinLimit(payloads);
+  const explained: Record<string, unknown>[] = [];
+  for (const [index, signature] of signatures.entries()) {
+    const keyOfSignature = verified.keyOfSignature[index];
+    explained.push(explainOne({ signature, index, texts, keyOfSignature, parties }));
+    if (keyOfSignature === undefined && index < MAX_EXPLAINED) yield EXPLANATION_COST;
+  }
   return {
     signature_check: {
-      expected_payloads: withinLimit(texts),
+      expected_payloads: texts,
       signed_parts: signedParts(texts),
-      signatures: signatures.map((signature, index) =>
-        explainOne({ signature, index, texts, keyOfSignature: verified.keyOfSignature[index], parties }),
-      ),
+      signatures: explained,
       parties: parties.map((party) => describeParty(party, verified.keys)),
-      ...(verified.exhausted ? { note: 'too many signatures and keys: some were not verified' } : {}),
     },
   };
 }
 
-function withinLimit(texts: readonly string[]): string[] {
+function withinLimit(payloads: readonly Uint8Array[]): string[] {
   let total = 0;
-  return texts.filter((text, index) => {
-    total += text.length;
-    return index === 0 || total <= MAX_PAYLOAD_CHARACTERS;
-  });
+  return payloads
+    .filter((bytes, index) => {
+      total += bytes.length;
+      return index === 0 || total <= MAX_PAYLOAD_BYTES;
+    })
+    .map((bytes) => new TextDecoder().decode(bytes));
 }
 
 function signedParts(texts: readonly string[]): Record<string, unknown> {
@@ -83,11 +94,10 @@ function explainOne(input: {
   }
   if (index >= MAX_EXPLAINED) return { index, verified: false };
   const keys = [...new Set(parties.flatMap(({ quorum }) => [...quorumKeys(quorum), ...expiredKeys(quorum)]))];
-  return {
-    index,
-    verified: false,
-    ...describeFailure(explainSignature({ signature, payloads: texts, keys })),
-  };
+  const payloads = texts
+    .filter((text) => text.length <= MAX_EXPLAINED_CHARACTERS)
+    .slice(0, MAX_EXPLAINED_PAYLOADS);
+  return { index, verified: false, ...describeFailure(explainSignature({ signature, payloads, keys })) };
 }
 
 function describeFailure({ encoding, nearMiss }: SignatureExplanation): Record<string, unknown> {

@@ -43,7 +43,7 @@ export function parseP256PublicKey(text: string): string {
     throw new InvalidPublicKeyError(`expected at most ${MAX_TEXT_LENGTH} characters, got ${text.length}`);
   }
   const der = text.includes('-----') ? decodePem(text) : decodeBase64Der(text);
-  return toSpki(pointOf(der));
+  return encodeP256PublicKey(pointOf(der));
 }
 
 /** The 65 bytes `0x04 || x || y` of a key in the canonical form of `parseP256PublicKey`. */
@@ -85,7 +85,7 @@ export function p256KeyPairFromSeed(seed: Uint8Array): P256KeyPair {
   curve.setPrivateKey(privateKey);
   const point = curve.getPublicKey();
   const pkcs8 = Buffer.concat([PKCS8_HEAD, privateKey, PKCS8_MIDDLE, point]);
-  const pair = { privateKeyPkcs8: pkcs8.toString('base64'), publicKey: toSpki(point) };
+  const pair = { privateKeyPkcs8: pkcs8.toString('base64'), publicKey: encodeP256PublicKey(point) };
   privateKey.fill(0);
   pkcs8.fill(0);
   return pair;
@@ -167,6 +167,7 @@ function reasonForRefusal(der: Buffer): string {
   return 'expected a DER SubjectPublicKeyInfo of a key on the curve P-256';
 }
 
-function toSpki(point: Buffer): string {
+/** The canonical form of `parseP256PublicKey`. Shape: `point` the 65 bytes `0x04 || x || y`. */
+export function encodeP256PublicKey(point: Uint8Array): string {
   return Buffer.concat([UNCOMPRESSED_PREFIX, point]).toString('base64');
 }

@@ -12687,17 +12687,22 @@ function validateAdditionalSignerInput(data, { instancePath = "", parentData, pa
  let errors = 0;
  if (errors === 0) {
   if (Array.isArray(data)) {
-   var valid0 = true;
-   const len0 = data.length;
-   for (let i0 = 0; i0 < len0; i0++) {
-    const _errs1 = errors;
-    if (!validateAdditionalSignerItemInput(data[i0], { instancePath: instancePath + "/" + i0, parentData: data, parentDataProperty: i0, rootData })) {
-     vErrors = vErrors === null ? validateAdditionalSignerItemInput.errors : vErrors.concat(validateAdditionalSignerItemInput.errors);
-     errors = vErrors.length;
-    }
-    var valid0 = _errs1 === errors;
-    if (!valid0) {
-     break;
+   if (data.length > 100) {
+    validateAdditionalSignerInput.errors = [{ instancePath, schemaPath: "#/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+    return false;
+   } else {
+    var valid0 = true;
+    const len0 = data.length;
+    for (let i0 = 0; i0 < len0; i0++) {
+     const _errs1 = errors;
+     if (!validateAdditionalSignerItemInput(data[i0], { instancePath: instancePath + "/" + i0, parentData: data, parentDataProperty: i0, rootData })) {
+      vErrors = vErrors === null ? validateAdditionalSignerItemInput.errors : vErrors.concat(validateAdditionalSignerItemInput.errors);
+      errors = vErrors.length;
+     }
+     var valid0 = _errs1 === errors;
+     if (!valid0) {
+      break;
+     }
     }
    }
   } else {

@@ -128,16 +128,18 @@ function shareOf({ points, durationSeconds, burst = points }: RateLimit, parts: 
   return { points: share(points), durationSeconds, burst: share(burst) };
 }
 
-const SIGNATURES_A_POINT = 10;
+const FREE_SIGNATURES = 2;
+const SIGNATURES_A_POINT = 2;
 
 /**
- * The points of a request: one, plus one for each wallet and user that it creates, plus one for every ten
- * authorization signatures to verify.
+ * The points of a request: one, plus one for each wallet and user that it creates, plus one for every two authorization
+ * signatures beyond the first two. Judging a wrong signature takes about as much CPU time as a small request.
  */
 function pointsOf({ body, headers }: HttpExchange): number {
   const signatures = headers['service-authorization-signature'];
   const signed = typeof signatures === 'string' ? signatures.split(',').length : 0;
-  return 1 + makingsOf(body) + Math.floor(signed / SIGNATURES_A_POINT);
+  const beyond = Math.max(0, signed - FREE_SIGNATURES);
+  return 1 + makingsOf(body) + Math.ceil(beyond / SIGNATURES_A_POINT);
 }
 
 const makings = ['wallets', 'users', 'wallets_configuration'];

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
 import { countQuorum, fewestSignatures, type Quorum } from '../../src/authorization/quorum.ts';
-import { verifySignatures } from '../../src/authorization/request-signatures.ts';
+import { verify } from '../support/verify.ts';
 
 const keyNames = ['k0', 'k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7'];
 const someKeys = (maxLength: number) => fc.array(fc.constantFrom(...keyNames), { maxLength });
@@ -106,7 +106,7 @@ test('one flipped byte in method, url, body or headers is refused', () => {
       const text = Buffer.from(payloadOf(signed));
       const changed = Buffer.from(text);
       changed[place % text.length] = (changed[place % text.length] ?? 0) ^ mask;
-      const { keys } = verifySignatures({
+      const { keys } = verify({
         signatures: [signText(signed)],
         payloads: [changed],
         keys: [spki],
@@ -158,7 +158,7 @@ function signText(signed: Request): string {
 
 function keysFor({ method, url, body, headers }: Request, signature: string): string[] {
   const payloads = canonicalPayloads({ method, urls: [url], body, headers });
-  return [...verifySignatures({ signatures: [signature], payloads, keys: [spki] }).keys];
+  return [...verify({ signatures: [signature], payloads, keys: [spki] }).keys];
 }
 
 function changePart(signed: Request, part: 'method' | 'url' | 'body' | 'headers', place: number): Request {

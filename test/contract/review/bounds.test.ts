@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { p256KeyPairFromSeed } from '../../../src/crypto/p256.ts';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
@@ -30,6 +31,29 @@ test('more additional signers than a wallet may have are the caller’s fault', 
     code: 'invalid_data',
     error: '/additional_signers: must have at most 100 items',
   });
+});
+
+test('the signers of a wallet have at most 600 members in all', async () => {
+  await using sandbox = await startSandbox();
+  const publicKeys = Array.from(
+    { length: 100 },
+    (_, index) => p256KeyPairFromSeed(new Uint8Array(48).fill(index + 1)).publicKey,
+  );
+  const quorums: string[] = [];
+  for (let count = 0; count < 7; count += 1) {
+    quorums.push((await call(sandbox, 'createKeyQuorum', { body: { public_keys: publicKeys } })).body.id);
+  }
+  const bodyOf = (ids: string[]) => ({
+    chain_type: 'ethereum' as const,
+    additional_signers: ids.map((id) => ({ signer_id: id })),
+  });
+  const { status, body } = await refusal(sandbox, 'createWallet', { body: bodyOf(quorums) });
+  expect({ status, code: body.code, error: body.error }).toEqual({
+    status: 400,
+    code: 'invalid_data',
+    error: '/additional_signers: expected at most 600 members in all key quorums, got 700',
+  });
+  await call(sandbox, 'createWallet', { body: bodyOf(quorums.slice(1)) });
 });
 
 test('typed data of hundreds of thousands of values is refused at once', async () => {

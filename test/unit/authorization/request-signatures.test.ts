@@ -1,11 +1,11 @@
-import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import {
   MAX_SIGNATURES,
   parseSignatureHeader,
   TooManySignaturesError,
-  verifySignatures,
 } from '../../../src/authorization/request-signatures.ts';
+import { costOf, verify } from '../../support/verify.ts';
 
 describe('parseSignatureHeader', () => {
   test.each([
@@ -32,22 +32,21 @@ describe('verifySignatures', () => {
   const keys = [ann.publicKey, bob.publicKey];
 
   test('finds the key and the payload of each signature', () => {
-    const result = verifySignatures({ signatures: [bob.sign('second'), ann.sign('second')], payloads, keys });
+    const result = verify({ signatures: [bob.sign('second'), ann.sign('second')], payloads, keys });
     expect(result).toEqual({
       keys: new Set([bob.publicKey, ann.publicKey]),
       keyOfSignature: [bob.publicKey, ann.publicKey],
       payloadIndex: 1,
-      exhausted: false,
     });
   });
 
   test('accepts signers who spelled the same request differently', () => {
-    const result = verifySignatures({ signatures: [bob.sign('third'), ann.sign('first')], payloads, keys });
+    const result = verify({ signatures: [bob.sign('third'), ann.sign('first')], payloads, keys });
     expect(result.keys).toEqual(new Set([bob.publicKey, ann.publicKey]));
   });
 
   test('names the key of a second signature of one key, and counts it once', () => {
-    const result = verifySignatures({ signatures: [ann.sign('first'), ann.sign('first')], payloads, keys });
+    const result = verify({ signatures: [ann.sign('first'), ann.sign('first')], payloads, keys });
     expect([...result.keys]).toEqual([ann.publicKey]);
     expect(result.keyOfSignature).toEqual([ann.publicKey, ann.publicKey]);
   });
@@ -60,12 +59,12 @@ describe('verifySignatures', () => {
     ['without its padding', Buffer.alloc(70, 0x30).toString('base64').replaceAll('=', '')],
     ['of no bytes', '='],
   ])('passes over a signature %s', (_, signature) => {
-    const result = verifySignatures({ signatures: [signature, bob.sign('first')], payloads, keys });
+    const result = verify({ signatures: [signature, bob.sign('first')], payloads, keys });
     expect(result.keyOfSignature).toEqual([undefined, bob.publicKey]);
   });
 
   test('stops once enough keys have signed', () => {
-    const result = verifySignatures({
+    const result = verify({
       signatures: [ann.sign('first'), bob.sign('first')],
       payloads,
       keys,
@@ -74,11 +73,53 @@ describe('verifySignatures', () => {
     expect(result.keyOfSignature).toEqual([ann.publicKey, undefined]);
   });
 
-  test('gives up before the work grows out of hand', () => {
-    const strangers = Array.from({ length: 60 }, () => newSigner().publicKey);
-    const signatures = Array.from({ length: MAX_SIGNATURES }, () => cid.sign('first'));
-    const result = verifySignatures({ signatures, payloads, keys: strangers });
-    expect(result).toMatchObject({ keys: new Set(), exhausted: true });
+  const strangers = Array.from({ length: 300 }, () => newSigner().publicKey);
+
+  test('finds the one key among hundreds, in either encoding and over a long payload', () => {
+    const long = new TextEncoder().encode(`{"body":"${'x'.repeat(1_000_000)}"}`);
+    const text = new TextDecoder().decode(long);
+    for (const signature of [ann.sign('third'), ann.signRaw('third'), ann.sign(text), ann.signRaw(text)]) {
+      const result = verify({
+        signatures: [signature],
+        payloads: [...payloads, long],
+        keys: [...strangers, ...keys],
+      });
+      expect(result.keyOfSignature).toEqual([ann.publicKey]);
+    }
+  });
+
+  test('a wrong signature costs the same under one hundred keys and under sixty thousand', () => {
+    const many = [...strangers];
+    while (many.length < 60_000) many.push(randomBytes(91).toString('base64'));
+    const signatures = [cid.sign('first')];
+    const cost = costOf({ signatures, payloads, keys: many });
+    expect(cost).toBe(costOf({ signatures, payloads, keys: many.slice(0, 100) }));
+    expect(cost).toBeLessThan(20);
+  });
+
+  test('judges every signature of the longest header, without more work than two thousand verifications', () => {
+    const wrong = Array.from({ length: MAX_SIGNATURES - 1 }, () => cid.sign('first'));
+    const search = { signatures: [...wrong, ann.sign('first')], payloads, keys: [...strangers, ...keys] };
+    expect(verify(search).keyOfSignature.at(-1)).toBe(ann.publicKey);
+    expect(costOf(search)).toBeLessThan(2_000);
+  });
+
+  test('looks at a repeated signature once', () => {
+    const signatures = [cid.sign('first'), ...Array.from({ length: 50 }, () => 'AAAA')];
+    const once = costOf({ signatures: signatures.slice(0, 2), payloads, keys: strangers });
+    expect(costOf({ signatures, payloads, keys: strangers })).toBe(once);
+  });
+
+  test('hashes a long payload once for all signatures', () => {
+    const long = new Uint8Array(1_000_000);
+    const search = (count: number) => ({
+      signatures: Array.from({ length: count }, () => cid.sign('first')),
+      payloads: [long],
+      keys: strangers,
+    });
+    const [one, two, three] = [1, 2, 3].map((count) => costOf(search(count)));
+    expect(three! - two!).toBe(two! - one!);
+    expect(two! - one!).toBeLessThan(one!);
   });
 });
 
@@ -87,6 +128,8 @@ function newSigner() {
   return {
     publicKey: publicKey.export({ format: 'der', type: 'spki' }).toString('base64'),
     sign: (text: string) => signText(privateKey, text),
+    signRaw: (text: string) =>
+      sign('sha256', Buffer.from(text), { key: privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64'),
   };
 }
 

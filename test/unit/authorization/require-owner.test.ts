@@ -69,6 +69,25 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     expect(await refusal({ ownerId: await twoOfThree() }, { signatures })).toEqual([401, code, undefined]);
   });
 
+  test('other requests run while a hundred wrong signatures are judged', async () => {
+    const publicKeys = Array.from({ length: 99 }, (_, index) => signer(index + 20).publicKey);
+    const ownerId = await quorumOf({
+      public_keys: [ann.publicKey, ...publicKeys],
+      authorization_threshold: 1,
+    });
+    const signatures = Array.from({ length: 100 }, (_, index) => stranger.sign(`another request ${index}`));
+    let [turns, isDone] = [0, false];
+    const countTurns = () => {
+      turns += 1;
+      if (!isDone) setImmediate(countTurns);
+    };
+    setImmediate(countTurns);
+    const refused = await refusal({ ownerId }, { signatures });
+    isDone = true;
+    expect(refused).toEqual([401, 'zero_correct_authorization_signatures', undefined]);
+    expect(turns).toBeGreaterThan(20);
+  });
+
   test('a nested quorum counts as one member', async () => {
     const nested = await twoOfThree();
     const ownerId = await quorumOf({ public_keys: [dan.publicKey], key_quorum_ids: [nested] });

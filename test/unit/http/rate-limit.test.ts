@@ -109,7 +109,8 @@ describe('who is counted', () => {
       (await countWork(request(body, signatures)))?.['x-ratelimit-remaining'];
     expect(await left({ wallets: Array(20).fill({}) })).toBe('79');
     expect(await left({ users: [{ wallets: [{}, {}] }, {}] })).toBe('75');
-    expect(await left({}, 30)).toBe('72');
+    expect(await left({}, 2)).toBeUndefined();
+    expect(await left({}, 30)).toBe('61');
   });
 
   test.each([

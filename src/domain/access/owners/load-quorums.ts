@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { LoadedQuorum } from '../../../authorization/quorum.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
@@ -9,6 +10,11 @@ import type { Tables } from '../../tables.ts';
 // hour.
 const MAX_LIVE_KEYS = 100;
 const MAX_EXPIRED_KEYS = 20;
+// Of one user, those bound to other intents included.
+const MAX_ROWS = 200;
+
+// Rows of this many key quorums, or keys of this many users, are read at once; other requests run in between.
+const AT_ONCE = 10;
 
 type LoadContext = Pick<OperationContext, 'em' | 'app' | 'nowMs'>;
 
@@ -116,14 +122,22 @@ function selectQuorums(count: number): PreparedQuery<QuorumsInput, QuorumRow> {
 
 async function readQuorums(context: LoadContext, ids: readonly string[]): Promise<Map<string, QuorumRows>> {
   const quorums = new Map<string, QuorumRows>();
-  if (ids.length === 0) return quorums;
-  const { rows } = await selectQuorums(ids.length)(context.em, { ...ids, appId: context.app.id });
-  for (const { id, displayName, threshold, kind, member } of rows) {
-    const quorum = quorums.get(id) ?? { id, displayName, threshold, members: [] };
-    if (kind !== null && member !== null) quorum.members.push({ kind, member });
-    quorums.set(id, quorum);
+  for await (const some of inChunks(ids)) {
+    const { rows } = await selectQuorums(some.length)(context.em, { ...some, appId: context.app.id });
+    for (const { id, displayName, threshold, kind, member } of rows) {
+      const quorum = quorums.get(id) ?? { id, displayName, threshold, members: [] };
+      if (kind !== null && member !== null) quorum.members.push({ kind, member });
+      quorums.set(id, quorum);
+    }
   }
   return quorums;
+}
+
+async function* inChunks(ids: readonly string[]): AsyncGenerator<readonly string[]> {
+  for (let from = 0; from < ids.length; from += AT_ONCE) {
+    if (from > 0) await setImmediate();
+    yield ids.slice(from, from + AT_ONCE);
+  }
 }
 
 async function readUserKeys(
@@ -132,28 +146,51 @@ async function readUserKeys(
   intentId: string | undefined,
 ): Promise<Map<string, UserKeys>> {
   const keys = new Map<string, UserKeys>();
-  if (userIds.length === 0) return keys;
-  const rows = await context.em
-    .getKysely<Tables>()
-    .selectFrom('user_keys')
-    .innerJoin('users', 'users.id', 'user_keys.user_id')
-    .select(['user_id', 'public_key', 'intent_ids', 'expires_at_ms'])
-    .where('user_id', 'in', [...userIds])
-    .where('user_keys.app_id', '=', context.app.id)
-    // Keys of a frozen user do not sign; they count again when the user is no longer frozen.
-    .where('users.frozen_at_ms', 'is', null)
-    .orderBy('user_keys.created_at_ms', 'desc')
-    .orderBy('user_keys.id', 'desc')
-    .execute();
-  for (const row of rows) {
-    if (!mayAuthorize(row.intent_ids, intentId)) continue;
-    const ofUser = keys.get(row.user_id) ?? { liveKeys: [], expiredKeys: [] };
-    keys.set(row.user_id, ofUser);
-    const isLive = row.expires_at_ms > context.nowMs;
-    const list = isLive ? ofUser.liveKeys : ofUser.expiredKeys;
-    if (list.length < (isLive ? MAX_LIVE_KEYS : MAX_EXPIRED_KEYS)) list.push(row.public_key);
+  for await (const some of inChunks(userIds)) {
+    for (const row of await selectUserKeys(context, some)) {
+      if (!mayAuthorize(row.intent_ids, intentId)) continue;
+      const ofUser = keys.get(row.user_id) ?? { liveKeys: [], expiredKeys: [] };
+      keys.set(row.user_id, ofUser);
+      const isLive = row.expires_at_ms > context.nowMs;
+      const list = isLive ? ofUser.liveKeys : ofUser.expiredKeys;
+      if (list.length < (isLive ? MAX_LIVE_KEYS : MAX_EXPIRED_KEYS)) list.push(row.public_key);
+    }
   }
   return keys;
+}
+
+/** The newest keys of each user, so that a user who logs in often cannot make it slow for the others. */
+function selectUserKeys({ em, app }: LoadContext, userIds: readonly string[]) {
+  return em
+    .getKysely<Tables>()
+    .selectFrom((database) =>
+      database
+        .selectFrom('user_keys')
+        .innerJoin('users', 'users.id', 'user_keys.user_id')
+        .select(['user_keys.id', 'user_id', 'public_key', 'intent_ids', 'expires_at_ms'])
+        .select('user_keys.created_at_ms')
+        .select(({ fn }) =>
+          fn
+            .agg<number>('row_number')
+            .over((over) =>
+              over
+                .partitionBy('user_id')
+                .orderBy('user_keys.created_at_ms', 'desc')
+                .orderBy('user_keys.id', 'desc'),
+            )
+            .as('place'),
+        )
+        .where('user_id', 'in', [...userIds])
+        .where('user_keys.app_id', '=', app.id)
+        // Keys of a frozen user do not sign; they count again when the user is no longer frozen.
+        .where('users.frozen_at_ms', 'is', null)
+        .as('newest'),
+    )
+    .select(['user_id', 'public_key', 'intent_ids', 'expires_at_ms'])
+    .where('place', '<=', MAX_ROWS)
+    .orderBy('created_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    .execute();
 }
 
 function mayAuthorize(boundIntentIds: string | null, intentId: string | undefined): boolean {

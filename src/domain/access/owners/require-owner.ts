@@ -6,6 +6,7 @@ import { type VerifiedSignatures, verifySignatures } from '../../../authorizatio
 import { diagnoseSignatures, expiredKeys, type Party } from '../../../authorization/signature-doctor.ts';
 import { ApiError, type ErrorCode } from '../../../errors.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
+import { inSlices } from './in-slices.ts';
 import { loadQuorums } from './load-quorums.ts';
 
 /** An additional signer of a wallet. */
@@ -55,9 +56,9 @@ export async function requireOwner(
     throw new ApiError('missing_or_empty_authorization_header');
 
   const parties = await loadParties(context, { ownerId, signers });
-  const verified = verify(context, parties);
+  const verified = await verify(context, parties);
   const agreed = parties.find(({ quorum }) => countQuorum(quorum, verified.keys).satisfied);
-  if (agreed === undefined) throw refusal(context, parties, verified);
+  if (agreed === undefined) throw await refusal(context, parties, verified);
   return agreed.signedBy;
 }
 
@@ -107,14 +108,13 @@ const nothingVerified: VerifiedSignatures = {
   keys: new Set(),
   keyOfSignature: [],
   payloadIndex: undefined,
-  exhausted: false,
 };
 
 // The public keys that last signed for an owner, in signature order. The same keys usually sign again, and each
 // failed verification costs as much as a database look-up.
 const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });
 
-function verify(context: OperationContext, parties: readonly Party[]): VerifiedSignatures {
+async function verify(context: OperationContext, parties: readonly Party[]): Promise<VerifiedSignatures> {
   // Diagnostics report on every signature, even when there are too few.
   if (!context.diagnostics && hasTooFew(context.proof.signatures, parties)) return nothingVerified;
   const owner = parties[0]?.quorum;
@@ -125,13 +125,15 @@ function verify(context: OperationContext, parties: readonly Party[]): VerifiedS
   ];
   const eligible = new Set(keys);
   const recent = [...(recentSigners.get(owner.id) ?? [])].filter((key) => eligible.has(key));
-  const verified = verifySignatures({
-    signatures: context.proof.signatures,
-    payloads: context.proof.canonicalPayloads(),
-    keys: [...recent, ...keys],
-    // Only the owner's authorization ends the search early: a signer's does not while the owner's may still follow.
-    isEnough: (signed) => countQuorum(owner, signed).satisfied,
-  });
+  const verified = await inSlices(
+    verifySignatures({
+      signatures: context.proof.signatures,
+      payloads: context.proof.canonicalPayloads(),
+      keys: [...recent, ...keys],
+      // Only the owner's authorization ends the search early: a signer's does not while the owner's may still follow.
+      isEnough: (signed) => countQuorum(owner, signed).satisfied,
+    }),
+  );
   if (verified.keys.size > 0) recentSigners.set(owner.id, verified.keys);
   return verified;
 }
@@ -140,17 +142,17 @@ function hasTooFew(signatures: readonly string[], parties: readonly Party[]): bo
   return parties.every(({ quorum }) => signatures.length < fewestSignatures(quorum));
 }
 
-function refusal(
+async function refusal(
   context: OperationContext,
   parties: readonly Party[],
   verified: VerifiedSignatures,
-): ApiError {
+): Promise<ApiError> {
   const code = refusalCode(context, parties, verified);
   if (!context.diagnostics) return new ApiError(code);
   const { signatures } = context.proof;
   const payloads = context.proof.canonicalPayloads();
   return new ApiError(code, undefined, {
-    data: diagnoseSignatures({ signatures, payloads, verified, parties }),
+    data: await inSlices(diagnoseSignatures({ signatures, payloads, verified, parties })),
   });
 }
 

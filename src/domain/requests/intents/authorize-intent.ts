@@ -9,6 +9,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { Prepared } from '../../../prepared.ts';
 import type { Member } from '../../access/key-quorums/list-memberships.ts';
 import { holdKeyQuorums } from '../../access/key-quorums/lock-key-quorum.ts';
+import { inSlices } from '../../access/owners/in-slices.ts';
 import { type EligibleParty, findAgreed, loadParties } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
@@ -63,7 +64,7 @@ export async function authorizeIntent(
   const held = await hold(context, id);
   const { intent } = held;
   const parties = await eligibleParties(context, held);
-  const key = requireMemberKey(context, held, { signature, parties });
+  const key = await requireMemberKey(context, held, { signature, parties });
   const members = membersWithKey(parties, key);
   await requireInKeyLife(context, { key, members, timestamp });
   const added = await addSignatures(context, { intentId: intent.id, key, members, timestamp });
@@ -119,11 +120,11 @@ async function eligibleParties(
 }
 
 /** The member key that verifies the signature. */
-function requireMemberKey(
+async function requireMemberKey(
   context: OperationContext,
   { intent, input }: HeldIntent,
   { signature, parties }: { signature: string; parties: readonly EligibleParty[] },
-): string {
+): Promise<string> {
   const { method, path } = operations[intent.operation_id as OperationId];
   const payloads = context.proof.payloadsOf({
     method,
@@ -134,7 +135,9 @@ function requireMemberKey(
   });
   const live = parties.flatMap(({ quorum }) => quorumKeys(quorum));
   const expired = parties.flatMap(({ quorum }) => expiredKeys(quorum));
-  const verified = verifySignatures({ signatures: [signature], payloads, keys: [...live, ...expired] });
+  const verified = await inSlices(
+    verifySignatures({ signatures: [signature], payloads, keys: [...live, ...expired] }),
+  );
   const [key] = verified.keys;
   if (key !== undefined && live.includes(key)) return key;
   const isUserWithoutKeys = live.length === 0 && key === undefined;
@@ -146,7 +149,7 @@ function requireMemberKey(
         : 'zero_correct_authorization_signatures',
     undefined,
     context.diagnostics
-      ? { data: diagnoseSignatures({ signatures: [signature], payloads, verified, parties }) }
+      ? { data: await inSlices(diagnoseSignatures({ signatures: [signature], payloads, verified, parties })) }
       : {},
   );
 }

@@ -1,13 +1,11 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { AdditionalSignerInput, AssignWalletEntityRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { requireFewMembers } from '../../access/key-quorums/require-few-members.ts';
 import { requireKeyQuorums } from '../../access/key-quorums/require-key-quorums.ts';
 import { type OwnerFields, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { admitWallet } from '../../access/organizations/wallet-entity.ts';
 import { requirePolicies } from '../../access/policies/require-policies.ts';
-
-/** CHOICE: no limit is published; each signer is a party to every request, so the limit is that of quorum members. */
-const MAX_SIGNERS = 100;
 
 type CheckContext = Pick<OperationContext, 'app' | 'em'>;
 
@@ -30,14 +28,12 @@ export async function checkWalletFields(
 ): Promise<void> {
   await requirePolicies(context, fields.policy_ids ?? [], chainType, '/policy_ids');
   const signers = fields.additional_signers ?? [];
-  if (signers.length > MAX_SIGNERS) {
-    throw invalidField('/additional_signers', `must have at most ${MAX_SIGNERS} items`);
-  }
   for (const [index, { override_policy_ids: policyIds = [] }] of signers.entries()) {
     await requirePolicies(context, policyIds, chainType, `/additional_signers/${index}/override_policy_ids`);
   }
   const quorums = signers.map((signer) => signer.signer_id);
   await requireKeyQuorums(context, quorums, '/additional_signers');
+  await requireFewMembers(context, quorums, '/additional_signers');
 }
 
 /**

@@ -1,0 +1,17 @@
+import { type VerifiedSignatures, verifySignatures } from '../../src/authorization/request-signatures.ts';
+
+type Search = Parameters<typeof verifySignatures>[0];
+
+/** Runs the verification in one go. */
+export function verify(search: Search): VerifiedSignatures {
+  const steps = verifySignatures(search);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** What the verification costs in all, in verifications of a short payload. */
+export function costOf(search: Search): number {
+  return [...verifySignatures(search)].reduce((sum, cost) => sum + cost, 0);
+}
