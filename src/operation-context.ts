@@ -10,6 +10,7 @@ import type { JwksSource } from './ports/jwks.ts';
 import type { KeyVault } from './ports/key-vault.ts';
 import type { Log } from './ports/log.ts';
 import type { Prices } from './ports/prices.ts';
+import type { Safeguards } from './ports/safeguards.ts';
 import type { UseLog } from './ports/use-log.ts';
 import type { WebhookSender } from './ports/webhooks.ts';
 import type { Prepared } from './prepared.ts';
@@ -30,6 +31,8 @@ export interface Services {
   readonly webhooks: WebhookSender;
   /** Refusals of authorization signatures carry `data` that explains them. */
   readonly diagnostics: boolean;
+  /** The safeguards of apps whose settings do not say otherwise. Read them with `readSafeguards`. */
+  readonly safeguards: Safeguards;
   /** The word that stands for `service` on the wire. Tokens are signed with it inside, so they need it in time. */
   readonly prefix: string;
 }

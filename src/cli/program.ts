@@ -14,6 +14,7 @@ import { sandboxCommand } from './sandbox.ts';
 import { serveCommand } from './serve.ts';
 import { sigCommand } from './sig-explain.ts';
 import { triggerCommand } from './trigger.ts';
+import { walletsCommand } from './wallets.ts';
 
 /** 0: success. 1: the command failed. 2: invalid usage, the command did not run. */
 export type ExitCode = 0 | 1 | 2;
@@ -53,6 +54,7 @@ function makeProgram(): Command {
     serveCommand(),
     migrateCommand(),
     appsCommand(),
+    walletsCommand(),
     keysCommand(),
     policyCommand(),
     sigCommand(),

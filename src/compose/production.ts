@@ -33,6 +33,7 @@ import { openDatabase } from '../storage/open-database.ts';
 import { defaultTimeouts, postgresPool } from '../storage/postgres-dialect.ts';
 import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
+import { strictSafeguards } from './safeguards.ts';
 
 /** Starts the production server. Throws StartError if the database does not fit this version. */
 export async function startProduction(
@@ -74,6 +75,7 @@ export async function startProduction(
     log,
     prefix: config.prefix,
     diagnostics: false,
+    safeguards: strictSafeguards,
     uses: createUseLog({ inUnit: inUnitOf(units), log }),
   };
   const { jobs, openUnit } = startBesideRequests(services, units, ids.uuid());

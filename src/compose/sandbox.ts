@@ -42,6 +42,7 @@ import { openEventLog } from './event-log.ts';
 import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
+import { publishedSafeguards } from './safeguards.ts';
 import { ensureSeeds, plantSeeds } from './seeds.ts';
 
 /** CHOICE: the clock of a seeded sandbox stands still at this time, so that times are the same in every run. */
@@ -179,6 +180,7 @@ function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
     log,
     prefix: config.prefix,
     diagnostics: true,
+    safeguards: publishedSafeguards,
   };
   let newRequestId = requestIdsFrom(requestEntropy);
   return {

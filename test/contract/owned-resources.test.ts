@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
 import type { OperationId } from '../../src/generated/operations.ts';
 import { call, refusal } from '../support/call.ts';
+import { configureApp } from '../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { documentedOperations } from './documented-operations.ts';
 import { expectOwnersAreAsked, makePair } from './policies/owner-signatures.ts';
@@ -17,6 +18,7 @@ let sandbox: TestSandbox;
 beforeAll(async () => {
   const jwtPublicKeyPem = login.publicKey.export({ format: 'pem', type: 'spki' }).toString();
   sandbox = await startSandbox({ jwtPublicKeyPem });
+  await configureApp(sandbox, { archive_requires_owner: true });
 });
 afterAll(() => sandbox[Symbol.asyncDispose]());
 
@@ -32,6 +34,7 @@ const transfer = { source: { asset: 'usdc', chain: 'base', amount: '1' }, destin
 
 /** The operations that ask an owner, and a body for those that take one. */
 const bodies: Partial<Record<OperationId, unknown>> = {
+  archiveWallet: undefined,
   addConditionSetItems: [{ value: 'other' }],
   createPolicyRule: messageRule('other'),
   deleteAggregation: undefined,

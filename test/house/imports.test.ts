@@ -101,6 +101,7 @@ const floors: Record<string, string[][]> = {
       'lookup-keys',
       'public-keys',
       'resource-changes',
+      'safeguards',
       'sealed-keys',
     ],
   ],

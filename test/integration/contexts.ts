@@ -6,6 +6,7 @@ import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { makeIds } from '../../src/adapters/ids.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
+import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import type { OperationContext, Services } from '../../src/operation-context.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 import { noWebhooks } from '../support/no-webhooks.ts';
@@ -31,6 +32,7 @@ export const services: Services = {
   custodians: noCustodians,
   uses: { add: () => assert.fail('no wallet is used here'), flush: async () => undefined },
   diagnostics: false,
+  safeguards: publishedSafeguards,
   prefix: 'service',
   webhooks: noWebhooks,
 };

@@ -7,6 +7,7 @@ import { silentLog } from '../../src/adapters/log.ts';
 import { localMasterKey } from '../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../src/adapters/vault-master-key.ts';
 import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts';
+import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createApp } from '../../src/domain/access/apps/create-app.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
 import { entities } from '../../src/domain/tables.ts';
@@ -130,6 +131,7 @@ function makeServices(
     custodians: noCustodians,
     uses: createUseLog({ inUnit: inUnitOf(unitsOf(database)), log: silentLog }),
     diagnostics: true,
+    safeguards: publishedSafeguards,
     prefix: 'service',
     webhooks: noWebhooks,
   };

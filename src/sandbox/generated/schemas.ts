@@ -228,8 +228,12 @@ export type SandboxApp = {
   settings: SandboxAppSettings;
 };
 
-/** App settings by name, as read by the operations that use them. */
-export type SandboxAppSettings = { [key: string]: unknown };
+/** App settings by name, as read by the operations that use them. Unknown settings are stored unchanged. */
+export type SandboxAppSettings = {
+  /** `true`: archiving a wallet that has an owner requires the owner's signatures. Default: `false`. */
+  archive_requires_owner?: unknown | undefined;
+  [key: string]: unknown;
+};
 
 export type SandboxApps = {
   data: SandboxApp[];

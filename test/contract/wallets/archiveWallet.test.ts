@@ -1,7 +1,9 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { call, refusal } from '../../support/call.ts';
-import { startSandbox } from '../../support/sandbox.ts';
+import { configureApp } from '../../support/other-app.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 const nowMs = Date.UTC(2026, 0, 1);
 const path = { wallet_id: 'ext_wal_acme-ethereum' };
@@ -47,4 +49,38 @@ test('the event is recorded with the change', async () => {
       created_at_ms: nowMs,
     },
   ]);
+});
+
+describe('the app setting `archive_requires_owner`', () => {
+  const owner = { public_key: aliceKey.publicKey };
+  const refusedCode = async (sandbox: TestSandbox, walletId: string, signWith: string[]) =>
+    (await refusal(sandbox, 'archiveWallet', { path: { wallet_id: walletId } }, { signWith })).body.code;
+
+  test('asks the owner, and nobody for a wallet without one', async () => {
+    await using sandbox = await startSandbox();
+    await configureApp(sandbox, { archive_requires_owner: true });
+    const signerId = (await call(sandbox, 'createKeyQuorum', { body: { public_keys: [bobKey.publicKey] } }))
+      .body.id;
+    const { body: wallet } = await call(sandbox, 'createWallet', {
+      body: { chain_type: 'ethereum', owner, additional_signers: [{ signer_id: signerId }] },
+    });
+    expect(await refusedCode(sandbox, wallet.id, [])).toBe('missing_or_empty_authorization_header');
+    expect(await refusedCode(sandbox, wallet.id, [bobKey.privateKey])).toBe(
+      'zero_correct_authorization_signatures',
+    );
+    const signed = { signWith: [aliceKey.privateKey] };
+    const { body } = await call(sandbox, 'archiveWallet', { path: { wallet_id: wallet.id } }, signed);
+    expect(body.archived_at).toBe(nowMs);
+    const { body: free } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    await call(sandbox, 'archiveWallet', { path: { wallet_id: free.id } });
+  });
+
+  test('is off in a sandbox, as published, and takes true or false only', async () => {
+    await using sandbox = await startSandbox();
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum', owner } });
+    await call(sandbox, 'archiveWallet', { path: { wallet_id: wallet.id } });
+    await expect(configureApp(sandbox, { archive_requires_owner: 'yes' })).rejects.toThrow(
+      '/settings/archive_requires_owner: expected true or false',
+    );
+  });
 });

@@ -7,6 +7,7 @@ import { makeIds } from '../../../src/adapters/ids.ts';
 import { createHttpJwks } from '../../../src/adapters/jwks-http.ts';
 import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
+import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import { p256KeyPairFromSeed } from '../../../src/crypto/p256.ts';
 import type { AppSettings } from '../../../src/domain/access/apps/app.entity.ts';
 import { createApp } from '../../../src/domain/access/apps/create-app.ts';
@@ -57,6 +58,7 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
       log: { debug() {}, info() {}, warn() {}, error() {} },
     }),
     diagnostics: false,
+    safeguards: publishedSafeguards,
     prefix: 'service',
     webhooks: noWebhooks,
   };

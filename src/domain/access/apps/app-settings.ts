@@ -1,5 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { invalidField } from '../../../errors.ts';
+import { checkSafeguard, isSafeguard } from '../../base/safeguards/check-safeguard.ts';
 import type { AppSettings } from './app.entity.ts';
 import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
 
@@ -63,6 +64,7 @@ export function checkAppSettings(settings: AppSettings): AppSettings {
 }
 
 function checkSetting(name: string, value: unknown): unknown {
+  if (isSafeguard(name)) return checkSafeguard(name, value);
   switch (name) {
     case 'jwt_auth':
       return checkJwtAuth(value);

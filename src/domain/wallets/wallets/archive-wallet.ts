@@ -1,7 +1,9 @@
 import { ApiError, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { requireOwner } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { readSafeguards } from '../../base/safeguards/read-safeguards.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from './find-wallet.ts';
 import { type WalletRow, walletColumns } from './wallet-row.ts';
@@ -11,12 +13,14 @@ import { type WalletRow, walletColumns } from './wallet-row.ts';
 
 /**
  * Archives a wallet: it is hidden from reads that do not include archived wallets and can no longer be used. Only an
- * operator can restore it.
+ * operator can restore it. The owner must sign where the app's settings say so.
  *
- * @throws ApiError not_found, also for an archived wallet; not_supported for a custodial wallet.
+ * @throws ApiError the codes of `requireOwner`; not_found, also for an archived wallet; not_supported for a custodial wallet.
  */
 export async function archiveWallet(context: OperationContext, walletId: string): Promise<WalletRow> {
   const wallet = await findWallet(context, walletId);
+  const { archive_requires_owner: requiresOwner } = await readSafeguards(context);
+  if (requiresOwner) await requireOwner(context, { ownerId: wallet.owner_id });
   if (wallet.custody_provider !== null) {
     throw new ApiError('not_supported', 'a custodial wallet cannot be archived');
   }
@@ -25,6 +29,8 @@ export async function archiveWallet(context: OperationContext, walletId: string)
     .updateTable('wallets')
     .set({ archived_at_ms: context.nowMs })
     .where('id', '=', wallet.id)
+    // INVARIANT: the owner whose signatures were verified is still the owner.
+    .where('owner_id', 'is not distinct from', wallet.owner_id)
     .where('archived_at_ms', 'is', null)
     .returning(walletColumns)
     .executeTakeFirst();

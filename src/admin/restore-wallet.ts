@@ -1,0 +1,27 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { systemClock } from '../adapters/clock.ts';
+import { systemEntropy } from '../adapters/entropy.ts';
+import { makeIds } from '../adapters/ids.ts';
+import type { DatabaseConfig } from '../config.ts';
+import { restoreWallet as restore } from '../domain/wallets/wallets/restore-wallet.ts';
+import { requireMigrated, withDatabase } from './administration.ts';
+
+/** The command line's representation of a wallet. */
+export interface AdministeredWallet {
+  readonly id: string;
+  readonly app_id: string;
+  readonly address: string;
+  readonly chain_type: string;
+}
+
+/** Restores an archived wallet. Throws ApiError not_found, invalid_state. */
+export function restoreWallet(config: DatabaseConfig, walletId: string): Promise<AdministeredWallet> {
+  return withDatabase(config, async (database) => {
+    await requireMigrated(database);
+    const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now() };
+    const { id, app_id, address, chain_type } = await database.orm.em
+      .fork()
+      .transactional((em) => restore({ ...context, em: em as SqlEntityManager }, walletId));
+    return { id, app_id, address, chain_type };
+  });
+}
