@@ -20,6 +20,7 @@ import { WebhookSecretEntity } from './access/webhooks/webhook-secret.entity.ts'
 import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
 import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
 import { TransactionEntity } from './money/transactions/transaction.entity.ts';
+import { TransactionAuthorizationEntity } from './money/transactions/transaction-authorization.entity.ts';
 import { WalletActionEntity } from './money/wallet-actions/wallet-action.entity.ts';
 import { WalletActionStepEntity } from './money/wallet-actions/wallet-action-step.entity.ts';
 import { IntentEntity } from './requests/intents/intent.entity.ts';
@@ -64,6 +65,7 @@ export const entities = [
   OrganizationSecretEntity,
   OutboxEventEntity,
   PolicyEntity,
+  TransactionAuthorizationEntity,
   TransactionEntity,
   UserEntity,
   UserKeyEntity,

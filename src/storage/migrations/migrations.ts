@@ -1,5 +1,6 @@
 import { initial } from './0001-initial.ts';
+import { holdAuthorizationNonces } from './0002-hold-authorization-nonces.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
-export const migrations: readonly SchemaMigration[] = [initial];
+export const migrations: readonly SchemaMigration[] = [initial, holdAuthorizationNonces];

@@ -11,14 +11,14 @@ import { parseQuantity } from '../../../signing/fields.ts';
 import { transactionUnits } from '../../base/actions/decode-action.ts';
 import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
-import { type EthereumPlan, givenNonce } from './plan-ethereum.ts';
-import { reserveNonce } from './reserve-nonce.ts';
+import { authorizationsOf, holdNonces } from './hold-nonces.ts';
+import { type EthereumPlan, givenNonce, readAuthorizations } from './plan-ethereum.ts';
 
 /**
- * Builds the bytes of a planned transaction and reserves its nonce until the database transaction ends.
+ * Builds the bytes of a planned transaction and holds the nonces that it uses until the database transaction ends.
  *
  * @param method the method under which policies evaluate it.
- * @throws SigningInputError for fields that the transaction's type cannot carry.
+ * @throws SigningInputError for fields that the transaction's type cannot carry; what `holdNonces` throws.
  */
 export async function buildEthereum(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -26,16 +26,22 @@ export async function buildEthereum(
   method: string,
 ): Promise<BuiltTransaction> {
   const { chain, address } = plan;
-  const nonce =
-    givenNonce(plan.transaction) ??
-    (await reserveNonce(context, { caip2: chain.caip2, address }, plan.pendingCount ?? 0n));
+  const hasLane = hasOwnLane(plan.transaction);
+  const { nonce, authorizations } = await holdNonces(context, {
+    account: { caip2: chain.caip2, address },
+    pendingCount: plan.pendingCount,
+    nonce: givenNonce(plan.transaction),
+    hasOwnLane: hasLane,
+    authorizations: authorizationsOf(readAuthorizations(plan.transaction), chain),
+  });
   const transaction: EthereumTransaction = { ...plan.transaction, nonce };
   const prepared = await prepareEthereumTransaction(transaction);
   const units = transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
   return {
     chain,
     action: unfoldBatches({ method, units }, address),
-    nonce: hasOwnLane(transaction) ? undefined : nonce,
+    nonce: hasLane ? undefined : nonce,
+    authorizations,
     request: transaction,
     async sign(privateKey) {
       const bytes = hexToBytes(signPreparedTransaction(privateKey, prepared).slice(2));

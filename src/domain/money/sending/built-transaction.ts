@@ -1,5 +1,6 @@
 import type { PolicyAction } from '../../../policy/action.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
+import type { HeldAuthorization } from '../transactions/record-transaction.ts';
 
 /** A transaction that is complete except for its signature, built inside the database transaction that signs it. */
 export interface BuiltTransaction {
@@ -8,6 +9,8 @@ export interface BuiltTransaction {
   readonly action: PolicyAction;
   /** The sender's nonce; undefined on chains without nonces and for nonce lanes that count separately. */
   readonly nonce?: number | undefined;
+  /** The authorizations that use nonces, of the sender or of other accounts. */
+  readonly authorizations?: readonly HeldAuthorization[] | undefined;
   /** What is signed, in the contract's names; EVM only. */
   readonly request?: object | undefined;
   /** Set when someone else pays the gas: the paymaster of a user operation, or a fee payer who also signs. */

@@ -1,7 +1,7 @@
 import { invalidField } from '../../../errors.ts';
 import type { UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { EvmCall, EvmChain } from '../../../ports/chains.ts';
+import type { EvmAuthorization, EvmCall, EvmChain } from '../../../ports/chains.ts';
 import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
 import { wordHex } from '../../../signing/ethereum/transaction.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity, parseSafeInteger } from '../../../signing/fields.ts';
@@ -107,6 +107,7 @@ function callsOf(
   { address: from, delegatesTo }: EthereumDraft,
 ): readonly EvmCall[] {
   const given = 'calls' in transaction ? transaction.calls : [transaction];
+  const authorizationList = readAuthorizations(transaction);
   return given.map(({ to, value, data }, index) => {
     const at = 'calls' in transaction ? `/transaction/calls/${index}` : '/transaction';
     return {
@@ -115,25 +116,25 @@ function callsOf(
       value: value === undefined ? 0n : parseQuantity(value, `${at}/value`, 256),
       data: parseHexBytes(data ?? '0x', `${at}/data`),
       ...(delegatesTo === undefined ? {} : { delegatedTo: delegatesTo }),
-      ...authorizationsOf(transaction),
+      ...(authorizationList.length === 0 ? {} : { authorizationList }),
     };
   });
 }
 
-function authorizationsOf(transaction: UnsignedEthereumTransaction): Pick<EvmCall, 'authorizationList'> {
+/** The authorizations that a transaction carries. @throws SigningInputError */
+export function readAuthorizations(
+  transaction: UnsignedEthereumTransaction | EthereumTransaction,
+): EvmAuthorization[] {
   const list = 'authorization_list' in transaction ? transaction.authorization_list : undefined;
-  if (list === undefined) return {};
-  return {
-    authorizationList: list.map(({ contract, chain_id: chainId, nonce, r, s, y_parity: parity }, index) => {
-      const at = `/transaction/authorization_list/${index}`;
-      return {
-        contract: parseEvmAddress(contract, `${at}/contract`),
-        chainId: parseSafeInteger(chainId, `${at}/chain_id`),
-        nonce: parseQuantity(nonce, `${at}/nonce`, 64),
-        signature: `${wordHex(r, `${at}/r`)}${wordHex(s, `${at}/s`).slice(2)}0${parity}`,
-      };
-    }),
-  };
+  return (list ?? []).map(({ contract, chain_id: chainId, nonce, r, s, y_parity: parity }, index) => {
+    const at = `/transaction/authorization_list/${index}`;
+    return {
+      contract: parseEvmAddress(contract, `${at}/contract`),
+      chainId: parseSafeInteger(chainId, `${at}/chain_id`),
+      nonce: parseQuantity(nonce, `${at}/nonce`, 64),
+      signature: `${wordHex(r, `${at}/r`)}${wordHex(s, `${at}/s`).slice(2)}0${parity}`,
+    };
+  });
 }
 
 // EIP-7702: the intrinsic cost of an authorization, which a simulation without one does not include.
@@ -141,6 +142,12 @@ const AUTHORIZATION_GAS = 25_000n;
 
 function authorizationGas({ delegatesTo }: EthereumDraft): bigint {
   return delegatesTo === undefined ? 0n : AUTHORIZATION_GAS;
+}
+
+/** A planned transaction with gas for one more authorization. */
+export function withAuthorizationGas(transaction: EthereumTransaction): EthereumTransaction {
+  const gas = parseQuantity(transaction.gas_limit ?? 0, '/transaction/gas_limit', 64);
+  return { ...transaction, gas_limit: hexOf(gas + withMargin(AUTHORIZATION_GAS)) };
 }
 
 /**

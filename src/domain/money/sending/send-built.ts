@@ -51,6 +51,7 @@ export async function sendBuilt(
     method,
     signedBytes: signed.bytes,
     nonce: built.nonce,
+    authorizations: built.authorizations,
     referenceId,
     transactionRequest: built.request,
     isOperation,

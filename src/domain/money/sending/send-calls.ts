@@ -21,8 +21,9 @@ import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../../signing/
 import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, requireChain } from './call-chain.ts';
-import { type EthereumPlan, planEthereum } from './plan-ethereum.ts';
-import { reserveNonce } from './reserve-nonce.ts';
+import { findNonce, lockNonces } from './find-nonce.ts';
+import { pendingDelegation } from './hold-nonces.ts';
+import { type EthereumPlan, planEthereum, withAuthorizationGas } from './plan-ethereum.ts';
 
 /** Calls that the wallet's own account runs in order, atomically. */
 export interface CallsDraft {
@@ -100,12 +101,23 @@ async function mustDelegate(chain: EvmChain, address: string): Promise<boolean> 
   );
 }
 
-/** Builds the calls and reserves the nonce; the delegation is signed together with the transaction. */
+/**
+ * Builds the calls and reserves their nonces: an account that is not delegated to the executor, or will not be once
+ * our earlier transactions are included, delegates in the same transaction, which uses the next nonce as well.
+ *
+ * @throws ApiError not_supported while a transaction that delegates the account to another contract is pending.
+ */
 export async function buildCalls(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
-  { chain, address, transaction, pendingCount, delegates }: CallsPlan,
+  plan: CallsPlan,
 ): Promise<BuiltTransaction> {
-  const nonce = await reserveNonce(context, { caip2: chain.caip2, address }, pendingCount ?? 0n);
+  const { chain, address, pendingCount } = plan;
+  const account = { caip2: chain.caip2, address };
+  await lockNonces(context, chain.caip2, [address]);
+  const delegates = plan.delegates || (await isLeaving(context, account));
+  const nonce = await findNonce(context, account, pendingCount ?? 0n, () => (delegates ? 2 : 1));
+  const transaction =
+    delegates && !plan.delegates ? withAuthorizationGas(plan.transaction) : plan.transaction;
   const request = { ...transaction, ...(delegates ? { type: 4 as const } : {}), nonce };
   const data = 'data' in transaction ? parseHexBytes(transaction.data ?? '0x', '/data') : new Uint8Array();
   const units = (decodeBatch(data) ?? []).map(
@@ -118,12 +130,15 @@ export async function buildCalls(
     chain,
     action: unfoldBatches({ method: 'wallet_sendCalls', units }, address),
     nonce,
+    // EIP-7702: the transaction uses its own nonce first.
+    authorizations: delegates
+      ? [{ authority: address, nonce: nonce + 1, contract: BATCH_EXECUTOR_ADDRESS }]
+      : [],
     request,
     async sign(privateKey) {
       const terms = {
         contract: BATCH_EXECUTOR_ADDRESS,
         chain_id: Number(chain.chainId),
-        // The transaction consumes its own nonce first.
         nonce: nonce + 1,
       };
       const prepared = await prepareEthereumTransaction(
@@ -133,4 +148,18 @@ export async function buildCalls(
       return { bytes, hash: bytesTo0xHex(keccak_256(bytes)) };
     },
   };
+}
+
+/** Whether a pending transaction of ours delegates the account from the executor to our account contract. */
+async function isLeaving(
+  context: Pick<OperationContext, 'em'>,
+  account: { readonly caip2: string; readonly address: string },
+): Promise<boolean> {
+  const contract = await pendingDelegation(context, account);
+  if (contract === undefined || contract === BATCH_EXECUTOR_ADDRESS) return false;
+  if (contract === SIMPLE_ACCOUNT_ADDRESS) return true;
+  throw new ApiError(
+    'not_supported',
+    `a pending transaction delegates the account to \`${contract}\`; send the calls when it is included`,
+  );
 }

@@ -22,8 +22,9 @@ import {
 import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, requireChain } from './call-chain.ts';
+import { findNonce, lockNonces } from './find-nonce.ts';
+import { pendingDelegation } from './hold-nonces.ts';
 import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
-import { findNonce } from './reserve-nonce.ts';
 import { readCall } from './send-calls.ts';
 
 /** Calls whose gas the wallet does not pay. */
@@ -45,8 +46,10 @@ export interface OperationPlan {
   /** Gas for the calls, including a margin. */
   readonly callGas: bigint;
   readonly fees: { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined };
-  /** The account's transaction count, for the delegation it still needs; undefined when it is already delegated. */
-  readonly delegationCount: bigint | undefined;
+  /** Whether the account is already delegated to our account contract. */
+  readonly isDelegated: boolean;
+  /** The account's transaction count on the chain. */
+  readonly pendingCount: bigint;
 }
 
 // CHOICE: gas limits for validating the owner's and the paymaster's signatures, and for the bundler's overhead.
@@ -72,7 +75,7 @@ export async function planOperation(
     throw new ApiError('not_supported', `/sponsor: nobody pays the gas on \`${caip2}\``);
   }
   const calls = readCalls(draft, chain);
-  const [code, count, fees, units] = await callChain(
+  const [code, pendingCount, fees, units] = await callChain(
     Promise.all([
       chain.code(address),
       chain.nonce(address),
@@ -80,9 +83,8 @@ export async function planOperation(
       simulateAll(chain, [dryCall(address, calls)]),
     ]),
   );
-  const isAccount = bytesTo0xHex(code) === `0xef0100${SIMPLE_ACCOUNT_ADDRESS.slice(2)}`;
-  const delegationCount = isAccount ? undefined : count;
-  return { chain, bundler, address, calls, callGas: withMargin(units), fees, delegationCount };
+  const isDelegated = bytesTo0xHex(code) === `0xef0100${SIMPLE_ACCOUNT_ADDRESS.slice(2)}`;
+  return { chain, bundler, address, calls, callGas: withMargin(units), fees, isDelegated, pendingCount };
 }
 
 /** Fields an operation cannot carry: its nonce, fees and delegation are its own. */
@@ -129,7 +131,7 @@ function dryCall(from: string, calls: readonly BatchCall[]): EvmCall {
 const NONCE_KEY_BYTES = 24;
 
 /**
- * Fixes the operation.
+ * Fixes the operation, and reserves the nonce of the delegation that it may need.
  *
  * CHOICE: every operation uses a random 192-bit nonce key, so operations are independent and need no counter.
  */
@@ -138,11 +140,9 @@ export async function buildOperation(
   plan: OperationPlan,
   method: string,
 ): Promise<BuiltTransaction> {
-  const { chain, address, calls, delegationCount } = plan;
+  const { chain, address, calls } = plan;
   const operation = operationOf(plan, context.entropy.bytes(NONCE_KEY_BYTES));
-  const account = { caip2: chain.caip2, address };
-  const nonce =
-    delegationCount === undefined ? undefined : await findNonce(context, account, delegationCount);
+  const nonce = await delegationNonce(context, plan);
   // Decoded from the call data that is signed.
   const units = (decodeAccountCalls(hexToBytes(operation.call_data.slice(2))) ?? []).map(
     (call, index): ActionUnit => ({
@@ -154,6 +154,8 @@ export async function buildOperation(
     chain,
     action: unfoldBatches({ method, units }, address),
     sponsorship: 'operation',
+    authorizations:
+      nonce === undefined ? [] : [{ authority: address, nonce, contract: SIMPLE_ACCOUNT_ADDRESS }],
     async sign(privateKey) {
       const chainId = Number(chain.chainId);
       const { signature, hash } = signSponsoredOperation(privateKey, { chainId, operation });
@@ -165,6 +167,21 @@ export async function buildOperation(
       return { bytes: encodeSponsoredOperation(signed), hash: bytesTo0xHex(hash) };
     },
   };
+}
+
+/**
+ * The nonce of the delegation to our account contract; undefined for an account that is delegated to it and stays so
+ * when our earlier transactions are included.
+ */
+async function delegationNonce(
+  context: Pick<OperationContext, 'em' | 'nowMs'>,
+  { chain, address, isDelegated, pendingCount }: OperationPlan,
+): Promise<number | undefined> {
+  const account = { caip2: chain.caip2, address };
+  await lockNonces(context, chain.caip2, [address]);
+  const contract = await pendingDelegation(context, account);
+  if (isDelegated && (contract === undefined || contract === SIMPLE_ACCOUNT_ADDRESS)) return undefined;
+  return findNonce(context, account, pendingCount);
 }
 
 function operationOf({ bundler, address, calls, callGas, fees }: OperationPlan, nonceKey: Uint8Array) {

@@ -6,6 +6,15 @@ import { releasedStatuses } from './transaction-state.ts';
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
 
+/** An EIP-7702 authorization in a transaction, which uses a nonce of the account that signed it. */
+export interface HeldAuthorization {
+  /** In the notation of wallet addresses. */
+  readonly authority: string;
+  readonly nonce: number;
+  /** 0x hex, lower case. */
+  readonly contract: string;
+}
+
 /** A signed transaction. */
 export interface SignedTransaction {
   readonly caip2: string;
@@ -15,6 +24,8 @@ export interface SignedTransaction {
   readonly hash: string;
   readonly signedBytes: Uint8Array;
   readonly nonce?: number | undefined;
+  /** Those that use a nonce when the transaction is included. */
+  readonly authorizations?: readonly HeldAuthorization[] | undefined;
   readonly referenceId?: string | undefined;
   /** What was signed, in the contract's names. */
   readonly transactionRequest?: object | undefined;
@@ -71,7 +82,18 @@ export async function recordTransaction(
     updated_at_ms: nowMs,
     next_check_at_ms: signed.isBroadcastHere ? nowMs + REQUEST_LEASE_MS : nowMs,
   };
-  await context.em.getKysely<Tables>().insertInto('transactions').values(row).execute();
+  const database = context.em.getKysely<Tables>();
+  await database.insertInto('transactions').values(row).execute();
+  const { authorizations = [], caip2 } = signed;
+  if (authorizations.length > 0) {
+    const held = authorizations.map((each, position) => ({
+      ...each,
+      transaction_id: row.id,
+      position,
+      caip2,
+    }));
+    await database.insertInto('transaction_authorizations').values(held).execute();
+  }
   return row;
 }
 

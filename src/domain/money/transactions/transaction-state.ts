@@ -24,6 +24,9 @@ const followers: Readonly<Record<TransactionStatus, readonly TransactionStatus[]
   provider_error: [],
 };
 
+/** States of a transaction that no block includes yet. */
+export const openStatuses = ['pending', 'broadcasted'] as const satisfies readonly TransactionStatus[];
+
 /** States that free the nonce: the transaction was never included and never will be. */
 export const releasedStatuses = ['failed', 'provider_error'] as const satisfies readonly TransactionStatus[];
 

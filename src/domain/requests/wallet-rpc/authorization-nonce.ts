@@ -2,7 +2,7 @@ import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { parseQuantity } from '../../../signing/fields.ts';
 import { callChain, requireChain } from '../../money/sending/call-chain.ts';
-import { findNonce } from '../../money/sending/reserve-nonce.ts';
+import { findNonce } from '../../money/sending/find-nonce.ts';
 import type { RpcRequest } from '../../money/sending/rpc-sender.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
@@ -39,6 +39,7 @@ export async function fillAuthorizationNonce(
 ): Promise<Request['params']> {
   if (params.nonce !== undefined || pendingCount === undefined) return params;
   const caip2 = `eip155:${parseQuantity(params.chain_id, '/chain_id', 256)}`;
-  const next = await findNonce(context, { caip2, address }, pendingCount);
-  return { ...params, nonce: params.executor === 'self' ? next + 1 : next };
+  const isSelf = params.executor === 'self';
+  const next = await findNonce(context, { caip2, address }, pendingCount, () => (isSelf ? 2 : 1));
+  return { ...params, nonce: isSelf ? next + 1 : next };
 }

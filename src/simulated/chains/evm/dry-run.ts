@@ -21,8 +21,8 @@ export function dryRun(state: EvmState, call: EvmCall): Simulation {
     const nonce = state.accounts.nonce(sender, '');
     state.accounts.setNonce(sender, '', nonce + 1);
     if (call.delegatedTo !== undefined) state.accounts.setDelegate(sender, call.delegatedTo.toLowerCase());
-    const { gasUsed, revert } = runEvm(state, plan, { nonce, isIncluded: false });
-    if (revert === undefined) return { succeeds: true, units: gasUsed };
+    const { gasNeeded, revert } = runEvm(state, plan, { nonce, isIncluded: false });
+    if (revert === undefined) return { succeeds: true, units: gasNeeded };
     return {
       succeeds: false,
       reason: revert.isShortfall ? 'insufficient_funds' : 'reverts',

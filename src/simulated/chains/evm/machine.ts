@@ -39,6 +39,8 @@ export interface EvmState {
 
 export interface EvmRun {
   readonly gasUsed: bigint;
+  /** The least gas limit: refunds are paid after the execution. */
+  readonly gasNeeded: bigint;
   readonly revert: RevertError | undefined;
   readonly movements: readonly Movement[];
 }
@@ -81,20 +83,18 @@ function readinessOf(state: EvmState, entry: PoolEntry<EvmPlan>, nowSeconds: num
   return canAfford(state, [plan]) ? 'ready' : 'drop';
 }
 
-// Authorizations in the operation are applied before it runs.
+/**
+ * Whether the sender is an account when the operation runs. Its authorization is applied first; one with a later nonce
+ * waits for the transactions before it, since the chain would skip it and the nonce would never be used.
+ */
 function acceptsOperations({ accounts, chainId }: EvmState, { sender, authorizations }: EvmPlan): boolean {
-  const isDelegated = accounts.delegate(sender) === SIMPLE_ACCOUNT_ADDRESS;
-  const isNextNonce = (nonce: bigint): boolean => nonce === BigInt(accounts.nonce(sender, ''));
-  return (
-    isDelegated ||
-    authorizations.some(
-      ({ authority, contract, nonce, chainId: here }) =>
-        authority === sender &&
-        contract === SIMPLE_ACCOUNT_ADDRESS &&
-        (here === 0 || BigInt(here) === chainId) &&
-        isNextNonce(nonce),
-    )
+  const next = BigInt(accounts.nonce(sender, ''));
+  const own = authorizations.filter(
+    ({ authority, chainId: here }) => authority === sender && (here === 0 || BigInt(here) === chainId),
   );
+  if (own.some(({ nonce }) => nonce > next)) return false;
+  if (own.some(({ nonce, contract }) => nonce === next && contract === SIMPLE_ACCOUNT_ADDRESS)) return true;
+  return accounts.delegate(sender) === SIMPLE_ACCOUNT_ADDRESS;
 }
 
 function include(state: EvmState, entry: PoolEntry<EvmPlan>): Execution {
@@ -130,7 +130,7 @@ export function runEvm(
     state.store.atomically(() => {
       for (const call of plan.calls) runCall(frame, plan.sender, call, nonce);
       if (isIncluded && plan.sentinel === 'reverted') throw new RevertError('execution reverted');
-      if (gasOf(plan, frame.gas, refund) > plan.gasLimit) throw new RevertError('out of gas');
+      if (gasOf(plan, frame.gas, 0n) > plan.gasLimit) throw new RevertError('out of gas');
     });
   } catch (error) {
     if (!(error instanceof RevertError)) throw error;
@@ -139,6 +139,7 @@ export function runEvm(
   const gasUsed = gasOf(plan, frame.gas, refund);
   return {
     gasUsed: gasUsed > plan.gasLimit ? plan.gasLimit : gasUsed,
+    gasNeeded: gasOf(plan, frame.gas, 0n),
     revert,
     movements: revert === undefined ? frame.movements : [],
   };

@@ -1,0 +1,118 @@
+import type { OperationContext } from '../../../operation-context.ts';
+import { lockNames } from '../../../storage/locks.ts';
+import type { Tables } from '../../tables.ts';
+import { releasedStatuses, type TransactionStatus } from '../transactions/transaction-state.ts';
+
+// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
+export type NonceContext = Pick<OperationContext, 'em' | 'nowMs'>;
+
+/** An account on one chain. */
+export interface Account {
+  readonly caip2: string;
+  /**
+   * The stored wallet address. Wallets of several apps may hold the same key, so the address identifies the account.
+   */
+  readonly address: string;
+}
+
+/** A nonce that a transaction of ours uses. */
+export interface HeldNonce {
+  readonly nonce: number;
+  /** Who sends the transaction; another account when it only carries an authorization of this one. */
+  readonly sender: string;
+  /** The sender's nonce of the transaction; null for a user operation. */
+  readonly transactionNonce: number | null;
+  readonly status: TransactionStatus;
+  /** What the account delegates to, when an authorization uses the nonce; 0x hex, lower case. */
+  readonly contract: string | null;
+}
+
+/** How many nonces in a row a transaction uses, itself and its authorizations, if it is sent with `nonce`. */
+export type NonceReach = (nonce: number) => number;
+
+/** How stale a chain's transaction count may be: another node may not have the latest block yet. */
+const LAG_MS = 10 * 60_000;
+
+/** Keeps other database transactions from choosing nonces of these accounts until this one ends. */
+export async function lockNonces(
+  { em }: Pick<NonceContext, 'em'>,
+  caip2: string,
+  addresses: readonly string[],
+): Promise<void> {
+  await lockNames(
+    em,
+    addresses.map((address) => `nonce:${caip2}:${address}`),
+  );
+}
+
+/**
+ * The nonce of the account's next transaction: the lowest one from which neither the chain nor one of our transactions
+ * uses any that the new transaction needs. A transaction that the chain refused frees its nonces, so that later ones
+ * are not stuck behind the gap. Reserved until the database transaction ends if the account's nonces are locked.
+ *
+ * @param pendingCount the chain's transaction count, including its mempool.
+ */
+export async function findNonce(
+  context: NonceContext,
+  account: Account,
+  pendingCount: bigint,
+  reach: NonceReach = () => 1,
+): Promise<number> {
+  const held = new Set((await heldNonces(context, account, Number(pendingCount))).map(({ nonce }) => nonce));
+  const isFree = (nonce: number): boolean => {
+    for (let used = nonce; used < nonce + reach(nonce); used += 1) if (held.has(used)) return false;
+    return true;
+  };
+  let nonce = Number(pendingCount);
+  while (!isFree(nonce)) nonce += 1;
+  return nonce;
+}
+
+/** The nonces from `first` on that transactions of ours use or have just used. */
+export async function heldNonces(
+  { em, nowMs }: NonceContext,
+  { caip2, address }: Account,
+  first: number,
+): Promise<HeldNonce[]> {
+  const database = em.getKysely<Tables>();
+  const own = database
+    .selectFrom('transactions')
+    .select(['nonce', 'sender', 'nonce as transactionNonce', 'status'])
+    .select(({ val }) => val<string | null>(null).as('contract'))
+    .where('caip2', '=', caip2)
+    .where('sender', '=', address)
+    .where('nonce', '>=', first)
+    .where('status', 'not in', releasedStatuses)
+    // The chain already counts transactions that settled long ago, unless it was reset, as local chains are.
+    .where((where) =>
+      where.or([where('next_check_at_ms', 'is not', null), where('updated_at_ms', '>', nowMs - LAG_MS)]),
+    );
+  const authorized = database
+    .selectFrom('transaction_authorizations as authorization')
+    .innerJoin('transactions', 'transactions.id', 'authorization.transaction_id')
+    .select([
+      'authorization.nonce',
+      'transactions.sender',
+      'transactions.nonce as transactionNonce',
+      'transactions.status',
+      'authorization.contract',
+    ])
+    .where('authorization.caip2', '=', caip2)
+    .where('authorization.authority', '=', address)
+    .where('authorization.nonce', '>=', first)
+    // A replaced transaction used its own nonce only.
+    .where('transactions.status', 'not in', [...releasedStatuses, 'replaced'])
+    .where((where) =>
+      where.or([
+        where('transactions.next_check_at_ms', 'is not', null),
+        where('transactions.updated_at_ms', '>', nowMs - LAG_MS),
+      ]),
+    );
+  const rows = [...(await own.execute()), ...(await authorized.execute())];
+  return rows.map((row) => ({
+    ...row,
+    nonce: Number(row.nonce),
+    status: row.status as TransactionStatus,
+  }));
+}
