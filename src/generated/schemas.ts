@@ -125,7 +125,7 @@ export type AccountsListResponse = {
 
 /** A field of the request body of a transfer or a yield operation. */
 export type ActionRequestBodyCondition = {
-  /** Path in the request body: for `transfer` one of `source.asset`, `source.asset_address`, `source.amount`, `source.chain`, `destination.address`, `destination.asset`, `destination.chain`; for `earn_deposit` and `earn_withdraw` one of `vault_id`, `amount`, `raw_amount`. Text is compared exactly, including EVM addresses. */
+  /** Path in the request body: for `transfer` one of `source.asset`, `source.asset_address`, `source.amount`, `source.chain`, `destination.address`, `destination.asset`, `destination.chain`; for `earn_deposit` and `earn_withdraw` one of `vault_id`, `amount`, `raw_amount`. Text is compared exactly; in an ALLOW rule this includes EVM addresses, in a DENY rule their case does not matter. */
   field: string;
   /** The source of the field. */
   field_source: "action_request_body";
@@ -172,7 +172,7 @@ export type Aggregation = {
 
 /** A sum over past requests, including the current one. */
 export type AggregationCondition = {
-  /** `aggregation.` followed by the aggregation id. The condition is false if the aggregation was deleted. */
+  /** `aggregation.` followed by the aggregation id. If the aggregation was deleted, the condition is false in an ALLOW rule, and cannot be decided in a DENY rule, which then matches. */
   field: string;
   /** The source of the field. */
   field_source: "reference";
@@ -2127,7 +2127,7 @@ export type EthereumTypedDataInput = {
   types: TypedDataTypesInputParams;
 };
 
-/** A field of the typed data message. True only if the types in the request equal `typed_data.types` exactly. */
+/** A field of the typed data message. In an ALLOW rule it is true only if the types in the request equal `typed_data.types` exactly. In a DENY rule the types that `primary_type` consists of must be equal; other types in the request do not count, because they do not change what is signed. */
 export type EthereumTypedDataMessageCondition = {
   /** Dotted path in the message. */
   field: string;

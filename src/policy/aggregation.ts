@@ -35,7 +35,7 @@ function resolve(input: FieldInput, method: string): ResolvedField {
   if (input.field_source === 'reference') {
     throw new PolicyFormatError('/field_source', 'an aggregation cannot refer to another aggregation');
   }
-  return requireField({ ...input, operator: 'eq', value: '' } as unknown as ConditionInput, method);
+  return requireField({ ...input, operator: 'eq', value: '' } as unknown as ConditionInput, method, 'ALLOW');
 }
 
 function atLeastZero(value: bigint): bigint {
@@ -50,7 +50,7 @@ function compileOwnCondition(condition: ConditionInput, method: string): Compile
   if (condition.operator === 'in_condition_set') {
     throw new PolicyFormatError('/operator', 'an aggregation cannot refer to a condition set');
   }
-  return compileCondition(condition, method);
+  return compileCondition(condition, { method, action: 'ALLOW' });
 }
 
 function meets(condition: CompiledCondition, unit: ActionUnit, facts: PolicyFacts): boolean {

@@ -3,7 +3,7 @@ import { conditionSources } from './conditions.ts';
 import { ruleMethodsOf } from './methods.ts';
 import { holds, type Operator, operatorsOf, setCandidate } from './operators.ts';
 import { atPointer, PolicyFormatError } from './policy-format-error.ts';
-import type { ConditionInput, ConditionSource, ResolvedField } from './source.ts';
+import type { ConditionInput, ConditionSource, ResolvedField, RuleAction } from './source.ts';
 import { type Observation, readAs, requireValue, type ValueKind } from './values.ts';
 
 const MAX_IN_VALUES = 100;
@@ -14,7 +14,7 @@ export interface RuleInput {
   readonly id: string;
   readonly name: string;
   readonly method: string;
-  readonly action: 'ALLOW' | 'DENY';
+  readonly action: RuleAction;
   readonly conditions: readonly ConditionInput[];
 }
 
@@ -37,7 +37,7 @@ export interface CompiledRule {
   readonly id: string;
   readonly name: string;
   readonly method: string;
-  readonly action: 'ALLOW' | 'DENY';
+  readonly action: RuleAction;
   readonly conditions: readonly CompiledCondition[];
   /** The conditions that use a condition set. */
   readonly setConditions: readonly SetCondition[];
@@ -91,9 +91,9 @@ function requireOperator(condition: ConditionInput, field: ResolvedField): Opera
 }
 
 /** The field of a condition. Throws PolicyFormatError when rules for `method` have no such field. */
-export function requireField(condition: ConditionInput, method: string): ResolvedField {
+export function requireField(condition: ConditionInput, method: string, action: RuleAction): ResolvedField {
   const source = requireSource(condition, method);
-  const field = source.resolve(condition);
+  const field = source.resolve(condition, action);
   if (field === undefined) {
     throw new PolicyFormatError(
       '/field',
@@ -126,26 +126,32 @@ type FieldCache = Map<string, { readonly field: ResolvedField; readonly observe:
 /**
  * Resolves a field once for all conditions on it. They share `observe`, so evaluation reads the field once per unit.
  */
-function resolveCached(condition: ConditionInput, method: string, cache: FieldCache) {
-  const { field_source, field: name, abi, typed_data } = condition;
+function resolveCached(condition: ConditionInput, method: string, action: RuleAction, cache: FieldCache) {
+  const { field_source, field: name, operator, abi, typed_data } = condition;
   // The method is part of the key because not every field source applies to every method.
-  const key = JSON.stringify([method, field_source, name, abi, typed_data]);
+  const key = JSON.stringify([method, action, operator === 'neq', field_source, name, abi, typed_data]);
   const cached = cache.get(key);
   if (cached !== undefined) return cached;
-  const field = requireField(condition, method);
+  const field = requireField(condition, method, action);
   const observe: Observe = (unit, facts) => readAs(field.kind, field.read(unit, facts));
   const resolved = { field, observe };
   cache.set(key, resolved);
   return resolved;
 }
 
-/** Compiles one condition of a rule for `method`. Throws PolicyFormatError with a pointer into the condition. */
+/** Where a condition stands: the method and the action of its rule. */
+export interface ConditionPlace {
+  readonly method: string;
+  readonly action: RuleAction;
+}
+
+/** Compiles one condition of a rule. Throws PolicyFormatError with a pointer into the condition. */
 export function compileCondition(
   condition: ConditionInput,
-  method: string,
+  { method, action }: ConditionPlace,
   cache: FieldCache = new Map(),
 ): CompiledCondition {
-  const { field, observe } = resolveCached(condition, method, cache);
+  const { field, observe } = resolveCached(condition, method, action, cache);
   const operator = requireOperator(condition, field);
   const base = {
     input: condition,
@@ -183,7 +189,7 @@ export function compileRule(rule: RuleInput, chainType: string, cache: FieldCach
     );
   }
   const conditions = rule.conditions.map((condition, index) =>
-    atPointer(`/conditions/${index}`, () => compileCondition(condition, rule.method, cache)),
+    atPointer(`/conditions/${index}`, () => compileCondition(condition, rule, cache)),
   );
   return {
     id: rule.id,

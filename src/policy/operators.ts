@@ -1,5 +1,13 @@
 import type { SetCandidate } from './action.ts';
-import { compareDecimals, parseDecimal, shortestDecimal, tronAddressText, type ValueKind } from './values.ts';
+import {
+  compareDecimals,
+  isEvmAddress,
+  parseDecimal,
+  parseTronAddress,
+  shortestDecimal,
+  tronAddressText,
+  type ValueKind,
+} from './values.ts';
 
 /** Operators of a condition. */
 export type Operator =
@@ -86,6 +94,10 @@ export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
       return { texts: [observed, tronAddressText(observed)], ignoreCase: false };
     case 'sui_address':
       return { texts: [observed, `0x${BigInt(observed).toString(16)}`], ignoreCase: true };
+    case 'account':
+      return parseTronAddress(observed) === undefined
+        ? { texts: [observed], ignoreCase: isEvmAddress(observed) }
+        : setCandidate('tron_address', observed);
     default:
       return { texts: [observed], ignoreCase: kind === 'evm_address' || kind === 'hex' };
   }

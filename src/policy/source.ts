@@ -15,6 +15,9 @@ export interface ConditionInput {
   };
 }
 
+/** What a rule does with the requests that it matches. */
+export type RuleAction = 'ALLOW' | 'DENY';
+
 /** A field of a field source, resolved when the policy is compiled. */
 export interface ResolvedField {
   readonly kind: ValueKind;
@@ -28,6 +31,11 @@ export interface ResolvedField {
 export interface ConditionSource {
   /** Undefined means every method. */
   readonly methods: readonly string[] | undefined;
-  /** Undefined when the source has no such field. Throws PolicyFormatError for an invalid ABI or type map. */
-  resolve(condition: ConditionInput): ResolvedField | undefined;
+  /**
+   * Undefined when the source has no such field. Throws PolicyFormatError for an invalid ABI or type map.
+   * INVARIANT: what a field reads depends on the operator only by whether it is `neq`.
+   *
+   * @param action the field of a DENY rule may read more than that of an ALLOW rule: see README, "DENY".
+   */
+  resolve(condition: ConditionInput, action: RuleAction): ResolvedField | undefined;
 }

@@ -4,8 +4,9 @@ import { PolicyFormatError } from './policy-format-error.ts';
 
 /**
  * How a field is compared. `decimal` compares fractions exactly; `hex` and `evm_address` ignore case; `tron_address`
- * accepts `T…` and `41` + 40 hex digits as equal, `sui_address` ignores leading zeros. The other kinds compare as text
- * and differ only in the values they accept.
+ * accepts `T…` and `41` + 40 hex digits as equal, `sui_address` ignores leading zeros. `account` is any text: an EVM
+ * or Tron address compares as such, anything else as it is. The other kinds compare as text and differ only in the
+ * values they accept.
  */
 export type ValueKind =
   | 'number'
@@ -16,6 +17,7 @@ export type ValueKind =
   | 'solana_address'
   | 'xrpl_address'
   | 'sui_address'
+  | 'account'
   | 'hex'
   | 'text';
 
@@ -53,6 +55,11 @@ const SUI_ADDRESS = /^0x[0-9a-fA-F]{1,64}$/;
 const SOLANA_ADDRESS_BYTES = 32;
 const MAX_SOLANA_ADDRESS = 44;
 const MAX_XRPL_ADDRESS = 35;
+
+/** Whether the text is `0x` and 40 hex digits. */
+export function isEvmAddress(text: string): boolean {
+  return EVM_ADDRESS.test(text);
+}
 
 /** Parses an integer in decimal or `0x` hex. */
 function parseInteger(text: string): bigint | undefined {
@@ -109,7 +116,7 @@ const KINDS: Readonly<Record<ValueKind, Kind>> = {
   },
   evm_address: {
     expected: 'an address of 0x and 40 hex digits',
-    normalize: (text) => (EVM_ADDRESS.test(text) ? text.toLowerCase() : undefined),
+    normalize: (text) => (isEvmAddress(text) ? text.toLowerCase() : undefined),
   },
   tron_address: { expected: 'a Tron address, T… or 41 and 40 hex digits', normalize: parseTronAddress },
   solana_address: {
@@ -124,6 +131,10 @@ const KINDS: Readonly<Record<ValueKind, Kind>> = {
     expected: 'a Sui address, 0x and up to 64 hex digits',
     normalize: (text) =>
       SUI_ADDRESS.test(text) ? `0x${text.slice(2).toLowerCase().padStart(64, '0')}` : undefined,
+  },
+  account: {
+    expected: 'an account',
+    normalize: (text) => (isEvmAddress(text) ? text.toLowerCase() : (parseTronAddress(text) ?? text)),
   },
   hex: { expected: '0x hex bytes', normalize: (text) => (HEX.test(text) ? text.toLowerCase() : undefined) },
   text: { expected: 'text', normalize: (text) => text },

@@ -95,9 +95,20 @@ const paymentType = [
 ];
 const domainType = [{ name: 'chainId', type: 'uint256' }];
 
-/** Three ways to declare nearly the same message: as it is, in another order, with a domain type. */
+/**
+ * Ways to declare nearly the same message: as it is, in another order, with a domain type, with a struct that nothing
+ * uses, and with members of another type.
+ */
 export const messageTypeMaps = [
   { primary_type: 'Payment', types: { Payment: paymentType, Leg: legType } },
   { primary_type: 'Payment', types: { Payment: paymentType, Leg: [...legType].reverse() } },
   { primary_type: 'Payment', types: { Payment: paymentType, Leg: legType, EIP712Domain: domainType } },
+  { primary_type: 'Payment', types: { Payment: paymentType, Leg: legType, Unused: legType } },
+  {
+    primary_type: 'Payment',
+    types: {
+      Leg: legType,
+      Payment: paymentType.filter(({ name }) => name !== 'to').concat([{ name: 'to', type: 'address' }]),
+    },
+  },
 ];

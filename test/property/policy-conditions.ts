@@ -61,6 +61,7 @@ const spellings = {
   solana: solanaAddresses,
   xrpl: xrplAddresses,
   sui: suiAddresses,
+  account: [...evmAddresses.flatMap(anyCase), ...tronAddresses.flat(), 'a', 'A'],
   bytes: bytesTexts.flatMap(anyCase),
   bytes32: [`0x${'11'.repeat(32)}`, `0x${'Ab'.repeat(32)}`].flatMap(anyCase),
   text: texts,
@@ -236,9 +237,9 @@ const sui: readonly Field[] = [
 const walletAction: readonly Field[] = [
   ...fieldsOf('action_request_body', {
     'source.asset': 'text',
-    'source.asset_address': 'text',
+    'source.asset_address': 'account',
     'source.chain': 'text',
-    'destination.address': 'evm',
+    'destination.address': 'account',
     'destination.asset': 'text',
     'destination.chain': 'text',
     vault_id: 'text',

@@ -22,6 +22,12 @@ const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
 const integer = fc.constantFrom(...numbers.map(BigInt));
 const evm = fc.constantFrom(...evmAddresses.flatMap((text) => [text, text.toLowerCase()]));
 const text = fc.constantFrom(...texts);
+/** An account of any chain, or text that is none. */
+const anyAccount = fc.constantFrom(
+  ...evmAddresses.flatMap((one) => [one, one.toLowerCase()]),
+  ...tronAddresses.flat(),
+  'a',
+);
 /** JSON that fits no field: what a decoder would never give, and evaluation must bear. */
 const nonsense = fc.constantFrom<unknown>(
   null,
@@ -213,7 +219,7 @@ const walletAction = fc.record({
         fc.record(
           {
             asset: orNonsense(text),
-            asset_address: orNonsense(text),
+            asset_address: orNonsense(anyAccount),
             chain: text,
             amount: orNonsense(fc.constantFrom(...decimals)),
           },
@@ -221,7 +227,10 @@ const walletAction = fc.record({
         ),
       ),
       destination: orNonsense(
-        fc.record({ address: evm, asset: text, chain: orNonsense(text) }, { requiredKeys: ['address'] }),
+        fc.record(
+          { address: anyAccount, asset: text, chain: orNonsense(text) },
+          { requiredKeys: ['address'] },
+        ),
       ),
       vault_id: orNonsense(text),
       amount: orNonsense(fc.constantFrom(...decimals)),

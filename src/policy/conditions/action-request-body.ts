@@ -3,10 +3,10 @@ import { absent, parseDecimal, present, unreadable, type ValueKind } from '../va
 
 const FIELDS: Readonly<Record<string, ValueKind>> = {
   'source.asset': 'text',
-  'source.asset_address': 'text',
+  'source.asset_address': 'account',
   'source.amount': 'decimal',
   'source.chain': 'text',
-  'destination.address': 'text',
+  'destination.address': 'account',
   'destination.asset': 'text',
   'destination.chain': 'text',
   vault_id: 'text',
@@ -23,12 +23,13 @@ function lookUp(body: Readonly<Record<string, unknown>>, path: readonly string[]
   return value;
 }
 
-/** The body of a wallet action. Text compares exactly, EVM addresses included. */
+/** The body of a wallet action. Text compares exactly; in an ALLOW rule that includes addresses. */
 export const actionRequestBody: ConditionSource = {
   methods: ['transfer', 'earn_deposit', 'earn_withdraw'],
-  resolve({ field }) {
-    const kind = Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined;
-    if (kind === undefined) return undefined;
+  resolve({ field }, action) {
+    const declared = Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined;
+    if (declared === undefined) return undefined;
+    const kind = declared === 'account' && action === 'ALLOW' ? 'text' : declared;
     const path = field.split('.');
     return {
       kind,

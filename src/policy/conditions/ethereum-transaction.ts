@@ -18,13 +18,16 @@ export function readCall(unit: ActionUnit, read: (call: EthereumCall) => Observa
 
 export const ethereumTransaction: ConditionSource = {
   methods: ETHEREUM_CALL_METHODS,
-  resolve({ field }) {
+  resolve({ field }, action) {
+    // A creation runs any code, and a transaction without a chain id is valid on every chain: neither is harmless
+    // because it lacks what a DENY names.
+    const missing = action === 'DENY' ? unreadable : absent;
     switch (field) {
       case 'to':
         return {
           kind: 'evm_address',
           read: (unit) =>
-            readCall(unit, ({ to }) => (to === undefined ? absent('a contract creation') : present(to))),
+            readCall(unit, ({ to }) => (to === undefined ? missing('a contract creation') : present(to))),
         };
       case 'value':
         return { kind: 'number', read: (unit) => readCall(unit, ({ value }) => present(value.toString())) };
@@ -33,7 +36,7 @@ export const ethereumTransaction: ConditionSource = {
           kind: 'number',
           read: (unit) =>
             readCall(unit, ({ chainId }) =>
-              chainId === undefined ? absent('no chain id in the transaction') : present(chainId.toString()),
+              chainId === undefined ? missing('no chain id in the transaction') : present(chainId.toString()),
             ),
         };
       default:

@@ -1,9 +1,9 @@
-import { readStructs } from '../../signing/ethereum/typed-data.ts';
+import { encodeType, readStructs } from '../../signing/ethereum/typed-data.ts';
 import { isElementaryType } from '../../signing/ethereum/typed-data-values.ts';
 import { InvalidTypedDataError } from '../../signing/signing-errors.ts';
 import type { ActionUnit } from '../action.ts';
 import { PolicyFormatError } from '../policy-format-error.ts';
-import type { ConditionInput, ConditionSource } from '../source.ts';
+import type { ConditionInput, ConditionSource, RuleAction } from '../source.ts';
 import { absent, type Observation, presentAll, sizeOfType, unreadable, type ValueKind } from '../values.ts';
 
 type TypedData = NonNullable<ActionUnit['typedData']>;
@@ -43,17 +43,19 @@ function observe(kind: ValueKind, values: readonly unknown[]): Observation {
 /** EIP-712 domain: the chain id as a number, the verifying contract as an address. */
 export const ethereumTypedDataDomain: ConditionSource = {
   methods: METHODS,
-  resolve({ field }) {
+  resolve({ field }, action) {
     const isChainId = field === 'chainId' || field === 'chain_id';
     if (!isChainId && field !== 'verifyingContract' && field !== 'verifying_contract') return undefined;
     const kind: ValueKind = isChainId ? 'number' : 'evm_address';
     const name = isChainId ? 'chainId' : 'verifyingContract';
+    // A signature without a chain or a contract is not bound to one: it may be valid for the one that a DENY names.
+    const missing = action === 'DENY' ? unreadable : absent;
     return {
       kind,
       read: (unit) =>
         readTypedData(unit, ({ domain }) =>
           domain[name] === undefined || domain[name] === null
-            ? absent(`the domain has no ${name}`)
+            ? missing(`the domain has no ${name}`)
             : observe(kind, [domain[name]]),
         ),
     };
@@ -148,10 +150,36 @@ function sameTypes(left: TypeMap, right: TypeMap): boolean {
   );
 }
 
-/** EIP-712 message. Absent unless the request's types equal the declared ones exactly. */
+/** The encodeType of requests' messages. INVARIANT: the types of a unit never change. */
+const encodedTypes = new WeakMap<TypedData, string>();
+
+function messageType(typedData: TypedData): string {
+  let encoded = encodedTypes.get(typedData);
+  if (encoded === undefined) {
+    encoded = encodeType(new Map(Object.entries(typedData.types)), typedData.primaryType);
+    encodedTypes.set(typedData, encoded);
+  }
+  return encoded;
+}
+
+/**
+ * Whether a message is of the declared type. In an ALLOW rule the type maps must be equal. In a DENY rule the structs
+ * that the message consists of must be: other structs and a listed domain type do not change what is signed.
+ */
+function createTypeCheck(
+  { types, primary_type: primaryType }: NonNullable<ConditionInput['typed_data']>,
+  action: RuleAction,
+): (typedData: TypedData) => boolean {
+  if (action === 'ALLOW')
+    return (typedData) => typedData.primaryType === primaryType && sameTypes(types, typedData.types);
+  const declaredType = encodeType(new Map(Object.entries(types)), primaryType);
+  return (typedData) => messageType(typedData) === declaredType;
+}
+
+/** EIP-712 message. Absent unless it is of the declared type. */
 export const ethereumTypedDataMessage: ConditionSource = {
   methods: METHODS,
-  resolve(condition: ConditionInput) {
+  resolve(condition, action) {
     const declared = condition.typed_data;
     if (declared === undefined) throw new PolicyFormatError('/typed_data', 'is required');
     if (!Object.hasOwn(declared.types, declared.primary_type)) {
@@ -171,19 +199,16 @@ export const ethereumTypedDataMessage: ConditionSource = {
     const type = findType(declared.types, declared.primary_type, path);
     if (type === undefined) return undefined;
     const kind = kindOf(type);
+    const isDeclared = createTypeCheck(declared, action);
     return {
       kind,
       sizeBytes: sizeOfType(type),
       read: (unit) =>
-        readTypedData(unit, (typedData) => {
-          if (
-            typedData.primaryType !== declared.primary_type ||
-            !sameTypes(declared.types, typedData.types)
-          ) {
-            return absent('the types differ from those of the condition');
-          }
-          return observe(kind, walk(typedData.types, typedData.primaryType, typedData.message, path));
-        }),
+        readTypedData(unit, (typedData) =>
+          isDeclared(typedData)
+            ? observe(kind, walk(declared.types, declared.primary_type, typedData.message, path))
+            : absent('the types differ from those of the condition'),
+        ),
     };
   },
 };

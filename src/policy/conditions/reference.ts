@@ -15,7 +15,7 @@ export function referencedAggregation(field: string): string | undefined {
 /** The running total of an aggregation, this request included. */
 export const reference: ConditionSource = {
   methods: ['eth_signTransaction', 'eth_signUserOperation'],
-  resolve({ field }) {
+  resolve({ field }, action) {
     const id = referencedAggregation(field);
     if (id === undefined) return undefined;
     return {
@@ -25,7 +25,9 @@ export const reference: ConditionSource = {
         const total = aggregation(id);
         if (total === 'unreadable')
           return unreadable('the amount that the request adds to the total cannot be read');
-        return total === undefined ? absent('the aggregation was deleted') : present(total.toString());
+        if (total !== undefined) return present(total.toString());
+        // Deleting an aggregation must not lift the cap of a DENY.
+        return (action === 'DENY' ? unreadable : absent)('the aggregation was deleted');
       },
     };
   },

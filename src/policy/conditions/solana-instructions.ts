@@ -1,6 +1,6 @@
 import type { ActionUnit, SolanaAccount, SolanaInstruction } from '../action.ts';
-import type { ConditionSource, ResolvedField } from '../source.ts';
-import { absent, type Observation, present, unreadable } from '../values.ts';
+import type { ConditionInput, ConditionSource, ResolvedField, RuleAction } from '../source.ts';
+import { absent, type Observation, present, presentAll, unreadable } from '../values.ts';
 
 const METHODS = ['signTransaction', 'signAndSendTransaction'];
 
@@ -42,11 +42,39 @@ export const solanaProgramInstruction: ConditionSource = {
   },
 };
 
+/** Instructions that move the same tokens in the same way: a DENY on one of them is a DENY on both. */
+const SIBLINGS: Readonly<Record<string, string>> = {
+  Transfer: 'TransferChecked',
+  TransferChecked: 'Transfer',
+};
+
+interface Program {
+  readonly program: 'system' | 'token';
+  readonly fields: readonly string[];
+  /** The sibling of an instruction, by name. */
+  readonly siblings: Readonly<Record<string, string>>;
+}
+
+const SYSTEM: Program = { program: 'system', fields: SYSTEM_FIELDS, siblings: {} };
+const TOKEN: Program = { program: 'token', fields: TOKEN_FIELDS, siblings: SIBLINGS };
+
+/** The names by which a condition knows an instruction: in a DENY rule also its sibling's, unless it must differ. */
+function namesOf(
+  { siblings }: Program,
+  name: string,
+  operator: ConditionInput['operator'],
+  action: RuleAction,
+) {
+  const sibling = siblings[name];
+  return action === 'ALLOW' || operator === 'neq' || sibling === undefined ? [name] : [name, sibling];
+}
+
 function programField(
-  program: 'system' | 'token',
-  fields: readonly string[],
-  field: string,
+  owner: Program,
+  { field, operator }: ConditionInput,
+  action: RuleAction,
 ): ResolvedField | undefined {
+  const { program, fields } = owner;
   const readOwn = (unit: ActionUnit, read: (instruction: SolanaInstruction) => Observation): Observation =>
     readInstruction(unit, (instruction) => {
       if (typeof instruction.programId !== 'string') return readAccount(instruction.programId);
@@ -57,17 +85,22 @@ function programField(
     return {
       kind: 'text',
       read: (unit) =>
-        readOwn(unit, ({ name }) => (name === undefined ? unreadable('unknown instruction') : present(name))),
+        readOwn(unit, ({ name }) =>
+          name === undefined
+            ? unreadable('unknown instruction')
+            : presentAll(namesOf(owner, name, operator, action)),
+        ),
     };
   }
   if (!fields.includes(field)) return undefined;
   const [instructionName = '', member = ''] = field.split('.');
+  const sibling = action === 'DENY' ? owner.siblings[instructionName] : undefined;
   return {
     kind: member === 'lamports' || member === 'amount' ? 'number' : 'solana_address',
     read: (unit) =>
       readOwn(unit, ({ name, fields: values }) => {
         if (name === undefined) return unreadable('unknown instruction');
-        if (name !== instructionName) return absent(`the instruction is ${name}`);
+        if (name !== instructionName && name !== sibling) return absent(`the instruction is ${name}`);
         const value = values[member];
         if (value === undefined) return unreadable(`the instruction has no ${member}`);
         return typeof value === 'bigint' ? present(value.toString()) : readAccount(value);
@@ -77,11 +110,11 @@ function programField(
 
 export const solanaSystemProgramInstruction: ConditionSource = {
   methods: METHODS,
-  resolve: ({ field }) => programField('system', SYSTEM_FIELDS, field),
+  resolve: (condition, action) => programField(SYSTEM, condition, action),
 };
 
 /** The token program and Token-2022. */
 export const solanaTokenProgramInstruction: ConditionSource = {
   methods: METHODS,
-  resolve: ({ field }) => programField('token', TOKEN_FIELDS, field),
+  resolve: (condition, action) => programField(TOKEN, condition, action),
 };

@@ -208,13 +208,16 @@ function encodeArray(
 function typeHash(encoder: Encoder, type: string): Uint8Array {
   const known = encoder.typeHashes.get(type);
   if (known !== undefined) return known;
-  const hash = keccak_256(utf8ToBytes(encodeType(encoder, type)));
+  const hash = keccak_256(utf8ToBytes(encodeType(encoder.types, type)));
   encoder.typeHashes.set(type, hash);
   return hash;
 }
 
-// name(type member,...) of the struct, followed by that of every referenced struct, sorted by name
-function encodeType({ types }: Encoder, type: string): string {
+/**
+ * EIP-712's encodeType: name(type member,...) of the struct, followed by that of every referenced struct, sorted by
+ * name. Structs of equal encodeType have equal type hashes, so equal values of them have equal digests.
+ */
+export function encodeType(types: ReadonlyMap<string, readonly TypedDataField[]>, type: string): string {
   const referred = new Set<string>([type]);
   for (const name of referred) {
     for (const field of types.get(name) ?? []) {

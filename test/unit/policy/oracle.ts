@@ -11,9 +11,10 @@ export interface World {
   readonly totals: Readonly<Record<string, bigint | 'unreadable'>>;
 }
 
-type Kind = 'number' | 'decimal' | 'boolean' | 'evm' | 'tron' | 'sui' | 'bytes' | 'text';
+type Kind = 'number' | 'decimal' | 'boolean' | 'evm' | 'tron' | 'sui' | 'account' | 'bytes' | 'text';
 type Truth = 'true' | 'false' | 'unknown';
 type Condition = RuleInput['conditions'][number];
+type Effect = RuleInput['action'];
 /** What a condition sees: nothing, something that it cannot read, or values of a kind. */
 type Seen = 'absent' | 'unreadable' | { readonly kind: Kind; readonly values: readonly unknown[] };
 interface Parameter {
@@ -39,7 +40,7 @@ export function oracleAllows(rules: readonly RuleInput[], action: PolicyAction, 
 /** What each condition of a rule is of a unit. */
 export function oracleTruths(rule: RuleInput, unit: ActionUnit, world: World): Truth[] {
   return rule.conditions.map((condition): Truth => {
-    const seen = read(condition, unit, world);
+    const seen = read(condition, unit, world, rule.action);
     if (seen === 'unreadable') return 'unknown';
     if (seen === 'absent') return 'false';
     const holds = seen.values.map((value) => satisfies(condition, seen.kind, String(value), world));
@@ -65,12 +66,16 @@ export function oracleAdditions(
   world: World,
 ): Addition[] {
   if (action.method !== method) return [];
-  const counts = (unit: ActionUnit): boolean => {
-    const deny = { id: 'any', name: 'any', method, action: 'DENY', conditions } as const;
-    return !oracleTruths(deny, unit, world).includes('false');
-  };
+  const counts = (unit: ActionUnit): boolean =>
+    conditions.every((condition) => {
+      const seen = read(condition, unit, world, 'ALLOW');
+      if (typeof seen === 'string') return seen === 'unreadable';
+      return seen.values.some((value) => satisfies(condition, seen.kind, String(value), world));
+    });
   return action.units.filter(counts).map((unit) => {
-    const [sum, ...own] = [metric, ...group_by].map((field) => read(field as Condition, unit, world));
+    const [sum, ...own] = [metric, ...group_by].map((field) =>
+      read(field as Condition, unit, world, 'ALLOW'),
+    );
     const spelled = own.map((seen) =>
       typeof seen === 'string' ? 0 : seen.values.map((value) => String(meaning(seen.kind, String(value)))),
     );
@@ -83,8 +88,8 @@ export function oracleAdditions(
 }
 
 /** What a condition sees, once a value that is none of its kind has made all of it unreadable. */
-function read(condition: Condition, unit: ActionUnit, world: World): Seen {
-  const seen = look(condition, unit, world);
+function read(condition: Condition, unit: ActionUnit, world: World, effect: Effect): Seen {
+  const seen = look(condition, unit, world, effect);
   if (typeof seen === 'string') return seen;
   if (seen.values.length === 0) return 'absent';
   return seen.values.every((value) => isOfKind(seen.kind, value)) ? seen : 'unreadable';
@@ -98,6 +103,7 @@ const SHAPES: Readonly<Record<Kind, RegExp>> = {
   tron: /^41[\da-f]{40}$/i,
   sui: /^0x[\da-f]{1,64}$/i,
   bytes: /^0x([\da-f]{2})*$/i,
+  account: /^/,
   text: /^/,
 };
 
@@ -112,10 +118,16 @@ function isOfKind(kind: Kind, value: unknown): boolean {
 function meaning(kind: Kind, text: string): string | bigint {
   if (kind === 'number' || kind === 'sui') return BigInt(text);
   if (kind === 'tron') return TronWeb.address.toHex(text).toLowerCase();
+  if (kind === 'account') return meaning(kindOfAccount(text), text);
   if (kind === 'evm' || kind === 'bytes') return text.toLowerCase();
   if (kind !== 'decimal') return text;
   const [whole, fraction = ''] = text.split('.');
   return BigInt(whole + fraction.padEnd(100, '0'));
+}
+
+function kindOfAccount(text: string): Kind {
+  if (SHAPES.evm.test(text)) return 'evm';
+  return SHAPES.tron.test(text) || TronWeb.isAddress(text) ? 'tron' : 'text';
 }
 
 function satisfies({ operator, value }: Condition, kind: Kind, seen: string, world: World): boolean {
@@ -143,6 +155,7 @@ const IN_SETS: Partial<Record<Kind, RegExp>> = {
 };
 
 function isInSet(kind: Kind, seen: string, items: readonly string[]): boolean {
+  if (kind === 'account') return isInSet(kindOfAccount(seen), seen, items);
   return items.some((item) => {
     if (kind === 'tron') return TronWeb.isAddress(item) && meaning(kind, item) === meaning(kind, seen);
     const isSpelledSo = (IN_SETS[kind] ?? SHAPES[kind]).test(item) || item === seen;
@@ -156,30 +169,40 @@ function account(value: SolanaAccount | bigint): Seen {
   return typeof value === 'object' ? 'unreadable' : one(typeof value === 'bigint' ? 'number' : 'text', value);
 }
 
-function look(condition: Condition, unit: ActionUnit, world: World): Seen {
+/** What is missing where a DENY looks for it may still be there once the signature is used. */
+const orUnknown = (effect: Effect, seen: Seen): Seen =>
+  effect === 'DENY' && seen === 'absent' ? 'unreadable' : seen;
+
+function look(condition: Condition, unit: ActionUnit, world: World, effect: Effect): Seen {
   const { field_source: source, field } = condition;
   if (source === 'system') return one('number', Math.floor(world.nowMs / 1000));
   if (source === 'reference') {
     const total = world.totals[field.slice('aggregation.'.length)];
-    return total === 'unreadable' ? total : one('number', total);
+    return total === 'unreadable' ? total : orUnknown(effect, one('number', total));
   }
-  if (source === 'action_request_body') return lookAtBody(field, unit.requestBody);
+  if (source === 'action_request_body') return lookAtBody(field, unit.requestBody, effect);
   if (unit.undecodable !== undefined) return 'unreadable';
   switch (source) {
     case 'ethereum_transaction': {
-      const { to, value, chainId } = unit.ethereumCall ?? {};
-      return field === 'to' ? one('evm', to) : one('number', field === 'value' ? value : chainId);
+      if (unit.ethereumCall === undefined) return 'absent';
+      const { to, value, chainId } = unit.ethereumCall;
+      if (field === 'to') return orUnknown(effect, one('evm', to));
+      return orUnknown(effect, one('number', field === 'value' ? value : chainId));
     }
     case 'ethereum_calldata':
       return lookAtCalldata(condition, unit.ethereumCall?.data);
     case 'tron_trigger_smart_contract_data':
       return lookAtCalldata(condition, unit.tronContract?.data);
     case 'ethereum_typed_data_domain':
-      return field.startsWith('chain')
-        ? one('number', unit.typedData?.domain.chainId)
-        : one('evm', unit.typedData?.domain.verifyingContract);
+      if (unit.typedData === undefined) return 'absent';
+      return orUnknown(
+        effect,
+        field.startsWith('chain')
+          ? one('number', unit.typedData.domain.chainId)
+          : one('evm', unit.typedData.domain.verifyingContract),
+      );
     case 'ethereum_typed_data_message':
-      return lookAtTypedMessage(condition, unit.typedData);
+      return lookAtTypedMessage(condition, unit.typedData, effect);
     case 'ethereum_7702_authorization':
       return one('evm', unit.authorization7702?.contract);
     case 'tempo_transaction':
@@ -187,9 +210,9 @@ function look(condition: Condition, unit: ActionUnit, world: World): Seen {
     case 'solana_program_instruction':
       return unit.solanaInstruction === undefined ? 'absent' : account(unit.solanaInstruction.programId);
     case 'solana_system_program_instruction':
-      return lookAtInstruction('system', field, unit.solanaInstruction);
+      return lookAtInstruction('system', condition, unit.solanaInstruction, 'ALLOW');
     case 'solana_token_program_instruction':
-      return lookAtInstruction('token', field, unit.solanaInstruction);
+      return lookAtInstruction('token', condition, unit.solanaInstruction, effect);
     case 'tron_transaction': {
       const [type = '', member = ''] = field.split('.');
       if (unit.tronContract?.type !== type) return 'absent';
@@ -213,10 +236,11 @@ function lookAtMessage(field: string, bytes: Uint8Array | undefined): Seen {
   return Buffer.from(text, 'utf8').equals(bytes) ? one('text', text) : 'unreadable';
 }
 
-function lookAtBody(field: string, body: unknown): Seen {
+function lookAtBody(field: string, body: unknown, effect: Effect): Seen {
   let found = body;
   for (const step of field.split('.')) found = (found as Record<string, unknown> | null | undefined)?.[step];
-  return one(field.endsWith('amount') ? 'decimal' : 'text', found);
+  const isAccount = /address$/.test(field) && effect === 'DENY';
+  return one(field.endsWith('amount') ? 'decimal' : isAccount ? 'account' : 'text', found);
 }
 
 function lookAtTempo(field: string, tempo: ActionUnit['tempo']): Seen {
@@ -226,18 +250,24 @@ function lookAtTempo(field: string, tempo: ActionUnit['tempo']): Seen {
   return one('number', field === 'valid_before' ? tempo?.validBefore : tempo?.validAfter);
 }
 
+/** The two ways to move tokens, which a DENY takes for one. */
+const TRANSFERS = ['Transfer', 'TransferChecked'];
+
 function lookAtInstruction(
   program: string,
-  field: string,
+  { field, operator }: Condition,
   instruction: ActionUnit['solanaInstruction'],
+  effect: Effect,
 ): Seen {
   if (instruction === undefined) return 'absent';
   if (typeof instruction.programId !== 'string') return 'unreadable';
   if (instruction.program !== program) return 'absent';
   if (instruction.name === undefined) return 'unreadable';
-  if (field === 'instructionName') return one('text', instruction.name);
-  const [name, member = ''] = field.split('.');
-  if (name !== instruction.name) return 'absent';
+  const isEither = effect === 'DENY' && TRANSFERS.includes(instruction.name);
+  if (field === 'instructionName')
+    return { kind: 'text', values: isEither && operator !== 'neq' ? TRANSFERS : [instruction.name] };
+  const [name = '', member = ''] = field.split('.');
+  if (name !== instruction.name && !(isEither && TRANSFERS.includes(name))) return 'absent';
   const value = instruction.fields[member];
   return value === undefined ? 'unreadable' : account(value);
 }
@@ -331,6 +361,7 @@ function lookInto(parameter: Parameter, type: string, value: unknown, path: read
 function lookAtTypedMessage(
   { field, typed_data: declared }: Condition,
   typedData: ActionUnit['typedData'],
+  effect: Effect,
 ): Seen {
   if (declared === undefined || typedData === undefined) return 'absent';
   const spell = (types: object): string =>
@@ -340,16 +371,24 @@ function lookAtTypedMessage(
         .sort(([a], [b]) => (a < b ? -1 : 1)),
     );
   if (declared.primary_type !== typedData.primaryType) return 'absent';
-  if (spell(declared.types) !== spell(typedData.types)) return 'absent';
+  const used = (types: TypeMap): object =>
+    effect === 'ALLOW' ? types : structsBelow(types, typedData.primaryType);
+  if (spell(used(declared.types)) !== spell(used(typedData.types))) return 'absent';
   return lookIntoStruct(typedData.types, typedData.primaryType, typedData.message, field.split('.'));
 }
 
-function lookIntoStruct(
-  types: Readonly<Record<string, readonly Parameter[]>>,
-  type: string,
-  value: unknown,
-  path: readonly string[],
-): Seen {
+type TypeMap = Readonly<Record<string, readonly Parameter[]>>;
+
+/** A struct and all that its members are made of. */
+function structsBelow(types: TypeMap, name: string, found: Record<string, readonly Parameter[]> = {}) {
+  const members = types[name];
+  if (members === undefined || name in found) return found;
+  found[name] = members;
+  for (const { type } of members) structsBelow(types, type.replace(/\[.*$/, ''), found);
+  return found;
+}
+
+function lookIntoStruct(types: TypeMap, type: string, value: unknown, path: readonly string[]): Seen {
   if (type.endsWith(']')) {
     if (!Array.isArray(value)) return 'unreadable';
     const inner = type.slice(0, type.lastIndexOf('['));

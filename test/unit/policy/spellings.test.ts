@@ -6,10 +6,12 @@ import { compileCondition } from '../../../src/policy/compile.ts';
 import { PolicyFormatError } from '../../../src/policy/policy-format-error.ts';
 import type { ConditionInput } from '../../../src/policy/source.ts';
 
+const place = { method: '*', action: 'ALLOW' } as const;
+
 /** Whether a condition has a meaning; what has none is refused as such. */
 function isTaken(condition: Omit<ConditionInput, 'operator'> & Partial<ConditionInput>): boolean {
   try {
-    compileCondition({ operator: 'eq', ...condition }, '*');
+    compileCondition({ operator: 'eq', ...condition }, place);
     return true;
   } catch (error) {
     if (error instanceof PolicyFormatError) return false;
@@ -148,7 +150,7 @@ describe('the types of an ABI', () => {
       value: 'a'.repeat(24),
       abi: [{ type: 'function', name: 'f', inputs }],
     };
-    return isTaken(condition) ? compileCondition(condition, '*').kind : undefined;
+    return isTaken(condition) ? compileCondition(condition, place).kind : undefined;
   };
   const upTo = (count: number): number[] => Array.from({ length: count + 1 }, (_, index) => index);
 
