@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { type AdmissionSettings, admission, sandboxAdmission } from './config-admission.ts';
 import * as check from './config-checks.ts';
 
 /** The settings are invalid or incomplete. The message lists every fault on its own line. */
@@ -28,6 +29,8 @@ export interface ListenConfig {
   /** Base URLs under which clients sign requests, in addition to the request's own. No trailing slash. */
   publicUrls: readonly string[];
   rateLimit: check.RateLimit | undefined;
+  /** Undefined: everything is admitted. */
+  admission: Readonly<AdmissionSettings> | undefined;
   logLevel: LogLevel;
 }
 
@@ -114,6 +117,7 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
     prefix: check.prefix(faults, '--prefix', flags.prefix ?? 'service'),
     publicUrls: check.publicUrls(faults, '--public-url', flags.publicUrl ?? []),
     rateLimit: check.rateLimit(faults, '--rate-limit', flags.rateLimit ?? '0'),
+    admission: sandboxAdmission,
     logLevel: check.oneOf(faults, '--log-level', flags.logLevel ?? 'info', logLevels),
     dataFolder: flags.data === undefined ? undefined : resolve(flags.data),
     seed: flags.seed,
@@ -166,6 +170,11 @@ const serveNames = [
   'CUSTOS_USERS_PER_MINUTE',
   'CUSTOS_MAX_CONNECTIONS',
   'CUSTOS_CONNECTIONS_PER_ADDRESS',
+  'CUSTOS_MAX_REQUESTS',
+  'CUSTOS_CONCURRENT_READS',
+  'CUSTOS_CONCURRENT_WRITES',
+  'CUSTOS_CONCURRENT_SIGNING',
+  'CUSTOS_MAX_DELAY_MS',
   'CUSTOS_RESPONSE_CHECK',
   'CUSTOS_RPC',
   'CUSTOS_DRAIN_SECONDS',
@@ -189,12 +198,14 @@ export function readServeConfig(
     faults.push('a seed makes keys and ids predictable and is only supported by `custos sandbox --seed`');
   }
   const trustedProxies = check.proxies(faults, 'CUSTOS_TRUST_PROXY', env.CUSTOS_TRUST_PROXY ?? '');
+  const databasePoolSize = check.count(faults, 'CUSTOS_DATABASE_POOL', env.CUSTOS_DATABASE_POOL ?? '10', {
+    least: 1,
+    most: 1000,
+  });
   const config: ServeConfig = {
     databaseUrl: check.databaseUrl(faults, env.DATABASE_URL),
-    databasePoolSize: check.count(faults, 'CUSTOS_DATABASE_POOL', env.CUSTOS_DATABASE_POOL ?? '10', {
-      least: 1,
-      most: 1000,
-    }),
+    databasePoolSize,
+    admission: admission(faults, env, databasePoolSize),
     host: env.CUSTOS_HOST ?? '0.0.0.0',
     port: check.port(faults, 'CUSTOS_PORT', env.CUSTOS_PORT ?? '8443'),
     adminHost: env.CUSTOS_ADMIN_HOST ?? '127.0.0.1',

@@ -26,6 +26,12 @@ Settings (environment):
   CUSTOS_MAX_CONNECTIONS   open connections                                                 10000
   CUSTOS_CONNECTIONS_PER_ADDRESS  open connections per client address; 0 means no limit,
                            the default behind a proxy                                       1000
+  CUSTOS_MAX_REQUESTS      requests in progress; more are answered 503                      2000
+  CUSTOS_CONCURRENT_READS, CUSTOS_CONCURRENT_WRITES, CUSTOS_CONCURRENT_SIGNING
+                           requests of each kind that use the database at once; others wait
+                           (twice the pool for reads, two below the pool for the others)
+  CUSTOS_MAX_DELAY_MS      while requests keep waiting for longer than this, more are
+                           answered 503; 0 means no limit                                   20
   CUSTOS_DRAIN_SECONDS     how long /readyz returns 503 before a stop closes the port       5
   CUSTOS_RESPONSE_CHECK    check responses against the document: off, sampled, always       sampled
   CUSTOS_RPC               nodes of EVM and Solana chains, separated by spaces:

@@ -10,7 +10,15 @@ import { packageRoot } from '../package-root.ts';
 export interface ListenOptions
   extends Pick<
     AppOptions,
-    'run' | 'authenticate' | 'transport' | 'rateLimit' | 'clock' | 'log' | 'newRequestId' | 'mounts'
+    | 'run'
+    | 'authenticate'
+    | 'transport'
+    | 'admission'
+    | 'rateLimit'
+    | 'clock'
+    | 'log'
+    | 'newRequestId'
+    | 'mounts'
   > {
   readonly config: Pick<ListenConfig, 'host' | 'port' | 'adminPort' | 'prefix' | 'publicUrls'>;
   readonly adminHost: string;

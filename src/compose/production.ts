@@ -31,6 +31,7 @@ import type { Services } from '../operation-context.ts';
 import type { Log } from '../ports/log.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { defaultTimeouts, postgresPool } from '../storage/postgres-dialect.ts';
+import { admissionFor } from './admission.ts';
 import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
 import { strictSafeguards } from './safeguards.ts';
@@ -95,13 +96,9 @@ export async function startProduction(
     await requireMasterKey(database, vault, 'start with the master key that they were made with');
     const apps = createAppDirectory(database.orm, clock);
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
-    const run = createRunOperation({
-      services,
-      registry,
-      openUnit,
-      idempotency: answerOnce(),
-      check,
-    });
+    const admission = admissionFor(config.admission, log);
+    const idempotency = answerOnce();
+    const run = createRunOperation({ services, registry, openUnit, idempotency, check, admission });
     const newRequestId = requestIdsFrom(entropy);
     const desk = policyDesk({ services, database });
     const listening = await listen({
@@ -117,6 +114,7 @@ export async function startProduction(
         clock,
         failures: config.rateLimit === undefined ? undefined : createFailureLimit(failuresOfAddress),
       }),
+      admission,
       connections: config.connections,
       rateLimit: rateLimitOf(config, counters),
       tls: config.tls,

@@ -36,6 +36,7 @@ import { simulatedCustodians } from '../simulated/custodians.ts';
 import { fixedPrices } from '../simulated/prices.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { resetDatabase } from '../storage/reset-database.ts';
+import { admissionFor } from './admission.ts';
 import { sandboxChains } from './chains.ts';
 import { controlPlane } from './control-plane.ts';
 import { openEventLog } from './event-log.ts';
@@ -86,7 +87,8 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });
   const idempotency = answerOnce();
-  const run = createRunOperation({ services, registry, openUnit, idempotency, check });
+  const admission = admissionFor(config.admission, log);
+  const run = createRunOperation({ services, registry, openUnit, idempotency, check, admission });
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
   const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
@@ -123,6 +125,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       config,
       run,
       authenticate: createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
+      admission,
       rateLimit: rateLimitFor(config),
       tls: certificate,
       adminHost: config.host,

@@ -141,7 +141,7 @@ export const errorCatalogue: Readonly<
   transaction_broadcast_failure: { status: 400, message: "the transaction could not be broadcast", onWire: true },
   transaction_execution_failure: { status: 400, message: "the transaction would revert", onWire: true },
   transaction_limit_reached: { status: 400, message: "the transaction limit has been reached", onWire: true },
-  unavailable: { status: 503, message: "the service is shutting down", onWire: false },
+  unavailable: { status: 503, message: "the service is temporarily unavailable", onWire: false },
   unsupported_media_type: { status: 415, message: "Content-Type must be application/json", onWire: false },
   user_does_not_exist: { status: 404, message: "User not found", onWire: true },
   user_has_not_delegated_wallet: { status: 401, message: "the user has not delegated the wallet", onWire: true },

@@ -7,6 +7,7 @@ import { createContract } from './contract.ts';
 import { answerError } from './error-response.ts';
 import type { Answer, HttpExchange, RunOperation } from './http-exchange.ts';
 import type { Operation, RequestValidators } from './operation.ts';
+import type { Admission } from './overload/admission.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { createBodyReader, discardBody, type ReadBody, RequestAbortedError } from './read-body.ts';
 import { readProof } from './request-proof.ts';
@@ -23,6 +24,8 @@ export interface PipelineOptions {
   readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
   readonly transport: TransportRules;
   readonly authenticate: Authenticate;
+  /** Without it, every request is admitted. */
+  readonly admission?: Pick<Admission, 'enter' | 'leave'> | undefined;
   readonly rateLimiter?: RateLimiter | undefined;
   /** Default: a reader with its own budget. */
   readonly readBody?: ReadBody | undefined;
@@ -37,17 +40,22 @@ export interface PipelineOptions {
 /** Answers one request; never rejects. */
 export type Pipeline = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
+/** The response to a request that was not admitted. */
+interface Refused extends Answer {
+  readonly isRefused: true;
+}
+
 /** The operation in logs and metrics of requests that match none. */
 const NO_OPERATION = 'none';
 
 /**
- * The path of every request: transport (HTTPS) -> match -> credentials -> rate limit -> body -> validate -> work
- * limit -> expiry and proof -> operation -> response. Each step throws to refuse the request.
+ * The path of every request: transport (HTTPS) -> match -> admission -> credentials -> rate limit -> body -> validate
+ * -> work limit -> expiry and proof -> operation -> response. Each step throws to refuse the request.
  *
  * INVARIANT: no part of a body is held in memory before the credentials in the headers have been checked.
  */
 export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
-  const { brand, log, clock, rateLimiter, readBody = createBodyReader() } = options;
+  const { brand, log, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
   const guard = createTransportGuard(options.transport);
   const proofOptions = { publicBaseUrls: options.publicBaseUrls, brand };
   const contract = await createContract({
@@ -62,10 +70,8 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     },
   });
 
-  const answer = async (exchange: HttpExchange): Promise<Answer> => {
+  const answerAdmitted = async (exchange: HttpExchange): Promise<Answer> => {
     const { request } = exchange;
-    guard.scheme(request);
-    exchange.route = contract.match(exchange);
     const authenticated = options.authenticate(exchange);
     if (authenticated !== undefined) await authenticated;
     if (rateLimiter !== undefined) writeLimits(exchange, await rateLimiter.countRequest(exchange));
@@ -76,6 +82,18 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     return contract.handle(exchange);
   };
 
+  const answer = async (exchange: HttpExchange): Promise<Answer | Refused> => {
+    guard.scheme(exchange.request);
+    exchange.route = contract.match(exchange);
+    const refusal = admission?.enter(exchange.route?.operation);
+    if (refusal !== undefined) return { ...refusal, isRefused: true };
+    try {
+      return await answerAdmitted(exchange);
+    } finally {
+      admission?.leave();
+    }
+  };
+
   return async (request, response) => {
     const startedMs = performance.now();
     const exchange = beginExchange(request, response, {
@@ -84,9 +102,10 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       headers: brand === undefined ? request.headers : brand.readHeaders(request.headers),
       remoteAddress: guard.clientAddress(request),
     });
-    let sent: Answer;
+    let sent: Answer | Refused;
     try {
       sent = await answer(exchange);
+      if ('isRefused' in sent) discardBody(request);
     } catch (error) {
       if (error instanceof RequestAbortedError) {
         log.info({ request_id: exchange.id }, error.message);
@@ -99,6 +118,8 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     const durationMs = performance.now() - startedMs;
     const operation = exchange.route?.operation.id ?? NO_OPERATION;
     options.observe?.(operation, status, durationMs);
+    // The admission control writes down what it refuses.
+    if ('isRefused' in sent) return;
     log.info(
       {
         request_id: exchange.id,

@@ -30,10 +30,10 @@ interface HeldBody {
   release(): void;
 }
 
-/** The client closed the connection before its request was complete. */
+/** The client closed the connection before it had a response. */
 export class RequestAbortedError extends Error {
-  constructor() {
-    super('the client closed the connection before the request was complete');
+  constructor(message = 'the client closed the connection before the request was complete') {
+    super(message);
     this.name = 'RequestAbortedError';
   }
 }

@@ -5,6 +5,8 @@ import type { Idempotency, KeptAnswer, KeyUse } from '../ports/idempotency.ts';
 import { keepPrepared, type Prepared } from '../prepared.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { isKeptRefusal, keyUseOf } from './idempotency.ts';
+import type { Admission } from './overload/admission.ts';
+import { RequestAbortedError } from './read-body.ts';
 import type { CheckResponse } from './response-check.ts';
 import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
 
@@ -31,6 +33,8 @@ export interface RunOptions {
   readonly openUnit: OpenUnit;
   readonly idempotency: Idempotency;
   readonly check: CheckResponse;
+  /** Without it, every request begins its unit of work at once. */
+  readonly admission?: Pick<Admission, 'begin'> | undefined;
 }
 
 // How often a transaction runs in total, including its handler, if it collides with others.
@@ -89,7 +93,7 @@ function inputOf(exchange: HttpExchange): Input {
 
 async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
   const { use, options } = work;
-  const unit = await options.openUnit(exchange.method !== 'GET');
+  const unit = await openAdmitted(exchange, options);
   if (use === undefined) return runIn(unit, exchange, work);
   let kept: KeptAnswer | undefined;
   try {
@@ -106,6 +110,46 @@ async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
     return await runIn(unit, exchange, work);
   } finally {
     options.idempotency.end(use);
+  }
+}
+
+/**
+ * Opens the unit of work of a request when it is admitted.
+ *
+ * INVARIANT: nothing is committed for a client that has closed its connection. It may send the same request again, and
+ * could not know that the first one was carried out.
+ */
+async function openAdmitted(
+  exchange: HttpExchange,
+  { openUnit, admission }: RunOptions,
+): Promise<UnitOfWork> {
+  const leave = (await admission?.begin(exchange)) ?? (() => undefined);
+  try {
+    requireClient(exchange);
+    const unit = await openUnit(exchange.method !== 'GET');
+    return {
+      em: unit.em,
+      async commit() {
+        requireClient(exchange);
+        await unit.commit();
+        leave();
+      },
+      async rollback() {
+        await unit.rollback();
+        leave();
+      },
+    };
+  } catch (error) {
+    leave();
+    throw error;
+  }
+}
+
+function requireClient({ response }: HttpExchange): void {
+  if (response.destroyed) {
+    throw new RequestAbortedError(
+      'the client closed the connection before its request was carried out; nothing was done',
+    );
   }
 }
 

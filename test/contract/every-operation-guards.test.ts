@@ -93,6 +93,21 @@ describe('every operation', () => {
   });
 });
 
+test('a server with more requests than it can answer refuses every operation with 503', async () => {
+  const admission = { requests: 0, concurrent: { reads: 1, writes: 1, signing: 1 }, delayMs: 20 };
+  await using full = await startSandbox({ admission });
+  for (const operation of documentedOperations) {
+    const { operationId: id } = operation;
+    const { status, body, headers } = await attempt(full, id, exampleInput(operation));
+    expect({ id, status, body }).toEqual({
+      id,
+      status: 503,
+      body: { error: 'the server has more requests than it can answer in time' },
+    });
+    expect(headers['retry-after']).toBe('1');
+  }
+});
+
 test('a database that fails is a 500 without a word about it', async () => {
   await using broken = await startSandbox();
   await attempt(broken, 'getApp', { path: { app_id: broken.appId } });

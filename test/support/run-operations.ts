@@ -172,6 +172,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
     async run(id, { path = {}, query = {}, body, signWith = [], idempotencyKey }) {
       const exchange = {
         id: 'test',
+        response: { destroyed: false },
         method: operations[id].method,
         headers: idempotencyKey === undefined ? {} : { 'service-idempotency-key': idempotencyKey },
         nowMs: clock.nowMs,

@@ -52,6 +52,7 @@ test('a whole environment makes a frozen config', () => {
   expect(config).toEqual({
     databaseUrl: whole.DATABASE_URL,
     databasePoolSize: 10,
+    admission: { requests: 2000, concurrent: { reads: 20, writes: 8, signing: 8 }, delayMs: 20 },
     connections: { total: 10_000, perAddress: 1_000 },
     drainMs: 5_000,
     host: '0.0.0.0',
@@ -81,6 +82,24 @@ test('a trusted proxy stands in for the certificate', () => {
   expect([config.tls, config.trustedProxies]).toEqual([undefined, ['10.0.0.0/8', '::1']]);
   expect(faultsOf({ ...env, CUSTOS_TRUST_PROXY: '10.0.0.0/33' })).toEqual([
     'CUSTOS_TRUST_PROXY: expected addresses or subnets such as `10.0.0.0/8`, got `10.0.0.0/33`',
+  ]);
+});
+
+test('what a server takes on at once follows its pool of connections, and can be set or switched off', () => {
+  const read = (env: Record<string, string>) => readServeConfig({}, { ...whole, ...env }).admission;
+  expect(read({ CUSTOS_DATABASE_POOL: '2' })?.concurrent).toEqual({ reads: 4, writes: 1, signing: 1 });
+  expect(
+    read({
+      CUSTOS_MAX_REQUESTS: '50',
+      CUSTOS_CONCURRENT_READS: '7',
+      CUSTOS_CONCURRENT_WRITES: '6',
+      CUSTOS_CONCURRENT_SIGNING: '5',
+      CUSTOS_MAX_DELAY_MS: '100',
+    }),
+  ).toEqual({ requests: 50, concurrent: { reads: 7, writes: 6, signing: 5 }, delayMs: 100 });
+  expect(read({ CUSTOS_MAX_DELAY_MS: '0' })).toBeUndefined();
+  expect(faultsOf({ ...whole, CUSTOS_MAX_REQUESTS: '0' })).toEqual([
+    'CUSTOS_MAX_REQUESTS: expected a whole number from 1 to 1000000, got `0`',
   ]);
 });
 

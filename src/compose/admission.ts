@@ -1,0 +1,27 @@
+import type { OperationId } from '../generated/operations.ts';
+import { type Admission, type AdmissionLimits, createAdmission } from '../http/overload/admission.ts';
+import { measureLoopDelay } from '../http/overload/loop-delay.ts';
+import type { Log } from '../ports/log.ts';
+
+/** Operations that use a private key, or make one for a session. */
+const signing: readonly OperationId[] = [
+  'authenticateUserSigner',
+  'authenticateWalletIntents',
+  'authenticateWallets',
+  'authorizeIntent',
+  'claimEthereumEarnIncentive',
+  'createFiatPayout',
+  'depositEthereumEarn',
+  'executeWalletSwap',
+  'exportWallet',
+  'rawSignWallet',
+  'transferFromWallet',
+  'walletRpc',
+  'withdrawEthereumEarn',
+];
+
+/** The admission control of one server; undefined where everything is admitted. */
+export function admissionFor(limits: AdmissionLimits | undefined, log: Log): Admission | undefined {
+  if (limits === undefined) return undefined;
+  return createAdmission({ limits, signing, loop: measureLoopDelay(), now: () => performance.now(), log });
+}

@@ -1,0 +1,49 @@
+import { count } from './config-checks.ts';
+
+/** How much a server takes on at once. */
+export interface AdmissionSettings {
+  /** Requests that have begun and are not answered. */
+  requests: number;
+  /** Requests of each class in a unit of work. */
+  concurrent: { reads: number; writes: number; signing: number };
+  /** How long a request may wait, ms, while there are lastingly more than can be answered. */
+  delayMs: number;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+// Connections that writes and signing each leave to everything else.
+const SPARED_CONNECTIONS = 2;
+
+/**
+ * CHOICE: writes and signing each use at most two connections less than there are, so that a lock that stops one of them
+ * does not stop reads.
+ *
+ * @returns undefined when CUSTOS_MAX_DELAY_MS is 0: everything is admitted.
+ */
+export function admission(
+  faults: string[],
+  env: Environment,
+  databasePoolSize: number,
+): AdmissionSettings | undefined {
+  const read = (name: string, fallback: number, least: number): number =>
+    count(faults, name, env[name] ?? String(fallback), { least, most: 1_000_000 });
+  const changing = Math.max(1, databasePoolSize - SPARED_CONNECTIONS);
+  const settings = {
+    requests: read('CUSTOS_MAX_REQUESTS', 2_000, 1),
+    concurrent: {
+      reads: read('CUSTOS_CONCURRENT_READS', 2 * databasePoolSize, 1),
+      writes: read('CUSTOS_CONCURRENT_WRITES', changing, 1),
+      signing: read('CUSTOS_CONCURRENT_SIGNING', changing, 1),
+    },
+    delayMs: read('CUSTOS_MAX_DELAY_MS', 20, 0),
+  };
+  return settings.delayMs === 0 ? undefined : settings;
+}
+
+/** CHOICE: a sandbox has one thread and one writer; these are as many requests as it answers without a noticeable wait. */
+export const sandboxAdmission: Readonly<AdmissionSettings> = {
+  requests: 2_000,
+  concurrent: { reads: 64, writes: 64, signing: 64 },
+  delayMs: 20,
+};

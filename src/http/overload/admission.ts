@@ -1,0 +1,200 @@
+import { ApiError } from '../../errors.ts';
+import type { Log } from '../../ports/log.ts';
+import type { Answer, HttpExchange } from '../http-exchange.ts';
+import type { Operation } from '../operation.ts';
+import { RequestAbortedError } from '../read-body.ts';
+import type { LoopDelay } from './loop-delay.ts';
+
+/** Requests that cost alike. Each class has limits of its own, so that none of them starves the others. */
+export type WorkClass = 'reads' | 'writes' | 'signing';
+
+export interface AdmissionLimits {
+  /** Requests that have begun and are not answered, whatever they wait for. */
+  readonly requests: number;
+  /** Requests of each class in a unit of work at once; as many are admitted in every turn of the event loop. */
+  readonly concurrent: Readonly<Record<WorkClass, number>>;
+  /** How long a request may wait, ms, while there has been a queue for longer than `BURST_MS`. */
+  readonly delayMs: number;
+}
+
+export interface AdmissionOptions {
+  readonly limits: AdmissionLimits;
+  /** Ids of the operations that use a private key. */
+  readonly signing: readonly string[];
+  readonly loop: LoopDelay;
+  /** A monotonic clock, ms. */
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** Decides which requests are carried out. What it refuses is refused before any work was done for it. */
+export interface Admission {
+  /** Counts the request in; the answer of one that is refused. */
+  enter(operation: Operation | undefined): Answer | undefined;
+  /** Counts out a request that entered. */
+  leave(): void;
+  /**
+   * Waits until the request may begin its unit of work; the result ends it.
+   *
+   * @throws ApiError unavailable when the wait is too long. RequestAbortedError when the client has gone meanwhile.
+   */
+  begin(exchange: Pick<HttpExchange, 'route' | 'response'>): Promise<() => void>;
+  /** Requests under way and waiting. */
+  counts(): { readonly requests: number; readonly waiting: number };
+}
+
+/** A queue that is shorter-lived than this is a burst, and is worked off. */
+const BURST_MS = 500;
+/** How long a request of a burst may wait. */
+const BURST_WAIT_MS = 3_000;
+/** CHOICE: a burst of this size is accepted, e.g. the clients of a fleet that start at the same moment. */
+const QUEUE_PER_CLASS = 256;
+const LOG_EVERY_MS = 1_000;
+
+const classes: readonly WorkClass[] = ['reads', 'writes', 'signing'];
+
+/**
+ * Admission control by what a request would wait for: the event loop, and a unit of work.
+ *
+ * Both waits are judged as in CoDel (RFC 8289): a queue is fine as long as it is worked off; one that stays makes every
+ * request late without serving more of them, and from then on only those are admitted that wait for less than `delayMs`.
+ */
+export function createAdmission(options: AdmissionOptions): Admission {
+  const { limits, now, log } = options;
+  const isDelayed = judgeLoop(options);
+  const queues = Object.fromEntries(
+    classes.map((name) => [name, createQueue(limits.concurrent[name], options)]),
+  ) as Record<WorkClass, Queue>;
+  const signing = new Set(options.signing);
+  const classOf = (operation: Operation | undefined): WorkClass => {
+    if (operation === undefined || operation.method === 'GET') return 'reads';
+    return signing.has(operation.id) ? 'signing' : 'writes';
+  };
+  let requests = 0;
+  let refused = 0;
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+
+  const refuse = (): Answer => {
+    refused += 1;
+    if (now() - loggedAtMs >= LOG_EVERY_MS) {
+      // Not one by one: writing down what is refused must not cost more than refusing it.
+      log.warn({ refused, requests }, 'requests were refused: the server has more to do than it can');
+      loggedAtMs = now();
+      refused = 0;
+    }
+    return overloaded;
+  };
+  return {
+    enter(operation) {
+      if (requests >= limits.requests || isDelayed(classOf(operation))) return refuse();
+      requests += 1;
+      return undefined;
+    },
+    leave() {
+      requests -= 1;
+    },
+    begin: ({ route, response }) => queues[classOf(route?.operation)].enter(() => response.destroyed),
+    counts: () => ({
+      requests,
+      waiting: classes.reduce((sum, name) => sum + queues[name].waiting(), 0),
+    }),
+  };
+}
+
+/** Whether a request has waited too long for the event loop to be begun. */
+function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) => boolean {
+  let turn = -1;
+  let elapsedMs = 0;
+  let lastMs = 0;
+  let admitted = { reads: 0, writes: 0, signing: 0 };
+  let lateSinceMs: number | undefined;
+  return (name) => {
+    const current = loop.current();
+    const nowMs = now();
+    if (current.turn !== turn) {
+      // A turn that was short, or a pause, ends a queue.
+      const wasShort = elapsedMs <= limits.delayMs || nowMs - lastMs > BURST_MS;
+      if (wasShort) lateSinceMs = undefined;
+      turn = current.turn;
+      admitted = { reads: 0, writes: 0, signing: 0 };
+    }
+    elapsedMs = current.elapsedMs;
+    lastMs = nowMs;
+    if (elapsedMs > limits.delayMs) {
+      lateSinceMs ??= nowMs;
+      const isStanding = nowMs - lateSinceMs > BURST_MS;
+      if (isStanding && admitted[name] >= limits.concurrent[name]) return true;
+    }
+    admitted[name] += 1;
+    return false;
+  };
+}
+
+interface Queue {
+  enter(isGone: () => boolean): Promise<() => void>;
+  waiting(): number;
+}
+
+/** At most `places` at once, the others in the order of their arrival. */
+function createQueue(places: number, { limits, now }: AdmissionOptions): Queue {
+  let free = places;
+  const waiting = new Set<() => void>();
+  let waitingSinceMs = 0;
+
+  const leaveOnce = (): (() => void) => {
+    let isLeft = false;
+    return () => {
+      if (isLeft) return;
+      isLeft = true;
+      free += 1;
+      const [next] = waiting;
+      next?.();
+    };
+  };
+  return {
+    waiting: () => waiting.size,
+    enter(isGone) {
+      if (free > 0) {
+        free -= 1;
+        return Promise.resolve(leaveOnce());
+      }
+      const nowMs = now();
+      if (waiting.size >= QUEUE_PER_CLASS) return Promise.reject(unavailable());
+      if (waiting.size === 0) waitingSinceMs = nowMs;
+      const waitMs = nowMs - waitingSinceMs > BURST_MS ? limits.delayMs : BURST_WAIT_MS;
+      return new Promise((resolve, reject) => {
+        const timer = setTimeout(() => {
+          waiting.delete(proceed);
+          reject(unavailable());
+        }, waitMs);
+        const proceed = (): void => {
+          waiting.delete(proceed);
+          clearTimeout(timer);
+          free -= 1;
+          const leave = leaveOnce();
+          if (!isGone()) {
+            resolve(leave);
+            return;
+          }
+          reject(new RequestAbortedError('the client closed the connection while its request was waiting'));
+          leave();
+        };
+        waiting.add(proceed);
+      });
+    },
+  };
+}
+
+const RETRY_AFTER_SECONDS = 1;
+const MESSAGE = 'the server has more requests than it can answer in time';
+
+function unavailable(): ApiError {
+  return new ApiError('unavailable', MESSAGE, { headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } });
+}
+
+// Made once: an error with its stack would cost more than the rest of the refusal.
+const overloaded: Answer = {
+  status: unavailable().status,
+  body: unavailable().toBody(),
+  headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
+};

@@ -1,0 +1,111 @@
+import { sql } from 'kysely';
+import { Agent, fetch } from 'undici';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
+import type { HttpExchange } from '../../../src/http/http-exchange.ts';
+import { type Admission, createAdmission } from '../../../src/http/overload/admission.ts';
+import { measureLoopDelay } from '../../../src/http/overload/loop-delay.ts';
+import { createRunOperation } from '../../../src/http/run-operation.ts';
+import { unitsOf } from '../../../src/http/unit-of-work.ts';
+import type { OperationContext, Services } from '../../../src/operation-context.ts';
+import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { appHeaders, keptLog, startToyServer, type ToyServer } from '../../unit/http/toy-server.ts';
+
+// A toy that is made is a row in `apps`. Another transaction holds what its insertion needs.
+const CLIENTS = 40;
+
+describe.each(databaseKinds)('clients that give up waiting for a lock, on %s', (kind) => {
+  let database: TestDatabase;
+  let server: ToyServer;
+  let admission: Admission;
+  let exchanges: HttpExchange[];
+  let runs: number;
+  let agent: Agent;
+
+  beforeEach(async () => {
+    agent = new Agent();
+    exchanges = [];
+    runs = 0;
+    database = await openTestDatabase(kind, { poolSize: 8 });
+    admission = createAdmission({
+      limits: { requests: 100, concurrent: { reads: 5, writes: 5, signing: 5 }, delayMs: 20 },
+      signing: [],
+      loop: measureLoopDelay(),
+      now: () => performance.now(),
+      log: keptLog(),
+    });
+    const createToy = {
+      run: async ({ body }: { body: { name: string } }, { em }: OperationContext) => {
+        runs += 1;
+        await sql`insert into apps (id, name, secret_hashes, settings, created_at_ms) values (${body.name}, 'toy', '[]', '{}', 0)`.execute(
+          em.getKysely(),
+        );
+        return { id: body.name };
+      },
+    };
+    const run = createRunOperation({
+      services: {} as Services,
+      registry: { createToy },
+      openUnit: unitsOf(database),
+      idempotency: answerOnce(),
+      check: () => undefined,
+      admission,
+    });
+    server = await startToyServer({
+      admission,
+      run: (exchange) => {
+        exchanges.push(exchange);
+        return run(exchange);
+      },
+    });
+  });
+  afterEach(async () => {
+    await agent.destroy();
+    await server[Symbol.asyncDispose]();
+    await database[Symbol.asyncDispose]();
+  });
+
+  const create = (index: number, signal?: AbortSignal) =>
+    fetch(`${server.url}/v1/toys`, {
+      method: 'POST',
+      headers: {
+        ...appHeaders,
+        'content-type': 'application/json',
+        'service-idempotency-key': `key-${index}`,
+      },
+      body: JSON.stringify({ name: `toy-${String(index).padStart(2, '0')}` }),
+      dispatcher: agent,
+      ...(signal === undefined ? {} : { signal }),
+    });
+  const toys = async (): Promise<string[]> => {
+    const rows = await database.orm.em
+      .fork()
+      .execute<{ id: string }[]>("select id from apps where name = 'toy' order by id");
+    return rows.map(({ id }) => id);
+  };
+
+  test('have nothing carried out, and can send the same requests again', async () => {
+    const blocker = database.orm.em.fork();
+    await blocker.begin();
+    await blocker.execute(
+      kind === 'postgres' ? 'lock table apps in exclusive mode' : "delete from apps where id = 'none'",
+    );
+    const patience = new AbortController();
+    const asked = Array.from({ length: CLIENTS }, (_, index) => create(index, patience.signal));
+    const gaveUp = Promise.allSettled(asked);
+    await expect.poll(() => exchanges.length).toBe(CLIENTS);
+    patience.abort();
+    expect((await gaveUp).every(({ status }) => status === 'rejected')).toBe(true);
+    await expect.poll(() => exchanges.filter(({ response }) => response.destroyed).length).toBe(CLIENTS);
+    await blocker.commit();
+    await expect.poll(() => admission.counts()).toEqual({ requests: 0, waiting: 0 });
+    expect(await toys()).toEqual([]);
+    // Those that waited for their turn did not even begin.
+    expect(runs).toBeLessThanOrEqual(5);
+
+    const answers = await Promise.all(Array.from({ length: CLIENTS }, (_, index) => create(index)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(CLIENTS).fill(200));
+    expect(answers.some(({ headers }) => headers.has('idempotent-replayed'))).toBe(false);
+    expect(await toys()).toHaveLength(CLIENTS);
+  });
+});
