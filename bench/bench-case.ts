@@ -1,20 +1,20 @@
 import type { Load } from './measure/load.ts';
 import type { CaseResult } from './report.ts';
 
-/** What a case measures with. */
+/** The settings and tools of a case. */
 export interface Bench {
   readonly load: Load;
   readonly rounds: number;
-  /** How long each request of each server is sent in each round. */
+  /** Duration of each request on each server in each round. */
   readonly seconds: number;
-  /** How often each server is started to measure how long that takes. */
+  /** How often each server is started to measure its start-up time. */
   readonly starts: number;
-  readonly tell: (progress: string) => void;
+  readonly report: (progress: string) => void;
 }
 
 export interface BenchCase {
   readonly about: string;
-  /** Compares with programs of `bench/package.json`. */
+  /** Whether the case compares with programs of `bench/package.json`. */
   readonly needsPeers: boolean;
   run(bench: Bench): Promise<CaseResult>;
 }

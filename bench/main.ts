@@ -69,7 +69,7 @@ function number(least: number, most: number, isWhole: boolean): (text: string) =
 async function runCases(names: readonly string[], flags: Flags): Promise<Map<string, CaseResult>> {
   const results = new Map<string, CaseResult>();
   const load = startLoad();
-  const bench: Bench = { ...flags, load, tell: tellProgress };
+  const bench: Bench = { ...flags, load, report: showProgress };
   try {
     for (const name of names) {
       console.error(`${name}: ${cases[name]?.about}`);
@@ -86,7 +86,7 @@ async function runCases(names: readonly string[], flags: Flags): Promise<Map<str
   return results;
 }
 
-function tellProgress(progress: string): void {
+function showProgress(progress: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K  ${progress}`);
   else console.error(`  ${progress}`);
 }
@@ -95,7 +95,7 @@ function clearProgress(): void {
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
 }
 
-/** From this many cores on, what is counted by the clock says more about the neighbours. */
+/** Above this many busy cores, elapsed times mostly measure other processes. */
 const TOO_BUSY = 0.2;
 
 function printGoals(results: ReadonlyMap<string, CaseResult>): void {
@@ -172,6 +172,6 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-// A signal ends the servers too: whatever still runs is stopped when this process ends.
+// The exit handler stops the servers, so a signal must end this process through `exit`.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 process.exit(await main(process.argv.slice(2)));

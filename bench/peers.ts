@@ -13,7 +13,7 @@ function readPackage(path: string): Package {
   return JSON.parse(readFileSync(join(path, 'package.json'), 'utf8')) as Package;
 }
 
-/** The programs to compare with that are not installed in the version asked for. */
+/** The programs to compare with that are not installed in the required version. */
 export function missingPeers(): string[] {
   return Object.entries(readPackage(folder).dependencies ?? {})
     .filter(([name, version]) => {
@@ -23,12 +23,12 @@ export function missingPeers(): string[] {
     .map(([name, version]) => `${name} ${version}`);
 }
 
-/** Installs them into `bench/node_modules`, by the lockfile and without running any of their scripts. */
+/** Installs them into `bench/node_modules` from the lockfile, without running install scripts. */
 export function installPeers(): Promise<void> {
   return runVisibly('npm', ['ci', '--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund']);
 }
 
-/** Brings `dist/` up to date; does nothing when it is. */
+/** Builds `dist/` if it is out of date. */
 export function buildBundle(): Promise<void> {
   return runVisibly(process.execPath, [join(folder, '..', 'codegen', 'build.ts')]);
 }

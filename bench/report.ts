@@ -1,8 +1,8 @@
 import { leastCpu, type Measured, median, mostPerSecond, spreadOf } from './measure/rounds.ts';
 
-/** A goal of the project, judged by one measured number. */
+/** A goal of the project with its measured value. */
 export interface Goal {
-  /** `G1` and so on; `-` for what has no number of its own. */
+  /** `G1` and so on; `-` without a number. */
   readonly id: string;
   readonly what: string;
   readonly measured: number;
@@ -18,11 +18,11 @@ export interface Table {
   readonly rows: readonly (readonly (string | number)[])[];
 }
 
-/** What one case found out. */
+/** The result of one case. */
 export interface CaseResult {
   readonly tables: readonly Table[];
   readonly goals: readonly Goal[];
-  /** Cores that other processes kept busy meanwhile, the median of all rounds; where it was measured. */
+  /** Cores that other processes kept busy meanwhile: the median of all rounds, if measured. */
   readonly busyOthers?: number;
 }
 
@@ -42,14 +42,14 @@ export function atLeast(goal: GoalInput): Goal {
   return { unit: 'x', ...goal, direction: 'at least', met: goal.measured >= goal.limit };
 }
 
-/** Short and comparable: three digits, thousands whole. */
+/** Three significant digits; whole numbers from 100. */
 function numberText(value: number): string {
   if (!Number.isFinite(value)) return '-';
   const size = Math.abs(value);
   return size >= 100 ? value.toFixed(0) : value.toFixed(size >= 10 ? 1 : 2);
 }
 
-/** Columns aligned, numbers to the right. */
+/** Aligns the columns, numbers to the right. */
 export function tableText({ title, columns, rows }: Table): string {
   const cells = rows.map((row) => row.map((cell) => (typeof cell === 'number' ? numberText(cell) : cell)));
   const widths = columns.map((column, at) =>
@@ -70,7 +70,7 @@ export function tableText({ title, columns, rows }: Table): string {
   ].join('\n');
 }
 
-/** Every goal with what was measured; misses stand out. */
+/** All goals with their measured values. */
 export function goalsText(goals: readonly Goal[]): string {
   return tableText({
     title: 'Goals',
@@ -85,7 +85,7 @@ export function goalsText(goals: readonly Goal[]): string {
   });
 }
 
-/** The rounds of one request on several servers, the first of them as the measure of the others. */
+/** The rounds of one request on several servers; ratios are relative to the first server. */
 export function roundsTable(title: string, measured: readonly Measured[], request: string): Table {
   const rows = measured.filter((entry) => entry.request === request);
   const reference = rows[0] === undefined ? Number.NaN : leastCpu(rows[0]);
@@ -104,7 +104,7 @@ export function roundsTable(title: string, measured: readonly Measured[], reques
   };
 }
 
-/** How far the figures can be trusted: what others did meanwhile, and how much the rounds differ. */
+/** How reliable the figures are: the load by other processes, and the differences between rounds. */
 export function noiseTable(measured: readonly Measured[]): Table {
   const spreads = measured.map(spreadOf);
   const others = measured.flatMap((entry) => entry.busyOthers);

@@ -16,7 +16,7 @@ const abi = parseAbi(['function transfer(address to, uint256 value)']);
 const token = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const data = encodeFunctionData({ abi, args: ['0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0', 25_000_000n] });
 
-/** A payment in a token: what most of a treasury's requests are. */
+/** A token payment, the most common request of a treasury. */
 export const transaction = {
   type: 2,
   chain_id: 8453,
@@ -28,7 +28,7 @@ export const transaction = {
   max_priority_fee_per_gas: 1_000_000,
 };
 
-/** As a proxy that ends TLS passes it on; a server that has no such proxy does not look at it. */
+/** As forwarded by a proxy that terminates TLS; ignored by servers without one. */
 function post(address: Address, path: string, body: unknown): LoadRequest {
   const request = postRequest(address, path, body);
   return { ...request, headers: { ...request.headers, 'x-forwarded-proto': 'https' } };
@@ -38,7 +38,7 @@ function addressOf(number: number): string {
   return `0x${number.toString(16).padStart(40, '0')}`;
 }
 
-/** Ten conditions, all of which are read: the receiver decides. */
+/** Ten conditions. All of them are evaluated, because the recipient is compared last. */
 function ruleFor(number: number): Rule {
   const of = (field_source: string, field: string, operator: string, value: string | string[]) => ({
     field_source,
@@ -74,7 +74,7 @@ function ruleFor(number: number): Rule {
   };
 }
 
-/** Twenty rules of ten conditions; the last one allows. */
+/** Twenty rules of ten conditions; only the last one allows. */
 export const largePolicy: Policy = {
   version: '1.0',
   name: 'Twenty rules',
@@ -84,7 +84,7 @@ export const largePolicy: Policy = {
 if (largePolicy.rules.some(({ conditions }) => conditions.length !== CONDITIONS))
   throw new Error(`the policy must have rules of ${CONDITIONS} conditions`);
 
-/** Allows what stays below a total that is never reached. */
+/** Allows payments up to a total that is never reached. */
 function cappedPolicy(aggregationId: string): Policy {
   const condition = {
     field_source: 'reference',
@@ -125,8 +125,8 @@ export async function judgedRequests(address: Address) {
 }
 
 /**
- * The same under a cap on a running total, on one wallet and on many: those of one wallet wait for each other. Made
- * after the others, since an aggregation counts every wallet of its app.
+ * The same under a cap on a running total, on one wallet and on many. Requests of one wallet wait for each other.
+ * Created after the others, because an aggregation counts every wallet of its app.
  */
 export async function cappedRequests(address: Address) {
   const aggregation = {

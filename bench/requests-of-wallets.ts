@@ -5,7 +5,7 @@ import type { Address } from './servers/launch.ts';
 
 const WALLETS = 100;
 
-/** The wallets' requests to a server on which a hundred wallets are made first, so that reads go around. */
+/** The wallet requests to a server. A hundred wallets are created first, so that reads vary. */
 export async function walletRequests(address: Address): Promise<{
   getWallet: LoadRequest[];
   createWallet: LoadRequest[];

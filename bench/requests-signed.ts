@@ -8,7 +8,7 @@ import type { Address } from './servers/launch.ts';
 const WALLETS = 20;
 const MESSAGES_EACH = 10;
 
-/** `personal_sign` on wallets that a quorum of two of three keys owns, each request signed by two of them. */
+/** `personal_sign` on wallets owned by a two-of-three key quorum; each request is signed with two of the keys. */
 export async function quorumSignedRequests(address: Address): Promise<LoadRequest[]> {
   const keys = [0, 1, 2].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' }));
   const quorum = postRequest(address, '/v1/key_quorums', {

@@ -21,9 +21,9 @@ User N has the id did:service:cNNN… (24 digits), user-N@example.com, the custo
 user-N. Users that are there already are left out, so a second run with a larger number goes on. A folder of
 \`custos sandbox\` keeps its database in custos.sqlite; its app is custossandboxapp000000000.`;
 
-/** The newest user is made now, one a second before it. */
+/** Created at this time; each older user a second earlier. */
 const NEWEST_MS = Date.UTC(2026, 0, 1);
-// Rows in one statement: SQLite takes 32,766 values, a linked account has 12.
+// Users per statement: SQLite accepts 32,766 values, and a linked account has 12.
 const USERS_AT_ONCE = 500;
 
 /** The id of the user with this number. */
@@ -83,10 +83,14 @@ function rowsOf(appId: string, index: number, createdAtMs: number) {
   };
 }
 
-/** Makes the users 0 to `count - 1` of an app, which is made as well when it is not there. */
+/** Creates the users 0 to `count - 1` of an app, and the app if it does not exist. */
 export async function seedUsers(
   database: Database,
-  { appId, count, tell = () => undefined }: { appId: string; count: number; tell?: (made: number) => void },
+  {
+    appId,
+    count,
+    report = () => undefined,
+  }: { appId: string; count: number; report?: (made: number) => void },
 ): Promise<void> {
   const em = database.orm.em.fork();
   if ((await getApp(em, appId)) === undefined) {
@@ -111,9 +115,9 @@ export async function seedUsers(
           .execute();
       }
     });
-    tell(from + indexes.length);
+    report(from + indexes.length);
   }
-  // The planner knows the tables by their statistics.
+  // The query planner needs statistics of the new rows.
   await database.orm.em.fork().execute('analyze');
 }
 
@@ -146,7 +150,7 @@ async function main(): Promise<void> {
     await seedUsers(database, {
       appId: app,
       count,
-      tell: (made) => {
+      report: (made) => {
         if (made % 50_000 === 0) console.log(`${made} users`);
       },
     });

@@ -11,7 +11,7 @@ import { type Address, launchOwn } from '../servers/launch.ts';
 const BATCH = 100;
 const REPETITIONS = 5;
 const chainTypes = ['ethereum', 'solana'] as const;
-// A delay is seen only once the loop has turned again.
+// A delay is measured only when the loop has continued.
 const SETTLE_MS = 30;
 
 interface Delay {
@@ -19,21 +19,21 @@ interface Delay {
   readonly p99: number;
 }
 
-/** How long everybody else waits while one request makes a hundred wallets. */
+/** How long all other requests wait while one request creates a hundred wallets. */
 export const eventLoop: BenchCase = {
   about: 'event-loop delay while one request makes 100 wallets',
   needsPeers: false,
   async run(bench) {
     const server = await launchOwn('inspected-sandbox.ts');
     const readDelay = async (): Promise<Delay> => {
-      const told = once(server.child, 'message') as Promise<[{ delay: Delay }]>;
+      const reply = once(server.child, 'message') as Promise<[{ delay: Delay }]>;
       server.child.send('read');
-      return (await told)[0].delay;
+      return (await reply)[0].delay;
     };
     const rows: (string | number)[][] = [];
     try {
       for (const chainType of chainTypes) {
-        bench.tell(`batches of ${BATCH}, ${chainType}`);
+        bench.report(`batches of ${BATCH}, ${chainType}`);
         const wallets = Array.from({ length: BATCH }, () => ({ chain_type: chainType }));
         const batch = postRequest(server, '/v1/wallets/batch', { wallets });
         await makeAll(server, batch);
@@ -65,7 +65,7 @@ export const eventLoop: BenchCase = {
   },
 };
 
-/** A batch answers 200 whatever becomes of its wallets. */
+/** A batch is answered with 200 even if wallets in it fail. */
 async function makeAll(address: Address, batch: LoadRequest): Promise<void> {
   const { results } = await ask<WalletBatchCreateResponse>(address, batch);
   if (results.length !== BATCH || results.some(({ success }) => !success)) {

@@ -8,7 +8,7 @@ import { leastCpuOf, mostPerSecondOf, storageTable } from './storage-goals.ts';
 const SQLITE_ROWS = 100_000;
 const POSTGRES_ROWS = 1_000_000;
 
-/** Whether work gets dearer as tables grow. */
+/** Whether operations slow down as tables grow. */
 export const growth: BenchCase = {
   about: 'storage at 100,000 rows (SQLite) and 1,000,000 (PostgreSQL) against 1,000 (G10)',
   needsPeers: false,
@@ -17,14 +17,14 @@ export const growth: BenchCase = {
     const onSqlite = await runInProcess<StorageMeasured[]>(
       'sqlite-storage.ts',
       [...common, '--growth', String(SQLITE_ROWS)],
-      bench.tell,
+      bench.report,
     );
-    bench.tell('starting PostgreSQL');
+    bench.report('starting PostgreSQL');
     const server = await startPostgres();
     try {
       const urls = [await server.create('small'), await server.create('large')];
       const args = [...common, '--growth', String(POSTGRES_ROWS), ...urls.flatMap((url) => ['--url', url])];
-      const onPostgres = await runInProcess<StorageMeasured[]>('postgres-storage.ts', args, bench.tell);
+      const onPostgres = await runInProcess<StorageMeasured[]>('postgres-storage.ts', args, bench.report);
       return {
         tables: [
           storageTable(`SQLite, large is ${SQLITE_ROWS} rows`, onSqlite),
@@ -38,12 +38,12 @@ export const growth: BenchCase = {
   },
 };
 
-/** SQLite works in our own process. */
+/** SQLite runs in our process, so its work is CPU time of this process. */
 function cpuRatio(measured: readonly StorageMeasured[], operation: string): number {
   return leastCpuOf(measured, 'large', operation) / leastCpuOf(measured, 'small', operation);
 }
 
-/** PostgreSQL works elsewhere: only the time tells. */
+/** PostgreSQL runs in other processes, so only the elapsed time is available. */
 function timeRatio(measured: readonly StorageMeasured[], operation: string): number {
   return mostPerSecondOf(measured, 'small', operation) / mostPerSecondOf(measured, 'large', operation);
 }

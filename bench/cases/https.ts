@@ -11,14 +11,14 @@ import { type RunningServer, temporaryFolder } from '../servers/launch.ts';
 const kept = 'custos sandbox --data';
 const requests = ['createWallet', 'getWallet', 'personal_sign', 'personal_sign, 2 of 3 signed'] as const;
 
-/** What a client on this machine gets: HTTPS, every check on, SQLite synced at each commit. */
+/** What clients on this machine experience: HTTPS, every check enabled, SQLite synced at each commit. */
 export const https: BenchCase = {
   about: 'requests a second over HTTPS with every check on, signed ones too (G9)',
   needsPeers: false,
   async run(bench) {
     const servers: RunningServer[] = [];
     const start = async (name: string, flags: string[]): Promise<Contestant> => {
-      bench.tell(`starting ${name}`);
+      bench.report(`starting ${name}`);
       const server = await launchCustos({ command: 'sandbox', https: true, flags });
       servers.push(server);
       const signed = await quorumSignedRequests(server);

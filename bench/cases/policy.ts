@@ -22,26 +22,26 @@ interface Evaluated {
   readonly ruleBytes: number;
 }
 
-/** What policies cost: a large one over HTTPS, the same alone, and the lock on a running total. */
+/** The cost of policies: a large one over HTTPS, the same without a server, and the lock on a running total. */
 export const policy: BenchCase = {
   about: 'eth_signTransaction under 20 rules of 10 conditions and under a running total, to none',
   needsPeers: false,
   async run(bench) {
-    bench.tell('evaluating in this machine alone');
+    bench.report('evaluating in this machine alone');
     const args = ['--rounds', String(bench.rounds)];
-    const evaluated = await runInProcess<Evaluated>('policy-evaluation.ts', args, bench.tell);
+    const evaluated = await runInProcess<Evaluated>('policy-evaluation.ts', args, bench.report);
     const sandbox = await measureSandbox(bench);
     const serve = await measureServe(bench);
     return report(evaluated, sandbox, serve);
   },
 };
 
-/** One server a kind of request: each begins with nothing that the others have left behind. */
+/** A separate server for each kind of request, so that none is affected by data of the others. */
 async function measureSandbox(bench: Bench): Promise<Measured[]> {
   const servers: RunningServer[] = [];
   try {
     const start = async (name: string, kind: 'free' | 'judged'): Promise<Contestant> => {
-      bench.tell(`starting custos sandbox, ${name}`);
+      bench.report(`starting custos sandbox, ${name}`);
       const flags = ['--data', temporaryFolder()];
       const server = await launchCustos({ command: 'sandbox', https: true, flags });
       servers.push(server);
@@ -57,7 +57,7 @@ async function measureSandbox(bench: Bench): Promise<Measured[]> {
 }
 
 async function measureServe(bench: Bench): Promise<Measured[]> {
-  bench.tell('starting PostgreSQL');
+  bench.report('starting PostgreSQL');
   const postgres = await startPostgres();
   const servers: RunningServer[] = [];
   try {
@@ -65,7 +65,7 @@ async function measureServe(bench: Bench): Promise<Measured[]> {
       name: string,
       requestsTo: (address: Address) => Promise<LoadRequest[]>,
     ): Promise<Contestant> => {
-      bench.tell(`starting custos serve, ${name}`);
+      bench.report(`starting custos serve, ${name}`);
       const environment = {
         DATABASE_URL: await postgres.create(`policy_${servers.length}`),
         CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),

@@ -17,12 +17,12 @@ export const postgres: BenchCase = {
   about: 'storage on PostgreSQL without HTTP: our verbs and named statements of pg (G8)',
   needsPeers: false,
   async run(bench) {
-    bench.tell('starting PostgreSQL');
+    bench.report('starting PostgreSQL');
     const server = await startPostgres();
     try {
       const urls = [await server.create('raw'), await server.create('ours')];
       const args = ['--rounds', String(bench.rounds), ...urls.flatMap((url) => ['--url', url])];
-      const measured = await runInProcess<StorageMeasured[]>('postgres-storage.ts', args, bench.tell);
+      const measured = await runInProcess<StorageMeasured[]>('postgres-storage.ts', args, bench.report);
       return {
         tables: [storageTable('Storage on PostgreSQL, eight at a time', measured)],
         goals: (['create', 'get', 'page'] as const).map((operation) =>

@@ -16,7 +16,7 @@ export const processes: BenchCase = {
   about: 'custos serve on PostgreSQL: two processes to one (G11)',
   needsPeers: false,
   async run(bench) {
-    bench.tell('starting PostgreSQL');
+    bench.report('starting PostgreSQL');
     const postgres = await startPostgres();
     const servers: RunningServer[] = [];
     try {
@@ -56,7 +56,7 @@ async function measure(servers: readonly RunningServer[], bench: Bench): Promise
   };
   for (let round = 0; round <= bench.rounds; round += 1) {
     for (const { request, one, two } of measured) {
-      bench.tell(round === 0 ? `warming up ${request}` : `round ${round} of ${bench.rounds}: ${request}`);
+      bench.report(round === 0 ? `warming up ${request}` : `round ${round} of ${bench.rounds}: ${request}`);
       const [ofOne, ofTwo] = [await send(1, request, bench.seconds), await send(2, request, bench.seconds)];
       if (round === 0) continue;
       one.push(ofOne);

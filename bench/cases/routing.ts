@@ -11,13 +11,13 @@ interface LookUp {
   readonly all: number;
 }
 
-/** Whether finding an operation takes longer the more there are. */
+/** Whether finding an operation slows down with the number of operations. */
 export const routing: BenchCase = {
   about: 'finding an operation among 10 and among all (G4)',
   needsPeers: false,
   async run(bench) {
-    bench.tell('looking operations up');
-    const lookUps = await runInProcess<LookUp[]>('route-lookups.ts', [], bench.tell);
+    bench.report('looking operations up');
+    const lookUps = await runInProcess<LookUp[]>('route-lookups.ts', [], bench.report);
     const total = (size: 'few' | 'all'): number => lookUps.reduce((sum, lookUp) => sum + lookUp[size], 0);
     const slowest = Math.max(...lookUps.map(({ all }) => all));
     const [{ fewOperations, allOperations } = { fewOperations: 0, allOperations: 0 }] = lookUps;

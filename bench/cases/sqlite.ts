@@ -17,7 +17,7 @@ export const sqlite: BenchCase = {
   needsPeers: false,
   async run(bench) {
     const args = ['--rounds', String(bench.rounds)];
-    const measured = await runInProcess<StorageMeasured[]>('sqlite-storage.ts', args, bench.tell);
+    const measured = await runInProcess<StorageMeasured[]>('sqlite-storage.ts', args, bench.report);
     return {
       tables: [storageTable('Storage on SQLite, one at a time', measured)],
       goals: (['create', 'get', 'page'] as const).map((operation) =>

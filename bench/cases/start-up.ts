@@ -15,17 +15,17 @@ const GIVE_UP_MS = 60_000;
 
 interface Start {
   readonly name: string;
-  /** `kept` is a folder for data that outlives a start. */
+  /** `kept` is a folder whose data survives restarts. */
   readonly args: (port: number, kept: string) => string[];
 }
 
 /** One start of one server. */
 interface Started {
   readonly milliseconds: number;
-  /** CPU time of its process until then. */
+  /** CPU time of its process until the first 200. */
   readonly cpuMilliseconds: number;
   readonly megabytes: number;
-  /** Cores that others kept busy meanwhile. */
+  /** Cores that other processes kept busy meanwhile. */
   readonly busyOthers: number;
 }
 
@@ -60,13 +60,13 @@ export const startUp: BenchCase = {
     const found = new Map<string, Started[]>(starts.map(({ name }) => [name, []]));
     const kept = temporaryFolder();
     for (const start of starts) {
-      bench.tell(`warming up ${start.name}`);
-      // Fills the compile cache, the certificate's folder and the system's file cache.
+      bench.report(`warming up ${start.name}`);
+      // Fills the compile cache, the certificate folder and the file cache of the system.
       await startOnce(start, kept);
     }
     for (let round = 1; round <= bench.starts; round += 1) {
       for (const start of starts) {
-        bench.tell(`start ${round} of ${bench.starts}: ${start.name}`);
+        bench.report(`start ${round} of ${bench.starts}: ${start.name}`);
         found.get(start.name)?.push(await startOnce(start, kept));
       }
     }

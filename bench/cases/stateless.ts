@@ -20,7 +20,7 @@ const names = {
   prism: 'prism mock',
 };
 
-/** Whole requests with a handler that stores nothing: what HTTP, routing and validation cost. */
+/** Complete requests with handlers that store nothing: the cost of HTTP, routing and validation. */
 export const stateless: BenchCase = {
   about:
     'requests whose handler stores nothing: bare node:http, fastify, express, Prism, Custos (G1, G2, G3, G5)',
@@ -28,7 +28,7 @@ export const stateless: BenchCase = {
   async run(bench) {
     const servers: RunningServer[] = [];
     const start = async (name: string, starting: Promise<RunningServer>): Promise<Contestant> => {
-      bench.tell(`starting ${name}`);
+      bench.report(`starting ${name}`);
       const server = await starting;
       servers.push(server);
       const requests = requestsTo(server);

@@ -17,14 +17,14 @@ const names = {
   memory: 'custos sandbox in memory',
 };
 
-/** Whole requests with everything behind them: keys, vault, SQLite synced at each commit. */
+/** Complete requests including keys, vault and SQLite synced at each commit. */
 export const stored: BenchCase = {
   about: 'GET wallet, POST wallets, personal_sign on SQLite: bare node:http, fastify, Custos; memory',
   needsPeers: true,
   async run(bench) {
     const contestants: Contestant[] = [];
     const add = async (name: string, starting: Promise<RunningServer>): Promise<void> => {
-      bench.tell(`starting ${name}`);
+      bench.report(`starting ${name}`);
       const server = await starting;
       const contestant = { name, server, requests: {} };
       contestants.push(contestant);
@@ -72,7 +72,8 @@ function report(measured: readonly Measured[], memory: Table) {
     ],
     goals: [
       ...operations.map((request) =>
-        // Not among the numbered goals: whole requests with the ORM's connection and every check to none of them.
+        // Not a numbered goal: compares requests through the ORM's connection and every check with a server that has
+        // neither.
         atMost({
           id: '-',
           what: `${request}: sandbox to bare (no numbered goal; G1's limit)`,

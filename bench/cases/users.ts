@@ -11,14 +11,14 @@ import { leastCpuOf, mostPerSecondOf, storageTable } from './storage-goals.ts';
 const SQLITE_USERS = 100_000;
 const POSTGRES_USERS = 1_000_000;
 
-/** Whether users get dearer as there are more of them. */
+/** Whether operations on users slow down with their number. */
 export const users: BenchCase = {
   about:
     'users at 100,000 (SQLite) and 1,000,000 (PostgreSQL) against 1,000: get, look-ups, search, pages, create',
   needsPeers: false,
   async run(bench) {
-    const onSqlite = await measureSqlite(bench.rounds, bench.tell);
-    const onPostgres = await measurePostgres(bench.rounds, bench.tell);
+    const onSqlite = await measureSqlite(bench.rounds, bench.report);
+    const onPostgres = await measurePostgres(bench.rounds, bench.report);
     return {
       tables: [
         storageTable(`SQLite, large is ${SQLITE_USERS} users`, onSqlite),
@@ -29,24 +29,27 @@ export const users: BenchCase = {
   },
 };
 
-async function measureSqlite(rounds: number, tell: (progress: string) => void): Promise<StorageMeasured[]> {
+async function measureSqlite(rounds: number, report: (progress: string) => void): Promise<StorageMeasured[]> {
   const folder = mkdtempSync(join(tmpdir(), 'custos-bench-users-'));
   try {
     const files = ['--small', join(folder, 'small.sqlite'), '--large', join(folder, 'large.sqlite')];
     const sizes = ['--rounds', String(rounds), '--users', String(SQLITE_USERS)];
-    return await runInProcess('users-growth.ts', ['--kind', 'sqlite', ...sizes, ...files], tell);
+    return await runInProcess('users-growth.ts', ['--kind', 'sqlite', ...sizes, ...files], report);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function measurePostgres(rounds: number, tell: (progress: string) => void): Promise<StorageMeasured[]> {
-  tell('starting PostgreSQL');
+async function measurePostgres(
+  rounds: number,
+  report: (progress: string) => void,
+): Promise<StorageMeasured[]> {
+  report('starting PostgreSQL');
   const server = await startPostgres();
   try {
     const urls = ['--small', await server.create('small'), '--large', await server.create('large')];
     const sizes = ['--rounds', String(rounds), '--users', String(POSTGRES_USERS)];
-    return await runInProcess('users-growth.ts', ['--kind', 'postgres', ...sizes, ...urls], tell);
+    return await runInProcess('users-growth.ts', ['--kind', 'postgres', ...sizes, ...urls], report);
   } finally {
     await server.stop();
   }
@@ -58,7 +61,7 @@ function goalsOf(database: string, measured: readonly StorageMeasured[]): Goal[]
     atMost({
       id: 'users',
       what: `${database}: ${operation}, many users to 1,000`,
-      // SQLite works in our own process; PostgreSQL works elsewhere, so only the time tells.
+      // SQLite runs in our process; PostgreSQL in others, so only the elapsed time is available.
       measured:
         database === 'SQLite'
           ? leastCpuOf(measured, 'large', operation) / leastCpuOf(measured, 'small', operation)

@@ -7,16 +7,16 @@ import { atLeast, atMost, type Goal } from '../report.ts';
 
 const names: Readonly<Record<string, string>> = { sqlite: 'SQLite', postgres: 'PostgreSQL' };
 
-/** What events cost whoever makes a wallet, and how fast they are delivered. */
+/** What recording an event adds to creating a wallet, and how fast events are delivered. */
 export const webhooks: BenchCase = {
   about: 'recording an event beside making a wallet, delivery to a fast local endpoint; SQLite, PostgreSQL',
   needsPeers: false,
   async run(bench) {
     const args = ['--rounds', String(bench.rounds)];
     const measure = (more: readonly string[]) =>
-      runInProcess<DeliveryMeasured>('webhook-delivery.ts', [...args, ...more], bench.tell);
+      runInProcess<DeliveryMeasured>('webhook-delivery.ts', [...args, ...more], bench.report);
     const onSqlite = await measure([]);
-    bench.tell('starting PostgreSQL');
+    bench.report('starting PostgreSQL');
     const server = await startPostgres();
     try {
       const all = [onSqlite, await measure(['--url', await server.create('webhooks')])];
@@ -52,7 +52,7 @@ export const webhooks: BenchCase = {
   },
 };
 
-/** The median of the ratios of turns that follow each other: both had the same machine, busy or not. */
+/** The median of the ratios of consecutive turns, which ran under the same load of the machine. */
 function ratioOf({ wallet, walletAndEvent }: DeliveryMeasured): number {
   return median(wallet.map((alone, turn) => walletAndEvent[turn]! / alone));
 }

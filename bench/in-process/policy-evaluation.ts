@@ -4,7 +4,7 @@ import { compilePolicy, type RuleInput } from '../../src/policy/compile.ts';
 import { allowsAction, collectLookups, evaluatePolicy } from '../../src/policy/evaluate.ts';
 import { largePolicy, transaction } from '../requests-judged.ts';
 
-// What a policy of twenty rules and ten conditions costs without a server around it.
+// The cost of evaluating a policy of twenty rules with ten conditions, without a server.
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '3' } } });
 const rules = largePolicy.rules.map((rule, index) => ({
@@ -19,7 +19,7 @@ const policy = compilePolicy({ id: 'bench', chain_type: 'ethereum', rules });
 const action = () => decodeRpcAction(request as never);
 const decoded = await action();
 
-/** Bytes of its own, so that nothing of it has been decoded yet. */
+/** A new copy of the bytes, so that no cached decoding is reused. */
 function freshAction(): typeof decoded {
   const units = decoded.units.map((unit) =>
     unit.ethereumCall === undefined
@@ -48,7 +48,7 @@ for (let round = 0; round <= Number(values.rounds); round += 1) {
     const before = process.cpuUsage();
     for (let done = 0; done < count; done += 1) await run();
     const { user, system } = process.cpuUsage(before);
-    // The first round only warms up.
+    // The first round is a warm-up.
     if (round > 0) best[name] = Math.min(best[name] ?? Number.POSITIVE_INFINITY, (user + system) / count);
   }
 }

@@ -1,7 +1,7 @@
 import { type OperationDescriptor, type OperationId, operations } from '../../src/generated/operations.ts';
 import { createRouteIndex } from '../../src/http/route-index.ts';
 
-// Times the route index alone, in a process of its own, and tells its parent nanoseconds for each look-up.
+// Measures the route index alone, in its own process. Reports nanoseconds per look-up to the parent process.
 
 const ITERATIONS = 100_000;
 const REPETITIONS = 9;

@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
 import { temporaryFolder } from '../servers/launch.ts';
 import { openSandboxFile } from '../servers/stored-work.ts';
-import { measureStorage, tellParent } from './storage-rounds.ts';
+import { measureStorage, reportProgress } from './storage-rounds.ts';
 import {
   entityManagerOn,
   eventValues,
@@ -20,7 +20,7 @@ import {
   walletValues,
 } from './storage-subject.ts';
 
-// Storage on SQLite alone: our verbs on the ORM's connection, and the same rows by prepared statements.
+// Storage on SQLite: our verbs on the ORM's connection, and the same rows with prepared statements.
 
 function rawOn(handle: Handle): StorageSubject {
   const insertWallet = handle.prepare(plainStatements.wallet);
@@ -57,9 +57,9 @@ function seed(handle: Handle, rows: number): void {
   })();
 }
 
-/** A file of its own with `rows` wallets. */
+/** A new file with `rows` wallets. */
 function seededFile(rows: number): string {
-  tellParent(`seeding ${rows} wallets`);
+  reportProgress(`seeding ${rows} wallets`);
   const file = join(temporaryFolder(), 'storage.sqlite');
   const handle = openSandboxFile(file);
   seed(handle, rows);
@@ -75,7 +75,7 @@ const { values } = parseArgs({
   },
 });
 const counts = { create: 1000, get: 5000, page: 500 };
-const common = { rounds: Number(values.rounds), counts, concurrency: 1, tell: tellParent };
+const common = { rounds: Number(values.rounds), counts, concurrency: 1, report: reportProgress };
 
 async function compareWithRaw(rows: number) {
   const database = await openDatabase(entities, { kind: 'sqlite', file: seededFile(rows) });

@@ -1,34 +1,34 @@
 import { idOf, type StorageSubject, storageOperations } from './storage-subject.ts';
 
-/** Whom and what a round measures. */
+/** The subjects and operations of a round. */
 export interface StorageRounds {
   readonly subjects: Readonly<
     Record<string, { subject: StorageSubject /** Seeded wallets. */; rows: number }>
   >;
   readonly rounds: number;
-  /** How often each operation is done in a round. */
+  /** How often a round runs each operation. */
   readonly counts: Readonly<Record<(typeof storageOperations)[number], number>>;
-  /** How many are at work at a time. */
+  /** Concurrent operations. */
   readonly concurrency: number;
-  readonly tell: (progress: string) => void;
+  readonly report: (progress: string) => void;
 }
 
 export interface StorageMeasured {
   readonly subject: string;
   readonly operation: string;
-  /** CPU µs of this process for each operation, by round. */
+  /** CPU µs of this process per operation, by round. */
   readonly cpuMicroseconds: number[];
   readonly perSecond: number[];
 }
 
-/** Every subject does every operation once a round; a first round warms up and does not count. */
+/** Measures every operation of every subject once a round. The first round is a warm-up and is not counted. */
 export async function measureStorage(options: StorageRounds): Promise<StorageMeasured[]> {
   const measured = new Map<string, StorageMeasured>();
-  // Wallets that are made here come after all that were seeded, and never twice.
+  // Numbers of new wallets: above all seeded ones, and never reused.
   let next = 2_000_000;
   for (let round = 0; round <= options.rounds; round += 1) {
     for (const [name, { subject, rows }] of Object.entries(options.subjects)) {
-      options.tell(round === 0 ? `warming up ${name}` : `round ${round} of ${options.rounds}: ${name}`);
+      options.report(round === 0 ? `warming up ${name}` : `round ${round} of ${options.rounds}: ${name}`);
       for (const operation of storageOperations) {
         const first = next;
         const idAt = (at: number): string => idOf(operation === 'create' ? first + at : numberOf(at, rows));
@@ -47,12 +47,12 @@ export async function measureStorage(options: StorageRounds): Promise<StorageMea
   return [...measured.values()];
 }
 
-/** Jumps about among the seeded wallets; never among the last, which have no full page behind them. */
+/** Spreads over the seeded wallets, except the last ones, which are not followed by a full page. */
 function numberOf(at: number, rows: number): number {
   return 100 + ((at * 7919) % (rows - 100));
 }
 
-/** Does it `count` times, so many at a time. */
+/** Runs the work `count` times, `concurrency` at a time. */
 export async function measureOnce(
   run: (at: number) => Promise<void> | void,
   count: number,
@@ -76,7 +76,7 @@ export async function measureOnce(
   };
 }
 
-/** Progress to the parent process. */
-export function tellParent(progress: string): void {
+/** Reports progress to the parent process. */
+export function reportProgress(progress: string): void {
   process.send?.(progress);
 }

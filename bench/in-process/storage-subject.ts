@@ -14,19 +14,19 @@ import type { Database } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
 import { insertStatement, walletKeyColumns } from '../servers/stored-work.ts';
 
-/** The measured operations on one kind of access to one database. */
+/** The measured operations, for one way of accessing a database. */
 export interface StorageSubject {
   /** A wallet, its key and an event in one transaction. */
   create(id: string): Promise<void> | void;
   get(id: string): Promise<void> | void;
-  /** Fifty wallets older than this one. */
+  /** The fifty wallets before this one, in order of age. */
   page(id: string): Promise<void> | void;
 }
 
 export const storageOperations = ['create', 'get', 'page'] as const;
 export const PAGE = 50;
 
-/** What every wallet here has; making and sealing keys is not storage. */
+/** Values shared by all wallets here: creating and sealing keys is not part of storage. */
 const sealed = {
   sealedSecret: new Uint8Array(78).fill(1),
   wrappedDataKey: new Uint8Array(60).fill(2),
@@ -70,7 +70,7 @@ const emptyWallet = {
 };
 const firstAtMs = 1_700_000_000_000;
 
-/** Times grow with the numbers in the ids, so that pages have an order. */
+/** Times increase with the numbers in the ids, so that pages are ordered. */
 export function timeOf(id: string): number {
   return firstAtMs + Number(id.slice(1));
 }
@@ -84,7 +84,7 @@ function eventOf(id: string): object {
   return { wallet_id: id, wallet_address: material.address, chain_type: 'ethereum', archived_at: archivedAt };
 }
 
-/** Our verbs on our unit of work, as a request runs them. */
+/** Our verbs in a unit of work, as requests run them. */
 export function oursOn(database: Database): StorageSubject {
   const openUnit = unitsOf(database);
   const contextOf = (em: OperationContext['em'], id: string): OperationContext =>
@@ -116,8 +116,8 @@ export function oursOn(database: Database): StorageSubject {
 }
 
 /**
- * The same through the entity manager: a unit of work for each, entities that are read and flushed. What our prepared
- * queries save is the difference.
+ * The same through the entity manager, with entities that are read and flushed in a unit of work each. The difference
+ * is what our prepared queries save.
  */
 export function entityManagerOn(database: Database): StorageSubject {
   const openUnit = unitsOf(database);
@@ -153,7 +153,7 @@ export function entityManagerOn(database: Database): StorageSubject {
   };
 }
 
-/** A page that is not full was not worth measuring. */
+/** Ensures that full pages are measured. */
 export function requirePage(length: number): void {
   if (length !== PAGE) throw new Error(`a page has ${length} wallets`);
 }

@@ -14,9 +14,9 @@ import { unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext } from '../../src/operation-context.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { seededUserId, seedUsers } from '../seed-users.ts';
-import { measureOnce, type StorageMeasured, tellParent } from './storage-rounds.ts';
+import { measureOnce, reportProgress, type StorageMeasured } from './storage-rounds.ts';
 
-// Our verbs on a database of 1,000 users and on a large one, in turn.
+// Our verbs on a database of 1,000 users and on a large one, alternating.
 
 const APP = 'custossandboxapp000000000';
 const NOW_MS = Date.UTC(2026, 0, 2);
@@ -38,7 +38,9 @@ const at = isPostgres ? 8 : 1;
 type Work = (context: OperationContext, index: number) => Promise<unknown>;
 let made = 0;
 
-/** How often a round does each, and what: the look-ups go through the two indexes that all fourteen share. */
+/**
+ * The operations and how often a round runs each. The look-ups use the two indexes that all fourteen look-ups share.
+ */
 const operations: Readonly<Record<string, { count: number; write?: true; work: Work }>> = {
   get: { count: 2000, work: (context, index) => findUser(context, seededUserId(index)) },
   'look-up by email': {
@@ -59,7 +61,7 @@ const operations: Readonly<Record<string, { count: number; write?: true; work: W
     count: 1000,
     work: (context, index) => searchUsers(context, { searchTerm: `user-${index}@example.com` }),
   },
-  // Every user of the large database matches: what counts is that a page is read and not all of them.
+  // Every user of the large database matches, so this shows whether only one page is read.
   'search, beginning': { count: 100, work: (context) => searchUsers(context, { searchTerm: 'user-' }) },
   'first page of 100': { count: 400, work: (context) => listUsers(context, { limit: PAGE }) },
   'later page of 100': {
@@ -90,8 +92,8 @@ async function openSeeded(place: string, count: number): Promise<Database> {
   await seedUsers(database, {
     appId: APP,
     count,
-    tell: (seeded) => {
-      if (seeded % 50_000 === 0) tellParent(`seeded ${seeded} of ${count} users`);
+    report: (seeded) => {
+      if (seeded % 50_000 === 0) reportProgress(`seeded ${seeded} of ${count} users`);
     },
   });
   if (isPostgres) await database.orm.em.fork().execute('vacuum analyze');
@@ -124,7 +126,7 @@ const measured = new Map<string, StorageMeasured>();
 for (let round = 0; round <= Number(values.rounds); round += 1) {
   for (const [operation, { count }] of Object.entries(operations)) {
     for (const [subject, run] of Object.entries(subjects)) {
-      tellParent(
+      reportProgress(
         round === 0 ? `warming up ${subject}, ${operation}` : `round ${round}: ${subject}, ${operation}`,
       );
       const found = await measureOnce((turn) => run(operation, turn), count, at);

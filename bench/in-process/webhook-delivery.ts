@@ -20,18 +20,18 @@ import type { OperationContext, Services } from '../../src/operation-context.ts'
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
 import { temporaryFolder } from '../servers/launch.ts';
-import { measureOnce, tellParent } from './storage-rounds.ts';
+import { measureOnce, reportProgress } from './storage-rounds.ts';
 
-// What recording an event adds to making a wallet, and how many events a second reach a fast endpoint.
+// What recording an event adds to creating a wallet, and how many events per second reach a fast endpoint.
 
 export interface DeliveryMeasured {
   readonly database: string;
-  /** CPU µs for each wallet, by turn. */
+  /** CPU µs per wallet, by turn. */
   readonly wallet: number[];
   readonly walletAndEvent: number[];
-  /** Events a second, by round. */
+  /** Events per second, by round. */
   readonly delivered: number[];
-  /** CPU µs of the delivering process for each event, by round. */
+  /** CPU µs of the delivering process per event, by round. */
   readonly delivery: number[];
 }
 
@@ -79,7 +79,7 @@ async function makeWallet(database: Database, isRecording: boolean): Promise<voi
   });
 }
 
-/** Records events of `count / 5` wallets, then starts to deliver and waits until all have come. */
+/** Records events of `count / 5` wallets, then starts the delivery and waits until all have arrived. */
 async function deliver(database: Database, count: number) {
   const inUnit = inUnitOf(unitsOf(database));
   const receiver = fork(join(import.meta.dirname, '..', 'servers', 'webhook-receiver.ts'));
@@ -105,8 +105,8 @@ async function deliver(database: Database, count: number) {
     const { user, system } = process.cpuUsage(before);
     await jobs.stop();
     receiver.send('count');
-    const [told] = (await once(receiver, 'message')) as [{ count: number }];
-    if (told.count !== count) throw new Error(`of ${count} events ${told.count} came`);
+    const [reply] = (await once(receiver, 'message')) as [{ count: number }];
+    if (reply.count !== count) throw new Error(`expected ${count} events, got ${reply.count}`);
     await inUnit((em) => em.execute('delete from webhook_endpoints'));
     return { perSecond: (count * 1000) / elapsedMs, cpuMicroseconds: (user + system) / count };
   } finally {
@@ -136,10 +136,10 @@ const measured: DeliveryMeasured = {
   delivery: [],
 };
 for (let round = 0; round <= Number(values.rounds); round += 1) {
-  tellParent(
+  reportProgress(
     round === 0 ? `warming up ${database.kind}` : `round ${round} of ${values.rounds}: ${database.kind}`,
   );
-  // Short turns, one after the other, so that what else the machine does meanwhile hits both alike.
+  // Short alternating turns, so that other load on the machine affects both equally.
   for (let made = 0; made < Number(values.wallets); made += WALLETS_A_TURN) {
     const plain = await measureOnce(() => makeWallet(database, false), WALLETS_A_TURN, 1);
     const recording = await measureOnce(() => makeWallet(database, true), WALLETS_A_TURN, 1);

@@ -16,7 +16,7 @@ function agentFor({ origin, caPem }: Address): Agent {
   return agent;
 }
 
-/** Sends one request and returns the parsed body; any other status than expected is an error. */
+/** Sends one request and returns the parsed body. Throws for any status other than the expected one. */
 export async function ask<Body>(
   address: Address,
   { method, path, headers, body, status }: LoadRequest,
@@ -34,7 +34,7 @@ export async function ask<Body>(
   return JSON.parse(text) as Body;
 }
 
-/** Sees that a server answers a request as the contract says before anybody measures how quickly. */
+/** Throws unless a server answers a request according to the contract. Called before measuring it. */
 export async function requireContract(
   address: Address,
   id: OperationId,

@@ -2,13 +2,13 @@ import { fork } from 'node:child_process';
 import { join } from 'node:path';
 
 /**
- * Runs a program of `in-process/` in a process of its own, so that nothing else counts, and returns the last thing it
- * tells; texts that it tells before are progress.
+ * Runs a program of `in-process/` in its own process, so that nothing else is measured. Strings that it sends are
+ * progress; its last other message is the result.
  */
 export function runInProcess<Result>(
   file: string,
   args: readonly string[],
-  tell: (progress: string) => void,
+  report: (progress: string) => void,
 ): Promise<Result> {
   const child = fork(join(import.meta.dirname, '..', 'in-process', file), args, {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
@@ -18,7 +18,7 @@ export function runInProcess<Result>(
   return new Promise((resolve, reject) => {
     let result: Result | undefined;
     child.on('message', (message: Result | string) => {
-      if (typeof message === 'string') tell(message);
+      if (typeof message === 'string') report(message);
       else result = message;
     });
     child.on('error', reject);

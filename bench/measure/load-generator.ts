@@ -7,8 +7,8 @@ import {
   MAX_SECONDS,
 } from './load-order.ts';
 
-// A process of its own, so that sending requests is not counted as answering them. It takes orders over the channel
-// of its parent, one at a time, and ends with it.
+// Sends requests from its own process, so that this work is not counted as the server's. Receives one order at a time
+// over the IPC channel, and ends with the parent.
 
 const MAX_LATENCIES = 1_000_000;
 
@@ -99,7 +99,7 @@ function handlerOf(request: LoadRequest, visit: Visit, next: () => void): Dispat
     },
     onResponseError(_controller, error) {
       fail(String(error));
-      // Later, so that a server that refuses every connection does not make this recurse.
+      // Deferred, so that a server that refuses every connection does not cause a recursion.
       setImmediate(next);
     },
   };

@@ -1,14 +1,14 @@
-/** One request of a load; the same ones are sent again and again in order. */
+/** One request of a load. All requests are sent in order, repeatedly. */
 export interface LoadRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: Record<string, string>;
   readonly body?: string | undefined;
-  /** What the answer must have; anything else counts as wrong. */
+  /** The expected status; any other counts as wrong. */
   readonly status: number;
 }
 
-/** What a load generator is told to do. */
+/** An order to the load generator. */
 export interface LoadOrder {
   /** `http://127.0.0.1:1234`; connections are spread over all of them. */
   readonly origins: readonly string[];
@@ -19,18 +19,18 @@ export interface LoadOrder {
   readonly requests: readonly LoadRequest[];
 }
 
-/** What came of it. */
+/** The result of an order. */
 export interface LoadResult {
   readonly completed: number;
   readonly wrong: number;
-  /** The first answer that was not as it must be. */
+  /** The first wrong response. */
   readonly firstWrong: string | undefined;
   readonly elapsedMs: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
 }
 
-/** The longest load that is accepted. */
+/** The longest accepted load. */
 export const MAX_SECONDS = 60;
-/** The most connections that are accepted. */
+/** The most accepted connections. */
 export const MAX_CONNECTIONS = 256;

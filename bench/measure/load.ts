@@ -5,7 +5,7 @@ import type { LoadOrder, LoadResult } from './load-order.ts';
 /** The process that sends the requests. */
 export interface Load {
   readonly pid: number;
-  /** Sends requests as ordered and rejects when answers were wrong: what went wrong must not look quick. */
+  /** Sends requests. Rejects when responses were wrong, because failures must not count as fast responses. */
   run(order: LoadOrder): Promise<LoadResult>;
   stop(): void;
 }

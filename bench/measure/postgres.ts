@@ -4,14 +4,14 @@ import { migrate } from '../../src/storage/migrate.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { startEmbeddedPostgres } from '../../test/support/postgres/embedded-postgres.ts';
 
-/** A PostgreSQL of this run's own. */
+/** A PostgreSQL server for this run. */
 export interface RunningPostgres {
-  /** A new database with the schema of this version, by its URL. */
+  /** Creates a database with the schema of this version and returns its URL. */
   create(name: string): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** Starts PostgreSQL from npm as it is configured by default: every commit is on the disk before it is answered. */
+/** Starts PostgreSQL with its default configuration: every commit is on disk before it is acknowledged. */
 export async function startPostgres(): Promise<RunningPostgres> {
   const { urlOf, stop } = await startEmbeddedPostgres(['-c', 'max_wal_size=4GB']);
   return {

@@ -1,17 +1,18 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-// Linux tells CPU times in clock ticks, of which user space sees 100 a second on every platform that Node runs on.
+// Linux reports CPU times in clock ticks, which are 100 per second on every platform that Node supports.
 const MICROSECONDS_PER_TICK = 10_000;
 
-/** Whether this machine tells what each process uses. */
+/** Whether this system reports the usage of each process. */
 export function canMeasureProcesses(): boolean {
   return existsSync('/proc/self/stat');
 }
 
-/** CPU time that a process has used so far with all its threads, user and system, in microseconds. */
+/** User and system CPU time of all threads of a process so far, in microseconds. */
 export function cpuMicrosecondsOf(pid: number): number {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // The name in brackets may hold spaces; `state` follows it, `utime` and `stime` are the 12th and 13th from there.
+  // The name in brackets may contain spaces. `state` follows it; `utime` and `stime` are the 12th and 13th fields
+  // from there.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * MICROSECONDS_PER_TICK;
 }
@@ -22,7 +23,7 @@ export function residentMegabytesOf(pid: number): number {
   return (Number(kilobytes ?? 0) * 1024) / 1e6;
 }
 
-/** CPU time that the whole machine has spent working so far, in microseconds over all cores. */
+/** CPU time of the whole machine so far, in microseconds over all cores. */
 export function machineBusyMicroseconds(): number {
   const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
   const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0, steal = 0] = line

@@ -7,7 +7,7 @@ import { cpuMicrosecondsOf, machineBusyMicroseconds } from './process-usage.ts';
 export interface Contestant {
   readonly name: string;
   readonly server: RunningServer;
-  /** By the name of what they measure; each list is sent in turn, again and again. */
+  /** By the name of what they measure. Each list is sent in order, repeatedly. */
   readonly requests: Readonly<Record<string, readonly LoadRequest[]>>;
 }
 
@@ -16,28 +16,28 @@ export interface RoundOptions {
   readonly rounds: number;
   readonly seconds: number;
   readonly connections: number;
-  readonly tell: (progress: string) => void;
+  readonly report: (progress: string) => void;
 }
 
 /** One server on one request, over all rounds. */
 export interface Measured {
   readonly contestant: string;
   readonly request: string;
-  /** CPU time of the server's process for each request, in microseconds; one entry a round. */
+  /** CPU time of the server process per request, in microseconds; one entry per round. */
   readonly cpuMicroseconds: number[];
   readonly requestsPerSecond: number[];
   readonly p50Ms: number[];
   readonly p99Ms: number[];
-  /** Share of the machine's cores that neither server nor load generator used but others did. */
+  /** Cores used by processes other than the server and the load generator. */
   readonly busyOthers: number[];
 }
 
 const WARM_UP_SECONDS = 1;
 
 /**
- * Measures every request on every server once a round, so that what else happens on the machine meets all alike.
+ * Measures every request on every server once a round, so that other load on the machine affects all equally.
  *
- * NOTE: a warm-up comes first, and again before each round a short one, for caches that another process has emptied.
+ * NOTE: starts with a warm-up. A short one precedes each round, because other processes may have evicted caches.
  */
 export async function measureRounds(
   contestants: readonly Contestant[],
@@ -46,7 +46,7 @@ export async function measureRounds(
   const measured = new Map<string, Measured>();
   for (const contestant of contestants) {
     for (const request of Object.keys(contestant.requests)) {
-      options.tell(`warming up ${contestant.name}, ${request}`);
+      options.report(`warming up ${contestant.name}, ${request}`);
       await send(contestant, request, WARM_UP_SECONDS, options);
       measured.set(`${contestant.name} ${request}`, nothingYet(contestant.name, request));
     }
@@ -54,7 +54,7 @@ export async function measureRounds(
   for (let round = 1; round <= options.rounds; round += 1) {
     for (const contestant of contestants) {
       for (const request of Object.keys(contestant.requests)) {
-        options.tell(`round ${round} of ${options.rounds}: ${contestant.name}, ${request}`);
+        options.report(`round ${round} of ${options.rounds}: ${contestant.name}, ${request}`);
         await measureOnce(contestant, measured.get(`${contestant.name} ${request}`) as Measured, options);
       }
     }
@@ -111,7 +111,7 @@ function nothingYet(contestant: string, request: string): Measured {
   };
 }
 
-/** The minimum: what the work takes when nothing gets in its way. */
+/** The minimum over all rounds, which has the least interference. */
 export function leastCpu({ cpuMicroseconds }: Measured): number {
   return Math.min(...cpuMicroseconds);
 }
@@ -120,19 +120,17 @@ export function mostPerSecond({ requestsPerSecond }: Measured): number {
   return Math.max(...requestsPerSecond);
 }
 
-/** How much the rounds differ: the largest CPU time over the smallest. */
+/** The largest CPU time of all rounds divided by the smallest. */
 export function spreadOf({ cpuMicroseconds }: Measured): number {
   return Math.max(...cpuMicroseconds) / Math.min(...cpuMicroseconds);
 }
 
-/** The middle one, or the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((left, right) => left - right);
   const middle = sorted.length / 2;
   return ((sorted[Math.ceil(middle) - 1] ?? 0) + (sorted[Math.floor(middle)] ?? 0)) / 2;
 }
 
-/** Of one server and request. */
 export function pick(measured: readonly Measured[], contestant: string, request: string): Measured {
   const found = measured.find((entry) => entry.contestant === contestant && entry.request === request);
   if (found === undefined) throw new Error(`${contestant}, ${request} was not measured`);

@@ -5,7 +5,8 @@ import type { ValidateFunction } from '../../src/generated/validate-function.ts'
 import { allOperations, colonPath, isAuthorized, isValid, queryOf } from './contract-facts.ts';
 import { chooseWork, listenAndAnnounce, readOwnOptions } from './own-server.ts';
 
-// The limit with the work done: node:http, a radix router, precompiled validators, JSON.stringify. No framework.
+// The practical limit for the same work: node:http, a radix router, precompiled validators, JSON.stringify, no
+// framework.
 
 const options = readOwnOptions();
 const work = await chooseWork(options);

@@ -7,14 +7,14 @@ import { credentials } from './credentials.ts';
 /** Every operation of the contract, as the servers of the comparison route them. */
 export const allOperations: readonly OperationDescriptor[] = Object.values(operations);
 
-/** `/v1/wallets/{wallet_id}` -> `/v1/wallets/:wallet_id`, as find-my-way, fastify and express write it. */
+/** `/v1/wallets/{wallet_id}` -> `/v1/wallets/:wallet_id`, the notation of find-my-way, fastify and express. */
 export function colonPath(path: string): string {
   return path.replaceAll(/\{([^}]+)\}/g, ':$1');
 }
 
 const secretDigest = hash('sha256', credentials.appSecret, 'buffer');
 
-/** The least that is a check of credentials: HTTP Basic, secrets compared by digest, the app's header the same. */
+/** A minimal credentials check: HTTP Basic, secrets compared by digest, and the same app id in the header. */
 export function isAuthorized(headers: IncomingHttpHeaders): boolean {
   const { authorization = '' } = headers;
   if (!authorization.startsWith('Basic ')) return false;
@@ -25,7 +25,7 @@ export function isAuthorized(headers: IncomingHttpHeaders): boolean {
   return timingSafeEqual(hash('sha256', text.slice(colon + 1), 'buffer'), secretDigest);
 }
 
-/** Whether a request keeps the contract, by the validators that the generator has compiled. */
+/** Whether a request is valid according to the generated validators. */
 export function isValid(
   id: OperationId,
   {

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { credentials } from './credentials.ts';
 import { type Address, freePort, launch, type RunningServer, runToEnd, temporaryFolder } from './launch.ts';
 
-/** How Custos is started: the bundle, or the sources as they are. */
+/** How Custos is started: from the bundle or from source. */
 export const programs = { bundle: join('dist', 'custos.js'), sources: join('src', 'main.ts') } as const;
 
 export interface CustosOptions {
   readonly command: 'sandbox' | 'mock';
   readonly https?: boolean;
-  /** Without its line for each request; so by default. */
+  /** Without the log line of each request. Default: true. */
   readonly isQuiet?: boolean;
   readonly flags?: readonly string[];
 }
@@ -28,10 +28,10 @@ export async function launchCustos(options: CustosOptions): Promise<RunningServe
     ],
     ready: () => {
       if (!existsSync(readyFile)) return undefined;
-      const told = JSON.parse(readFileSync(readyFile, 'utf8')) as { base_url: string; ca_file: string };
+      const ready = JSON.parse(readFileSync(readyFile, 'utf8')) as { base_url: string; ca_file: string };
       return {
-        origin: https ? told.base_url : told.base_url.replace('https:', 'http:'),
-        caPem: readFileSync(told.ca_file, 'utf8'),
+        origin: https ? ready.base_url : ready.base_url.replace('https:', 'http:'),
+        caPem: readFileSync(ready.ca_file, 'utf8'),
         ...credentials,
       };
     },
@@ -45,13 +45,13 @@ export function custosArguments(command: 'sandbox' | 'mock', port: number): stri
   return [command, ...listening, '--app-id', appId, '--app-secret', appSecret];
 }
 
-/** What `custos serve` and its sister commands take from the environment. */
+/** The environment variables of `custos serve` and related commands. */
 export interface ServeEnvironment {
   readonly DATABASE_URL: string;
   readonly CUSTOS_MASTER_KEY: string;
 }
 
-/** Makes an app in a migrated database. */
+/** Migrates the database and creates an app in it. */
 export async function makeApp({
   DATABASE_URL,
 }: ServeEnvironment): Promise<Pick<Address, 'appId' | 'appSecret'>> {
@@ -62,7 +62,7 @@ export async function makeApp({
   return { appId: id, appSecret: secret };
 }
 
-/** Starts the production server as it stands behind a proxy that ends TLS: requests say so in a header. */
+/** Starts the production server as it runs behind a proxy that terminates TLS and says so in a header. */
 export async function launchServe(
   environment: ServeEnvironment,
   app: Pick<Address, 'appId' | 'appSecret'>,

@@ -5,7 +5,7 @@ import { addRoutes, requireCredentials } from './express-routes.ts';
 import { root } from './launch.ts';
 import { chooseWork, listenAndAnnounce, readOwnOptions } from './own-server.ts';
 
-// Express behind express-openapi-validator, which validates requests by the document that it reads at the start.
+// Express with express-openapi-validator, which validates requests against the document that it loads at start.
 
 const options = readOwnOptions();
 const work = await chooseWork(options);
@@ -21,7 +21,7 @@ app.use(
     validateRequests: true,
     validateResponses: false,
     validateSecurity: false,
-    // It refuses formats that it does not know; these are the contract's own.
+    // It refuses unknown formats, and the contract defines some.
     validateFormats: false,
   }),
 );

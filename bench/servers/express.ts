@@ -3,7 +3,7 @@ import express from 'express';
 import { addRoutes, requireCredentials } from './express-routes.ts';
 import { chooseWork, listenAndAnnounce, readOwnOptions } from './own-server.ts';
 
-// Express as most people write it: one route for each operation, a body parser, no validation.
+// Express as commonly used: one route per operation, a body parser, no validation.
 
 const options = readOwnOptions();
 const work = await chooseWork(options);

@@ -4,7 +4,7 @@ import { announce, chooseWork, readOwnOptions } from './own-server.ts';
 
 // Fastify with the same credentials check, the same compiled validators and the same work.
 
-// As much of fastify as is used: it is installed beside the bench, not beside the sources that are type-checked.
+// The part of fastify that is used. Its types are not available: it is installed in `bench/`, outside the type check.
 interface FastifyRequest {
   readonly headers: IncomingHttpHeaders;
   readonly params: Record<string, string>;

@@ -3,7 +3,7 @@ import { startSandbox } from '../../src/compose/sandbox.ts';
 import { credentials } from './credentials.ts';
 import { announce } from './own-server.ts';
 
-// A sandbox that tells, when asked, how long its event loop has been kept from turning since it was last asked.
+// A sandbox that reports, on request, the delays of its event loop since the last report.
 
 const delay = monitorEventLoopDelay({ resolution: 1 });
 delay.enable();

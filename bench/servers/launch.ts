@@ -9,7 +9,7 @@ import { credentials } from './credentials.ts';
 
 export const root = join(import.meta.dirname, '..', '..');
 
-/** Where a server answers, and as whom. */
+/** The address and credentials of a server. */
 export interface Address {
   readonly origin: string;
   readonly appId: string;
@@ -17,11 +17,11 @@ export interface Address {
   readonly caPem?: string | undefined;
 }
 
-/** A server of a comparison, in a process of its own. */
+/** A compared server in its own process. */
 export interface RunningServer extends Address {
   readonly pid: number;
   readonly child: ChildProcess;
-  /** Asks the process to end and waits until it has. */
+  /** Asks the process to end and waits for it. */
   stop(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export interface LaunchOptions {
   /** After `node`. */
   readonly args: readonly string[];
   readonly env?: Record<string, string>;
-  /** Resolves when the server answers, with where that is. Asked again and again until then. */
+  /** The server's address once it is ready; undefined before. Polled. */
   readonly ready: (child: ChildProcess) => Address | undefined | Promise<Address | undefined>;
 }
 
@@ -38,13 +38,13 @@ const STOP_WITHIN_MS = 12_000;
 const running = new Set<ChildProcess>();
 const temporaryFolders = new Set<string>();
 
-// Whatever ends this process, no server and no file stays behind.
+// However this process ends, no server and no file is left behind.
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
   for (const folder of temporaryFolders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Starts a process that is stopped with this one at the latest. */
+/** Starts a process that ends with this one at the latest. */
 function spawnNode(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
   const child = spawn(process.execPath, args, {
     cwd: root,
@@ -76,7 +76,7 @@ export async function launch({ args, env = {}, ready }: LaunchOptions): Promise<
   }
 }
 
-/** Runs a program that ends by itself and returns what it printed; rejects when it fails. */
+/** Runs a program to its end and returns its output; rejects when it fails. */
 export async function runToEnd(args: readonly string[], env: Record<string, string>): Promise<string> {
   const { stdout } = await promisify(execFile)(process.execPath, args, {
     cwd: root,
@@ -85,7 +85,7 @@ export async function runToEnd(args: readonly string[], env: Record<string, stri
   return stdout;
 }
 
-/** Ends a process by its id, gently at first. */
+/** Ends a process: SIGTERM first, then SIGKILL. */
 export async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
@@ -107,23 +107,23 @@ export function freePort(): Promise<number> {
   });
 }
 
-/** A folder that is gone when this process ends. */
+/** A folder that is deleted when this process ends. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'custos-bench-'));
   temporaryFolders.add(folder);
   return folder;
 }
 
-/** Starts one of the programs in this folder, which tell over their channel where they listen. */
+/** Starts one of the programs in this folder, which report their address over IPC. */
 export function launchOwn(file: string, args: readonly string[] = []): Promise<RunningServer> {
-  let told: string | undefined;
+  let origin: string | undefined;
   let isListening = false;
   return launch({
     args: [join(import.meta.dirname, file), ...args],
     ready: (child) => {
-      if (!isListening) child.on('message', (message: { origin?: string }) => (told ??= message.origin));
+      if (!isListening) child.on('message', (message: { origin?: string }) => (origin ??= message.origin));
       isListening = true;
-      return told === undefined ? undefined : { origin: told, ...credentials };
+      return origin === undefined ? undefined : { origin, ...credentials };
     },
   });
 }

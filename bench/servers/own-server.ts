@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 import type { Work } from './work.ts';
 
-/** How one of the servers in this folder was asked to run. */
+/** The options of a server in this folder. */
 export interface OwnOptions {
   readonly port: number;
   /** `stateless` or `stored`. */
@@ -23,13 +23,13 @@ export function readOwnOptions(): OwnOptions {
   return { port: Number(values.port), work: values.work, checkResponses: values['check-responses'] };
 }
 
-/** The work that was asked for; loads what it needs only then. */
+/** The requested work. Loads only what it needs. */
 export async function chooseWork({ work }: OwnOptions): Promise<Work> {
   if (work === 'stored') return (await import('./stored-work.ts')).storedWork();
   return (await import('./work.ts')).statelessWork;
 }
 
-/** Tells the bench where this process listens, and ends with it. */
+/** Reports the address of this process to the bench. The process then ends with the bench. */
 export function announce(origin: string): void {
   if (process.send === undefined) return;
   process.send({ origin });

@@ -17,7 +17,7 @@ import { credentials } from './credentials.ts';
 import { announce, chooseWork, readOwnOptions } from './own-server.ts';
 import type { WorkInput } from './work.ts';
 
-// The pipeline of Custos as it is, with handlers that store nothing in place of the domain.
+// The real pipeline of Custos, with handlers that store nothing instead of the domain.
 
 const options = readOwnOptions();
 const work = await chooseWork(options);
@@ -26,7 +26,7 @@ const app = {
   name: 'Bench',
   secretHashes: [hash('sha256', credentials.appSecret, 'buffer')],
 };
-// No handler below touches the entity manager.
+// No handler below uses the entity manager.
 const unit = {
   em: undefined as unknown as UnitOfWork['em'],
   commit: async () => {},

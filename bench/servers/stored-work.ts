@@ -17,7 +17,7 @@ import { credentials } from './credentials.ts';
 import { temporaryFolder } from './launch.ts';
 import { statelessWork, type Work } from './work.ts';
 
-/** A SQLite file with the pragmas of the sandbox, and its schema when the file is new. */
+/** Opens a SQLite file with the pragmas of the sandbox; creates the schema in a new file. */
 export function openSandboxFile(file: string): Database {
   const database = new Sqlite(file);
   database.pragma('journal_mode = WAL');
@@ -52,8 +52,8 @@ interface KeyRow {
 }
 
 /**
- * The wallets' work over prepared statements and nothing else. Keys are made, sealed and used by the same functions
- * as in Custos, so that what differs is everything around them.
+ * The wallet operations with prepared statements only. Keys are created, sealed and used by the same functions as in
+ * Custos, so that only the rest differs.
  */
 export function storedWork(): Work {
   const database = openSandboxFile(join(temporaryFolder(), 'bare.sqlite'));
@@ -112,7 +112,7 @@ export function storedWork(): Work {
   };
 }
 
-/** A row with nothing set but what every wallet has. */
+/** A row with only the values that every wallet has. */
 export function walletRow(
   {
     id,

@@ -1,19 +1,19 @@
 import type { OperationId } from '../../src/generated/operations.ts';
 import type { CreatePolicyRequest, CreateUserRequest } from '../../src/generated/schemas.ts';
 
-/** What a request carries to the work. */
+/** The input of the work. */
 export interface WorkInput {
   readonly path: Readonly<Record<string, string | undefined>>;
   readonly body: unknown;
 }
 
-/** The work behind the measured operations; every other operation has none. It is the same on every server. */
+/** The work of the measured operations, the same on every server. Other operations have none. */
 export type Work = Partial<Record<OperationId, (input: WorkInput) => unknown>>;
 
 const createdAtMs = 1_763_632_800_000;
 const createdAtSeconds = createdAtMs / 1000;
 
-/** Answers that are made anew for each request and kept nowhere. */
+/** Responses that are created for each request and not stored. */
 export const statelessWork: Work = {
   getWallet: ({ path }) => ({
     id: path.wallet_id,
