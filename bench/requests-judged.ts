@@ -38,7 +38,7 @@ function addressOf(number: number): string {
   return `0x${number.toString(16).padStart(40, '0')}`;
 }
 
-/** Ten conditions. All of them are evaluated, because the recipient is compared last. */
+/** Ten conditions. Only in the last rule do all of them hold: the others expect another recipient. */
 function ruleFor(number: number): Rule {
   const of = (field_source: string, field: string, operator: string, value: string | string[]) => ({
     field_source,

@@ -1,4 +1,4 @@
-import { readChainPosition, tellOfDeposits } from '../domain/money/transactions/tell-of-deposits.ts';
+import { readChainPosition, recordDeposits } from '../domain/money/transactions/record-deposits.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -18,7 +18,7 @@ export function followDeposits({ services, inUnit }: JobContext): Job {
     const transfers = await chain.transfersAfter(after, BATCH);
     if (transfers.length === 0) return false;
     const nowMs = services.clock.now();
-    await inUnit((em) => tellOfDeposits({ ids: services.ids, em, nowMs }, { caip2, after, transfers }));
+    await inUnit((em) => recordDeposits({ ids: services.ids, em, nowMs }, { caip2, after, transfers }));
     return transfers.length === BATCH;
   };
 

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { advanceTransaction, type Finding } from '../domain/money/transactions/advance-transaction.ts';
 import { claimDueTransactions } from '../domain/money/transactions/claim-transactions.ts';
 import { followTransaction } from '../domain/money/transactions/follow-transaction.ts';
-import { tellWhenSlow } from '../domain/money/transactions/tell-when-slow.ts';
+import { recordStillPending } from '../domain/money/transactions/record-still-pending.ts';
 import type { TransactionRow } from '../domain/money/transactions/transaction-row.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
@@ -19,7 +19,7 @@ export function followTransactions({ services, inUnit }: JobContext): Job {
     inUnit(async (em: SqlEntityManager) => {
       const context = { chains: services.chains, ids: services.ids, prices: services.prices, em, nowMs };
       const wasWritten = await advanceTransaction(context, row, finding);
-      if (wasWritten) await tellWhenSlow(context, row, finding);
+      if (wasWritten) await recordStillPending(context, row, finding);
     });
 
   const follow = async (row: TransactionRow, nowMs: number): Promise<void> => {

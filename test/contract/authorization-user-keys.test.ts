@@ -208,7 +208,7 @@ describe("a user's wallet", () => {
     ] as const) {
       expect(await refusal(sandbox, operation, { body: input })).toEqual({
         status: 401,
-        body: { error: 'The user JWT is not valid: its user is frozen.', code: 'missing_or_invalid_token' },
+        body: { error: 'the user JWT is not valid: its user is frozen', code: 'missing_or_invalid_token' },
       });
     }
 

@@ -33,7 +33,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
     const unavailable = (chain: string) => ({
       status: 503,
-      body: { error: `The chain \`${chain}\` could not be reached.` },
+      body: { error: `the chain \`${chain}\` could not be reached` },
     });
     const query = { chain: 'base', asset: 'eth' };
     expect(await operations.run('getWalletBalance', { path, query })).toEqual(unavailable('base'));
@@ -41,7 +41,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const accountPath = { account_id: (account as { id: string }).id };
     expect(await operations.run('getAccountBalance', { path: accountPath })).toMatchObject({
       status: 503,
-      body: { error: expect.stringMatching(/^The chain `\w+` could not be reached\.$/) },
+      body: { error: expect.stringMatching(/^the chain `\w+` could not be reached$/) },
     });
   });
 

@@ -3,7 +3,7 @@ import { errorCatalogue } from '../../src/generated/errors.ts';
 import { type SourceFile, sourceFiles } from './source-files.ts';
 
 // Folders and files that are not in plain English yet. The list may only shrink: an entry without offences fails.
-const unwritten = ['bench/', 'src/domain/', 'test/'];
+const unwritten = ['test/'];
 const isWritten = ({ path }: SourceFile): boolean => !unwritten.some((prefix) => path.startsWith(prefix));
 
 const code = sourceFiles('src/**/*.ts', 'codegen/**/*.ts', 'mocks/*.ts', 'bench/**/*.ts', 'test/**/*.ts');
@@ -65,7 +65,7 @@ function isInStyle(message: string): boolean {
 function messagesOutOfStyle({ path, text }: SourceFile): string[] {
   return [...text.matchAll(errorCall)]
     .flatMap((match) => literalArguments(text, match.index + match[0].length))
-    .filter((literal) => !isInStyle(literal.text.trim()))
+    .filter(({ text }) => !publishedMessages.has(text) && !isInStyle(text.trim()))
     .map((literal) => `${path}: ${literal.text}`);
 }
 
@@ -87,6 +87,12 @@ const publishedTexts = new Set([
   'too_many_requests',
   'user_does_not_exist',
   'zero_correct_authorization_signatures',
+]);
+
+// Messages that published clients compare word for word.
+const publishedMessages = new Set([
+  'Idempotency key was reused for a request with a new body. Please create a new idempotency key for the request.',
+  'Previous request with matching idempotency key is still in progress.',
 ]);
 
 // Words that proved obscure here, with the reason or the replacement.
@@ -139,7 +145,7 @@ test('obscure words stay out of comments, messages and public texts', () => {
 });
 
 test('the list of what is not in plain English yet only shrinks', () => {
-  expect(unwritten.length).toBeLessThanOrEqual(2);
+  expect(unwritten.length).toBeLessThanOrEqual(1);
   const clean = unwritten.filter((prefix) => {
     const files = [...code, ...documents].filter(({ path }) => path.startsWith(prefix));
     return files.flatMap((file) => [...messagesOutOfStyle(file), ...obscureWords(file)]).length === 0;

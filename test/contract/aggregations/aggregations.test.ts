@@ -106,7 +106,7 @@ test('an app has at most ten', async () => {
   const ten = await Promise.all(Array.from({ length: 10 }, () => make()));
   expect(await refusal(sandbox, 'createAggregation', { body: daily })).toEqual({
     status: 400,
-    body: { error: 'An app has at most 10 aggregations.', code: 'invalid_aggregation_format' },
+    body: { error: 'an app can have at most 10 aggregations', code: 'invalid_aggregation_format' },
   });
   // Another app has ten of its own, and a place becomes free again.
   await make(other);

@@ -203,7 +203,7 @@ describe('a signature is refused', () => {
     const again = await refusal(sandbox, 'rejectIntent', { path: { intent_id: intent.intent_id } });
     expect(again.body).toEqual({
       code: 'invalid_state',
-      error: `The intent cannot be authorized or rejected: it is ${status}.`,
+      error: `the intent cannot be authorized or rejected: it is ${status}`,
     });
   });
 });

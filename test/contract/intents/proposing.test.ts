@@ -223,7 +223,7 @@ describe('a proposal is refused at once', () => {
     const policy = await world.policy(['x'], {});
     const wallet = await world.wallet({ owner: null });
     const set = (await call(sandbox, 'createConditionSet', { body: { name: 'Free' } })).body;
-    const refused = '400 invalid_request Resource has no owner to authorize the intent.';
+    const refused = '400 invalid_request the resource has no owner who could authorize the intent';
     const rulePath = { policy_id: policy.id, rule_id: policy.rules[0]!.id };
     expect(await outcome('updatePolicyIntent', { policy_id: policy.id }, { name: 'x' })).toBe(refused);
     expect(await outcome('createPolicyRuleIntent', { policy_id: policy.id }, messageRule('x'))).toBe(refused);

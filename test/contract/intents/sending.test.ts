@@ -125,7 +125,7 @@ test('refused by the chain after the commit: the intent has failed, the transact
       status_code: 400,
       response_body: {
         code: 'transaction_broadcast_failure',
-        error: 'The chain refused the transaction: fee too low',
+        error: 'the chain refused the transaction: fee too low',
       },
     },
   });

@@ -41,7 +41,7 @@ test('a quorum that owns, signs or is nested stays', async () => {
     expect(await remove(id)).toEqual({
       status: 400,
       body: {
-        error: `The key quorum cannot be deleted: it is ${as}.`,
+        error: `the key quorum cannot be deleted: it is ${as}`,
         code: 'authorization_key_has_associated_wallets',
       },
     });

@@ -7,7 +7,7 @@ import { messagePolicy } from './rules.ts';
 const inUse = {
   status: 400,
   body: {
-    error: 'The policy cannot be deleted: a wallet or one of its signers is under it.',
+    error: 'the policy cannot be deleted: a wallet or one of its signers uses it',
     code: 'invalid_state',
   },
 };

@@ -140,7 +140,7 @@ test('nobody pays there for the app: a paymaster takes no stablecoins', async ()
   const body = { method: 'eth_sendTransaction', caip2, sponsor: true, params: { transaction: transfer(1n) } };
   const { body: answer } = await refusal(sandbox, 'walletRpc', { path: { wallet_id: wallet.id }, body });
   expect(answer).toEqual({
-    error: '/sponsor: nobody pays the gas on `eip155:42431`',
+    error: '/sponsor: no paymaster is available on `eip155:42431`',
     code: 'not_supported',
   });
 });

@@ -280,7 +280,7 @@ test('a disabled endpoint is sent nothing; what waited comes when it is enabled,
   expect(receiver.received).toHaveLength(1);
   const disabled = {
     status: 400,
-    body: { error: 'The webhook endpoint is disabled; enable it first.', code: 'invalid_state' },
+    body: { error: 'the webhook endpoint is disabled; enable it first', code: 'invalid_state' },
   };
   expect(await refusal(sandbox, 'testWebhookEndpoint', { path, body: {} })).toEqual(disabled);
   const delivery = { ...path, delivery_id: list.data[0]!.id };

@@ -132,7 +132,7 @@ test('an app has at most twenty, listed a page at a time, newest first', async (
   }
   expect(await refusal(own, 'createWebhookEndpoint', { body: { url } })).toEqual({
     status: 400,
-    body: { error: 'An app has at most 20 webhook endpoints.', code: 'invalid_request' },
+    body: { error: 'an app can have at most 20 webhook endpoints', code: 'invalid_request' },
   });
   const listed: string[] = [];
   let cursor: string | undefined;
@@ -155,7 +155,7 @@ test('more than five valid secrets are refused until earlier ones are given up',
   expect(await refusal(sandbox, 'rotateWebhookSecret', { path, body: {} })).toEqual({
     status: 400,
     body: {
-      error: '5 secrets of the endpoint are valid; wait for one to expire or rotate with an overlap of 0.',
+      error: '5 secrets of the endpoint are valid; wait for one to expire or rotate with an overlap of 0',
       code: 'invalid_state',
     },
   });

@@ -167,7 +167,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect({ status, body }).toEqual({
       status: 400,
       body: {
-        error: 'The chain could not be reached; nothing was signed or sent.',
+        error: 'the chain could not be reached; nothing was signed or sent',
         code: 'transaction_broadcast_failure',
       },
     });
@@ -224,7 +224,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   test('a dry run that fails is told before the policy, and costs no nonce', async () => {
     chain.simulation = { succeeds: false, reason: 'reverts', message: 'ERC20: too little' };
     expect((await send()).body).toEqual({
-      error: 'The transaction would revert: ERC20: too little',
+      error: 'the transaction would revert: ERC20: too little',
       code: 'transaction_execution_failure',
     });
     chain.simulation = { succeeds: true, units: 21_000n };
@@ -386,7 +386,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   test('the very same transaction is not recorded twice', async () => {
     const { transaction_id: id } = await sent({ ...payment, nonce: 3 });
     expect((await send({ ...payment, nonce: 3 })).body).toEqual({
-      error: `The same transaction was sent already, as \`${id}\`; a chain takes it only once.`,
+      error: `the same transaction was already sent as \`${id}\`; a chain accepts it only once`,
       code: 'transaction_broadcast_failure',
     });
     // Another one with its nonce is how a transaction is hurried or called off.

@@ -311,7 +311,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     const unreachable = {
       status: 400,
       body: {
-        error: 'The exchange could not be reached; nothing was signed or sent.',
+        error: 'the exchange could not be reached; nothing was signed or sent',
         code: 'transaction_broadcast_failure',
       },
     };
@@ -320,7 +320,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     const absent = {
       status: 400,
       body: {
-        error: '/destination: nobody here exchanges assets or bridges chains',
+        error: '/destination: no exchange is configured for other assets or chains',
         code: 'not_supported',
       },
     };

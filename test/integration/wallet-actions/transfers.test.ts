@@ -217,7 +217,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     Object.assign(operations.services, { chains: { find } });
     expect(await send(wallet, '1', { nonce })).toEqual({
       status: 400,
-      body: { error: `The transaction would revert: ${message}`, code: 'transaction_execution_failure' },
+      body: { error: `the transaction would revert: ${message}`, code: 'transaction_execution_failure' },
     });
     expect(await eventTypes()).toEqual([]);
     Object.assign(operations.services, { chains });

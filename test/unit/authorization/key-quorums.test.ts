@@ -195,7 +195,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         status: 400,
         code: 'authorization_key_has_associated_wallets',
         message:
-          'The key quorum cannot be deleted: it is the owner of a wallet and a signer of a wallet and a member of another key quorum.',
+          'the key quorum cannot be deleted: it is the owner of a wallet and a signer of a wallet and a member of another key quorum',
       });
       expect((await find(id)).publicKeys).toEqual([ann.publicKey]);
     });
@@ -228,7 +228,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       await isNamed;
       const removal = messageOf(remove(id, [ann.sign()])).finally(() => steps.push('judged'));
       await reference;
-      expect(await removal).toBe('400 The key quorum cannot be deleted: it is the owner of a wallet.');
+      expect(await removal).toBe('400 the key quorum cannot be deleted: it is the owner of a wallet');
       expect(steps).toEqual(['referred', 'judged']);
     });
   });

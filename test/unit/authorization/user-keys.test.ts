@@ -84,7 +84,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   describe("a token of the app's own login, verified by one key", () => {
     test('is refused while nothing is configured', async () => {
       expect(await refusalOf(await tokenOf())).toBe(
-        '401 The user JWT is not valid: the app has no JWT authentication configured.',
+        '401 the user JWT is not valid: the app has no JWT authentication configured',
       );
     });
 
@@ -107,7 +107,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       ['without the claim', { claims: { user: 'alice' } }, 'the claim `sub` is missing'],
     ])('is refused when %s', async (_, parts, reason) => {
       await configure({ verification_key: pemOf(rsa) });
-      expect(await refusalOf(await tokenOf(parts))).toBe(`401 The user JWT is not valid: ${reason}.`);
+      expect(await refusalOf(await tokenOf(parts))).toBe(`401 the user JWT is not valid: ${reason}`);
     });
 
     test.each([
@@ -118,7 +118,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       ['an unsigned token', new UnsecuredJWT({ sub: 'alice' }).setExpirationTime('1h').encode()],
     ])('is refused when it is %s', async (_, token) => {
       await configure({ verification_key: pemOf(rsa) });
-      expect(await refusalOf(token)).toMatch(/^401 The user JWT is not valid: /);
+      expect(await refusalOf(token)).toMatch(/^401 the user JWT is not valid: /);
     });
 
     test('a public key cannot serve as the secret of an HMAC', async () => {
@@ -127,7 +127,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         .setProtectedHeader({ alg: 'HS256' })
         .setExpirationTime(nowSeconds + 60)
         .sign(new TextEncoder().encode(pemOf(rsa)));
-      expect(await refusalOf(token)).toBe('401 The user JWT is not valid: expected `alg` RS256 or ES256.');
+      expect(await refusalOf(token)).toBe('401 the user JWT is not valid: expected `alg` RS256 or ES256');
     });
 
     test('must carry one of the audiences when there are any', async () => {
@@ -251,7 +251,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       );
       expect(await verify(token)).toBeUndefined();
       expect(await refusalOf(token)).toBe(
-        '401 The user JWT is not valid: it is not a live access token of this app.',
+        '401 the user JWT is not valid: it is not a live access token of this app',
       );
     });
 
@@ -272,7 +272,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         const token = [header, payload, signature].join('.');
         expect(await verify(token)).toBeUndefined();
         expect(await refusalOf(token)).toBe(
-          '401 The user JWT is not valid: it is not a live access token of this app.',
+          '401 the user JWT is not valid: it is not a live access token of this app',
         );
         const tokens = createUserTokens(house.database.orm, house.services);
         expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs })).toBeUndefined();

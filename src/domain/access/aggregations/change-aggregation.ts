@@ -42,7 +42,10 @@ async function requireRoom(context: OperationContext): Promise<void> {
   await lockName(context.em, `aggregations:${context.app.id}`);
   const count = await context.em.count(AggregationEntity, { appId: context.app.id });
   if (count >= MAX_AGGREGATIONS) {
-    throw new ApiError('invalid_aggregation_format', `An app has at most ${MAX_AGGREGATIONS} aggregations.`);
+    throw new ApiError(
+      'invalid_aggregation_format',
+      `an app can have at most ${MAX_AGGREGATIONS} aggregations`,
+    );
   }
 }
 

@@ -4,9 +4,9 @@ import type { Orm } from '../../../storage/open-database.ts';
 import { secretsInForce } from './app-secret.ts';
 import { getApp } from './find-app.ts';
 
-/** A directory that is told of changes. */
+/** A directory that is notified of changes. */
 export interface StoredAppDirectory extends AppDirectory {
-  /** Called after an app or one of its secrets was changed by this process. */
+  /** Call after this process has changed an app or one of its secrets. */
   announceChange(): void;
 }
 

@@ -10,7 +10,7 @@ export interface JwtAuthSettings {
   readonly jwks_url?: string;
   /** SubjectPublicKeyInfo PEM of one RSA or P-256 key. */
   readonly verification_key?: string;
-  /** Name of the claim that holds the user's id in the app's login. */
+  /** Name of the claim that contains the user's id in the app's login. */
   readonly user_id_claim: string;
   /** Accepted `aud` values; empty accepts any. */
   readonly audiences: readonly string[];
@@ -33,7 +33,7 @@ export interface KnownAppSettings {
   /** Origins of web pages that may call the server for users. */
   readonly allowed_origins: readonly string[];
   readonly test_accounts: readonly TestAccountSettings[];
-  /** Logins answer with an identity token beside the access token. */
+  /** Logins return an identity token in addition to the access token. */
   readonly identity_tokens: boolean;
 }
 

@@ -9,7 +9,7 @@ import { getApp } from './find-app.ts';
 export type AppContext = Pick<OperationContext, 'em' | 'entropy' | 'ids' | 'nowMs'>;
 
 export interface NewApp {
-  /** Drawn when left out, like the secret. */
+  /** Default: generated, like the secret. */
   id?: string | undefined;
   name?: string | undefined;
   secret?: string | undefined;
@@ -36,7 +36,7 @@ export async function createApp(context: AppContext, input: NewApp): Promise<{ a
   try {
     await context.em.flush();
   } catch (error) {
-    // Made by another process since.
+    // Created by another process in the meantime.
     throw isUniqueViolation(error) ? taken : error;
   }
   return { app, secret };

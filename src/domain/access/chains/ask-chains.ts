@@ -13,12 +13,12 @@ export function requireKnownChain({ chains }: AskContext, { name, caip2 }: Known
   return chain;
 }
 
-/** Waits for what a chain is asked. @throws ApiError unavailable when it cannot be reached. */
+/** Awaits a query to a chain. @throws ApiError unavailable when it cannot be reached. */
 export async function readChain<T>(question: Promise<T>, { name }: KnownChain): Promise<T> {
   try {
     return await question;
   } catch (cause) {
     if (cause instanceof ApiError) throw cause;
-    throw new ApiError('unavailable', `The chain \`${name}\` could not be reached.`, { cause });
+    throw new ApiError('unavailable', `the chain \`${name}\` could not be reached`, { cause });
   }
 }

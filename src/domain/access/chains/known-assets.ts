@@ -91,9 +91,10 @@ const tokens: Readonly<Record<string, Tokens>> = {
 const assetsByChain = new Map<string, readonly KnownAsset[]>();
 
 /**
- * The named assets of a chain: what is native first, then the tokens.
+ * The named assets of a chain: the native one first, then the tokens.
  *
- * NOTE: on Arc the gas is USDC and `usdc` is its ERC-20 face, of the same money: only the token is listed.
+ * NOTE: on Arc gas is paid in USDC, and `usdc` is the ERC-20 interface of the same balance, so only the token is
+ * listed.
  */
 export function assetsOf(chain: KnownChain): readonly KnownAsset[] {
   let assets = assetsByChain.get(chain.name);

@@ -32,9 +32,9 @@ export function requireText(input: ConditionSetItemsRequest): void {
 }
 
 /**
- * Adds what is not there yet and answers every value's item, in the order given.
+ * Adds the missing values and returns the items of all values, in the given order.
  *
- * INVARIANT: the set is locked, so nobody else adds the same value meanwhile.
+ * INVARIANT: the set is locked, so no other transaction adds the same value concurrently.
  */
 async function putItems(
   context: OperationContext,

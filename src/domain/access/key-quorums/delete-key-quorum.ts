@@ -21,7 +21,7 @@ export async function deleteKeyQuorum(context: OperationContext, id: string): Pr
   if (named.length > 0) {
     throw new ApiError(
       'authorization_key_has_associated_wallets',
-      `The key quorum cannot be deleted: it is ${named.join(' and ')}.`,
+      `the key quorum cannot be deleted: it is ${named.join(' and ')}`,
     );
   }
   await context.em.nativeDelete(KeyQuorumMemberEntity, { keyQuorumId: id });

@@ -6,13 +6,13 @@ import { findOrganizationForUpdate } from './find-organization.ts';
 import { OrganizationEntity, type StoredOrganization } from './organization.entity.ts';
 import { OrganizationSecretEntity } from './organization-secret.entity.ts';
 
-// CHOICE: where the contract sets no bound.
+// CHOICE: the contract sets no limit.
 const MAX_NAME_CHARACTERS = 256;
 
 /**
- * Makes an organization.
+ * Creates an organization.
  *
- * @throws ApiError invalid_data when the key quorum is not there.
+ * @throws ApiError invalid_data when the key quorum does not exist.
  */
 export async function createOrganization(
   context: OperationContext,

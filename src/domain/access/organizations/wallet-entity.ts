@@ -16,9 +16,9 @@ export interface WalletEntity {
 }
 
 /**
- * Sees to it that a user or organization is there and can have one more wallet, until the transaction ends.
+ * Ensures that a user or organization exists and can have one more wallet, and locks it until the transaction ends.
  *
- * Result: the key quorum that owns the wallet when nobody else is named as its owner; null for a user.
+ * Result: the key quorum that owns the wallet if no other owner is named; null for a user.
  *
  * @throws ApiError not_found; wallet_entity_limit_exceeded for an organization with 150 wallets.
  */

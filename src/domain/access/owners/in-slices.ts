@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 
-// In verifications of a signature: 5 to 10 ms of CPU time.
+// In signature verifications: 5 to 10 ms of CPU time.
 const SLICE = 40;
 
 /**
- * Runs work that yields what each of its steps cost, in verifications of a signature. Other requests run in between, so
- * a request with many signatures does not hold them up.
+ * Runs work that yields the cost of each of its steps, in signature verifications. Other requests run in between, so
+ * a request with many signatures does not block them.
  */
 export async function inSlices<Result>(work: Generator<number, Result>): Promise<Result> {
   let cost = 0;

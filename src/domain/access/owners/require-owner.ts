@@ -23,7 +23,7 @@ export type SignedBy =
   | { readonly kind: 'signer'; readonly signerId: string; readonly overridePolicyIds?: readonly string[] }
   | { readonly kind: 'none' };
 
-/** The parties that may authorize a request about one resource. */
+/** The parties that may authorize requests about one resource. */
 export interface Eligible {
   /** The key quorum that owns the resource; null without an owner. */
   readonly ownerId: string | null;
@@ -32,13 +32,14 @@ export interface Eligible {
 }
 
 /**
- * Judges the signatures of a request about a resource: the owner is asked first, then each additional signer.
- * Without an owner everyone with the app's credentials may act, and signatures are not looked at. While an intent is
- * carried out, those who signed it are counted instead.
+ * Checks the signatures of a request about a resource: first against the owner, then against each additional signer.
+ * Without an owner, every caller with the app's credentials may act, and signatures are ignored. While an intent is
+ * carried out, the signatures of the intent count instead.
  *
- * Result: who agreed, which decides the policy that applies. Throws `missing_or_empty_authorization_header`,
- * `incorrect_quantity_of_authorization_signatures`, `user_session_keys_expired`, `no_valid_user_session_keys`,
- * `zero_correct_authorization_signatures`, `insufficient_correct_authorization_signatures`.
+ * Result: the party that authorized the request, which determines the applicable policies. Throws
+ * `missing_or_empty_authorization_header`, `incorrect_quantity_of_authorization_signatures`,
+ * `user_session_keys_expired`, `no_valid_user_session_keys`, `zero_correct_authorization_signatures`,
+ * `insufficient_correct_authorization_signatures`.
  */
 export async function requireOwner(
   context: OperationContext,

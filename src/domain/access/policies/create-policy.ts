@@ -33,9 +33,9 @@ export function documentOf(rules: readonly PolicyRuleResponse[]): { rules: strin
 }
 
 /**
- * Makes a policy for wallets of one chain.
+ * Creates a policy for wallets of one chain type.
  *
- * @throws ApiError invalid_policy_format for rules without a meaning, invalid_data for a missing owner.
+ * @throws ApiError invalid_policy_format for invalid rules, invalid_data for a missing owner.
  */
 export async function createPolicy(
   context: OperationContext,

@@ -18,7 +18,7 @@ export async function deletePolicy(context: OperationContext, id: string): Promi
   if (await isInUse(context, id)) {
     throw new ApiError(
       'invalid_state',
-      'The policy cannot be deleted: a wallet or one of its signers is under it.',
+      'the policy cannot be deleted: a wallet or one of its signers uses it',
     );
   }
   await context.em.nativeDelete(PolicyEntity, { id });

@@ -74,9 +74,9 @@ export async function judgePolicies(
 }
 
 /**
- * Judges an action under one policy, with everything the decision was made from.
+ * Evaluates an action under one policy. The result contains everything that the decision depends on.
  *
- * @throws ApiError invalid_data for a request of so many calls or values that judging it would keep others waiting.
+ * @throws ApiError invalid_data for a request with so many calls or values that evaluating it would block others.
  */
 export async function decide(
   context: EnforceContext,

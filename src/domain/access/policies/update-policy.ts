@@ -43,7 +43,7 @@ export async function storePolicy(
   change: { name?: string; ownerId?: string | null; rules?: readonly PolicyRuleResponse[] },
 ): Promise<StoredPolicy> {
   const { em } = context;
-  // Read by `findPolicyForUpdate`, and at hand.
+  // Already loaded by `findPolicyForUpdate`.
   const policy = await em.findOneOrFail(PolicyEntity, { id: before.id });
   policy.name = change.name ?? policy.name;
   if (change.ownerId !== undefined) policy.ownerId = change.ownerId;

@@ -8,13 +8,13 @@ export const LinkedAccountEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     userId: p.text(),
-    /** Grows with every account that the user links. */
+    /** Increases with every account that the user links. */
     position: p.integer(),
     /** The `type` of the wire. */
     type: p.text(),
     /** `lookupKey` of what is unique within the app and type: the lower-case address, number, custom user id. */
     subject: p.text(),
-    /** `lookupKey` of the lower-case public name; null where the kind has none. */
+    /** `lookupKey` of the lower-case public name; null if the kind has none. */
     username: p.text().strictNullable(),
     /** The wallet held by the service; its address and keys are read from there. */
     walletId: p.text().strictNullable(),

@@ -7,13 +7,13 @@ export type UserRow = Selectable<Tables['users']>;
 /** A row of `linked_accounts`, columns as they are stored. */
 export type LinkedAccountRow = Selectable<Tables['linked_accounts']>;
 
-/** What a linked account shows of the wallet that the service holds. */
+/** The fields of an embedded wallet that a linked account shows. */
 export type AccountWallet = Pick<
   Selectable<Tables['wallets']>,
   'address' | 'chain_type' | 'public_key' | 'additional_signers' | 'imported_at_ms'
 >;
 
-/** A linked account; `wallet` is there for embedded wallets. */
+/** A linked account; `wallet` is set for embedded wallets. */
 export interface StoredAccount extends LinkedAccountRow {
   readonly wallet: AccountWallet | null;
 }

@@ -8,15 +8,18 @@ export const UserEntity = defineEntity({
     /** `did:service:` and a cuid. */
     id: p.text().primary(),
     appId: p.text(),
-    /** JSON object; null when there is none. */
+    /** JSON object; null when empty. */
     customMetadata: p.text().strictNullable(),
     /** 0 or 1. */
     hasAcceptedTerms: p.integer().default(0),
     /** 0 or 1. */
     isGuest: p.integer().default(0),
-    /** JSON array of `{type, verified_at}`, as answered. */
+    /** JSON array of `{type, verified_at}` in wire form. */
     mfaMethods: p.text().default('[]'),
-    /** CHOICE: null, and then not answered, for everybody: the published API names no way to freeze a user. */
+    /**
+     * CHOICE: null, and then omitted from responses, for all users: the published API has no operation that freezes a
+     * user.
+     */
     frozenAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
   },

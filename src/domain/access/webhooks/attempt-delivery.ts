@@ -4,7 +4,7 @@ import type { DueDelivery } from './due-deliveries.ts';
 import type { FinishedAttempt } from './record-attempts.ts';
 import { ATTEMPT_TIMEOUT_MS } from './retry-schedule.ts';
 
-/** A secret to sign with. */
+/** A secret that signs deliveries. */
 export interface SigningSecret {
   /** `whsec_` and base64. */
   readonly text: string;
@@ -12,19 +12,20 @@ export interface SigningSecret {
   readonly expiresAtMs: number | null;
 }
 
-/** What is the same for every delivery to an endpoint. */
+/** What all deliveries to an endpoint share. */
 export interface Destination {
   readonly url: string;
   readonly secrets: readonly SigningSecret[];
-  /** The stored body in the words that clients of this server know. */
+  /** Translates a stored payload to the brand of this server. */
   writePayload(payload: string): string;
 }
 
 /**
- * Sends an event to an endpoint, signed by every secret that is valid; outside any transaction.
+ * Sends an event to an endpoint, signed with every valid secret. Call it outside any transaction.
  *
- * CHOICE: the timestamp is the machine's time, not the server's clock, on which everything else here goes by: receivers
- * refuse what is five minutes off, so that events of a server whose clock was moved or stopped would all be refused.
+ * CHOICE: the timestamp is the machine's time, not that of the server's clock, which is used for everything else.
+ * Receivers refuse timestamps that are five minutes off, so all events of a server with a moved or frozen clock would
+ * be refused.
  */
 export async function attemptDelivery(
   { clock, webhooks }: Pick<Services, 'clock' | 'webhooks'>,

@@ -14,14 +14,14 @@ import { type StoredWebhookEndpoint, WebhookEndpointEntity } from './webhook-end
 import { WebhookSecretEntity } from './webhook-secret.entity.ts';
 import { createWebhookSecret } from './webhook-secrets.ts';
 
-/** CHOICE: every event is stored once for each endpoint that asks for it. */
+/** CHOICE: limited, because every event is stored once per subscribed endpoint. */
 const MAX_ENDPOINTS = 20;
 
 /**
- * Makes an endpoint, which is given the events that are recorded from now on, and its first secret.
+ * Creates an endpoint with its first secret. It receives the events that are recorded from now on.
  *
- * @throws ApiError invalid_data for an address or an event type that cannot be; invalid_request when the app has too
- * many endpoints.
+ * @throws ApiError invalid_data for an invalid URL or event type; invalid_request when the app has too many
+ * endpoints.
  */
 export async function createWebhookEndpoint(
   context: OperationContext,
@@ -51,21 +51,21 @@ export async function createWebhookEndpoint(
   return { endpoint, secret: await createWebhookSecret(context, endpoint.id) };
 }
 
-/** Makes others who count the app's endpoints wait until the transaction ends. */
+/** Serializes concurrent creations in one app, so that the limit holds. */
 async function requireRoom(context: OperationContext): Promise<void> {
   await lockName(context.em, `webhook_endpoints:${context.app.id}`);
   const count = await context.em.count(WebhookEndpointEntity, { appId: context.app.id });
   if (count >= MAX_ENDPOINTS) {
-    throw new ApiError('invalid_request', `An app has at most ${MAX_ENDPOINTS} webhook endpoints.`);
+    throw new ApiError('invalid_request', `an app can have at most ${MAX_ENDPOINTS} webhook endpoints`);
   }
 }
 
 /**
- * Changes what is given of an endpoint.
+ * Updates the given fields of an endpoint.
  *
- * CHOICE: an endpoint that is enabled again is sent what waited for it; its five days begin anew.
+ * CHOICE: an endpoint that is enabled again receives its pending deliveries; its five days start over.
  *
- * @throws ApiError not_found; invalid_data for an address or an event type that cannot be.
+ * @throws ApiError not_found; invalid_data for an invalid URL or event type.
  */
 export async function updateWebhookEndpoint(
   context: OperationContext,
@@ -89,7 +89,7 @@ export async function updateWebhookEndpoint(
     if (status === 'enabled') endpoint.afterSequence = await newestSequence(context.em);
   }
   await context.em.flush();
-  // What waited may be due, and whoever sends to it is to know where.
+  // Pending deliveries may be due, and a running worker must read the new URL.
   if (isSwitched || url !== undefined) announceDelivery(context.em);
   return endpoint;
 }
@@ -104,6 +104,6 @@ export async function deleteWebhookEndpoint(context: OperationContext, id: strin
   await context.em.nativeDelete(WebhookDeliveryEntity, { endpointId: endpoint.id });
   await context.em.nativeDelete(WebhookSecretEntity, { endpointId: endpoint.id });
   await context.em.remove(endpoint).flush();
-  // Whoever sends to it is to stop.
+  // A running worker must stop.
   announceDelivery(context.em);
 }

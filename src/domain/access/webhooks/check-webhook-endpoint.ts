@@ -4,11 +4,11 @@ import type { OperationContext } from '../../../operation-context.ts';
 /** Every type of event. */
 export const EVERY_TYPE = '*';
 
-/** The event that is sent when the app asks for a test, to endpoints of every kind. */
+/** The event of a requested test. Every endpoint receives it, whatever its event types. */
 export const TEST_TYPE = 'service.test';
 
 /**
- * Checks that events may be sent to an address, as far as its text tells.
+ * Checks that events may be sent to a URL, as far as its text shows.
  *
  * @throws ApiError invalid_data
  */
@@ -18,9 +18,9 @@ export function checkUrl({ webhooks }: Pick<OperationContext, 'webhooks'>, url: 
 }
 
 /**
- * The event types that an endpoint asks for, each once; `*` alone where it is among them.
+ * The event types that an endpoint subscribes to, without duplicates; only `*` if it is among them.
  *
- * @throws ApiError invalid_data for a type that the contract does not have.
+ * @throws ApiError invalid_data for a type that is not in the contract.
  */
 export async function checkEventTypes(types: readonly string[]): Promise<string[]> {
   const { webhookValidators } = await import('../../../generated/webhook-validators.js');
@@ -35,7 +35,7 @@ export async function checkEventTypes(types: readonly string[]): Promise<string[
   return types.includes(EVERY_TYPE) ? [EVERY_TYPE] : [...new Set(types)];
 }
 
-/** Whether an endpoint that asks for `types` is to be sent an event of `type`. */
+/** Whether an endpoint that subscribes to `types` receives events of `type`. */
 export function isAskedFor(type: string, types: readonly string[]): boolean {
   return types.includes(EVERY_TYPE) || types.includes(type);
 }

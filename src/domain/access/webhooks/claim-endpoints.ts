@@ -27,27 +27,26 @@ const columns = [
 ] as const satisfies readonly (keyof EndpointRow)[];
 
 /**
- * How long an endpoint is one process's own unless it asks for more. When the process is killed, the endpoint is
- * another one's after this time.
+ * How long a claim lasts unless it is extended. After a crash of the process, another one can claim the endpoint
+ * after this time.
  *
- * CHOICE: endpoints are claimed, not deliveries: the order of a resource and the bound on requests to an endpoint then
- * need no agreement between processes, and a delivery costs one write. Of job queues for Node, graphile-worker and
- * pg-boss need PostgreSQL, which the embedded database is not, and neither keeps the order of a resource while others
- * go on, so the queue is these tables.
+ * CHOICE: endpoints are claimed, not deliveries. So processes need not coordinate the order per resource or the limit
+ * of requests to an endpoint, and a delivery costs one write. The queue consists of our own tables: graphile-worker
+ * and pg-boss need PostgreSQL, and neither keeps the order per resource while other resources continue.
  */
 export const LEASE_MS = 30_000;
 
-/** Which process asks, and when. */
+/** The claiming process and the current time. */
 export interface Claimant {
   readonly owner: string;
   readonly nowMs: number;
 }
 
 /**
- * Claims endpoints to which something is due and to which nobody sends, those that wait longest first, also those
+ * Claims endpoints with due deliveries and no active claim, those that have waited longest first. Includes endpoints
  * that a killed process of the same owner had claimed.
  *
- * @param known endpoints that this process sends to already.
+ * @param known endpoints that this process already serves.
  * @returns their ids.
  */
 export async function claimEndpoints(
@@ -87,7 +86,7 @@ function selectWaiting(em: SqlEntityManager, { owner, nowMs }: Claimant, known: 
       or([
         eb('leased_until_ms', 'is', null),
         eb('leased_until_ms', '<=', nowMs),
-        // Not in `known`, so a killed process of the same owner had claimed it.
+        // Not in `known`, so a killed process of the same owner claimed it.
         eb('lease_owner', '=', owner),
       ]),
     )
@@ -95,7 +94,10 @@ function selectWaiting(em: SqlEntityManager, { owner, nowMs }: Claimant, known: 
   return known.length === 0 ? waiting : waiting.where('id', 'not in', known);
 }
 
-/** An endpoint that this process has claimed, as it is now; undefined when it is to stop. Waits for no lock. */
+/**
+ * The current state of an endpoint that this process has claimed; undefined when its worker must stop. Does not wait
+ * for locks.
+ */
 export async function readClaimedEndpoint(
   em: SqlEntityManager,
   { owner }: Claimant,
@@ -111,7 +113,7 @@ export async function readClaimedEndpoint(
     .executeTakeFirst();
 }
 
-/** The same, claimed for another `LEASE_MS`. */
+/** The same, and extends the claim by `LEASE_MS`. */
 export async function holdEndpoint(
   em: SqlEntityManager,
   { owner, nowMs }: Claimant,
@@ -129,10 +131,10 @@ export async function holdEndpoint(
 }
 
 /**
- * Gives an endpoint back, unless something is due to it already. What must be given back although something is due
- * waits behind those that have waited longer.
+ * Releases an endpoint, unless deliveries are already due. One that must be released nevertheless queues behind those
+ * that have waited longer.
  *
- * @returns whether it was given back.
+ * @returns whether it was released.
  */
 export async function releaseEndpoint(
   em: SqlEntityManager,
@@ -141,7 +143,8 @@ export async function releaseEndpoint(
   mustRelease: boolean,
 ): Promise<boolean> {
   const database = em.getKysely<Tables>();
-  // Locked before its deliveries are looked at: whoever adds one marks the endpoint, and is seen or waits.
+  // Locked before its deliveries are read. A transaction that adds one also marks the endpoint, so it is either
+  // visible here or waits.
   const endpoint = await database
     .selectFrom('webhook_endpoints')
     .select(['status', 'lease_owner'])

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
 
 /**
- * The id of an event's delivery to an endpoint: the same whoever computes it, so that giving an event to an endpoint
- * a second time changes nothing, and nothing is drawn beside the requests, which in a seeded server would move the
- * ids that they draw.
+ * The id of an event's delivery to an endpoint. It is derived, not drawn: assigning an event to an endpoint twice has
+ * no effect, and in a seeded server background work does not change the ids that requests draw.
  *
  * @returns 24 characters, `d` and the first 23 base-36 digits of SHA-256(event id || "." || endpoint id).
  */

@@ -4,7 +4,7 @@ import type { Tables } from '../../tables.ts';
 
 // HOT: delivery runs for every event and endpoint (bench `webhooks`).
 
-/** A delivery that is to be attempted. */
+/** A delivery to attempt. */
 export interface DueDelivery {
   readonly id: string;
   readonly endpointId: string;
@@ -20,21 +20,21 @@ export interface DueDelivery {
   readonly payload: string;
 }
 
-/** Deliveries of one resource, each to be attempted when the one before is delivered or given up; at least one. */
+/** Deliveries of one resource, at least one. Each is attempted after the previous one was delivered or given up. */
 export type Lane = readonly [DueDelivery, ...DueDelivery[]];
 
-/** What is being attempted already. */
+/** Deliveries in progress. */
 export interface UnderWay {
   readonly deliveryIds: readonly string[];
   readonly orderKeys: readonly string[];
 }
 
 /**
- * Reads what is due to an endpoint, the earliest first: a lane for each resource whose first pending delivery is due,
- * and one for each delivery that keeps no order.
+ * Reads the due deliveries of an endpoint, the earliest first: a lane for each resource whose first pending delivery
+ * is due, and one for each delivery without an order.
  *
- * @param limit deliveries to look for, and again as many of those behind them.
- * @returns `isAll` when there is nothing due but this and what is under way.
+ * @param limit the maximum of due deliveries, and of deliveries queued behind them.
+ * @returns `isAll` when nothing else is due except deliveries in progress.
  */
 export async function readDueDeliveries(
   em: SqlEntityManager,
@@ -64,7 +64,7 @@ export async function readDueDeliveries(
     if (lane[0].nextAttemptAtMs <= nowMs) lanes.push(lane);
     else heldUp += await holdBack(em, lane[0]);
   }
-  // As they became due, not as their keys sort.
+  // In the order in which they became due, not that of their keys.
   const place = new Map(candidates.map((row, index) => [row.order_key ?? row.id, index]));
   const placeOf = ([first]: Lane): number => place.get(first.orderKey ?? first.id) ?? 0;
   lanes.sort((a, b) => placeOf(a) - placeOf(b));
@@ -122,7 +122,7 @@ function dueDelivery(row: WholeRow): DueDelivery {
   };
 }
 
-/** @param deliveries those of one resource one after the other, in their order. */
+/** @param deliveries grouped by resource, in order within each. */
 function lanesOf(deliveries: readonly DueDelivery[]): Lane[] {
   const lanes = new Map<string, [DueDelivery, ...DueDelivery[]]>();
   for (const delivery of deliveries) {
@@ -135,9 +135,10 @@ function lanesOf(deliveries: readonly DueDelivery[]): Lane[] {
 }
 
 /**
- * Makes everything behind a delivery due no earlier than the delivery itself, so that nobody looks at it in vain.
+ * Makes all deliveries behind a delivery due no earlier than the delivery itself, so that they are not read too
+ * early.
  *
- * @returns how many rows were behind and due earlier.
+ * @returns the number of changed rows.
  */
 export async function holdBack(
   em: SqlEntityManager,

@@ -9,17 +9,18 @@ import { deliveryIdOf } from './delivery-id.ts';
 
 type NewDelivery = Insertable<Tables['webhook_deliveries']>;
 
-/** Rows of one statement: SQLite takes 32,766 values, PostgreSQL 65,535. */
+/** Rows per statement: SQLite accepts 32,766 values, PostgreSQL 65,535. */
 const ROWS_AT_ONCE = 500;
 
 /**
- * Gives recorded events to the endpoints that ask for them, in the order in which they were recorded.
+ * Creates the deliveries of recorded events for the subscribed endpoints, in the order in which the events were
+ * recorded.
  *
- * Events are found by their own mark, not by how far the last run came: on PostgreSQL a transaction that drew its
- * sequence earlier may commit later, and its events appear behind those that were given on already.
+ * Each event has its own mark, instead of one position for all: on PostgreSQL a transaction with a lower sequence may
+ * commit later, so its events would be behind the position.
  *
- * @param limit events at most.
- * @returns how many events were given on, and the endpoints that got any.
+ * @param limit the maximum of events.
+ * @returns the number of events and the endpoints with new deliveries.
  */
 export async function fanOutEvents(
   em: SqlEntityManager,
@@ -34,7 +35,7 @@ export async function fanOutEvents(
     .orderBy('sequence')
     .limit(limit);
   if ((await pending.limit(1).execute()).length === 0) return { eventCount: 0, endpointIds: [] };
-  // One process at a time, or the later events of a resource could be given on before the earlier ones.
+  // One process at a time. Otherwise later events of a resource could overtake earlier ones.
   await lockName(em, 'webhook_fan_out');
   const events = await pending.execute();
   if (events.length === 0) return { eventCount: 0, endpointIds: [] };
@@ -86,7 +87,7 @@ export async function fanOutEvents(
   return { eventCount: events.length, endpointIds };
 }
 
-/** Held until the transaction ends, so that none is deleted while it is given something. */
+/** Locked until the transaction ends, so that no endpoint is deleted meanwhile. */
 async function endpointsOf(em: SqlEntityManager, appIds: readonly string[]) {
   const rows = await em
     .getKysely<Tables>()
@@ -101,8 +102,8 @@ async function endpointsOf(em: SqlEntityManager, appIds: readonly string[]) {
 }
 
 /**
- * Makes new deliveries due when the retry is that they have to wait for, so that they are not looked at before. It
- * only saves looking: whose turn it is, is decided when they are read.
+ * Makes new deliveries due together with the retry that they must wait for, so that they are not read before. Only an
+ * optimization: the order is enforced when they are read.
  */
 async function waitBehindRetries(
   em: SqlEntityManager,
@@ -129,7 +130,7 @@ async function waitBehindRetries(
   }
 }
 
-/** Notes that something is due at these endpoints, in the transaction that made it so. */
+/** Marks endpoints as having due deliveries, in the transaction that created those. */
 export async function markDue(
   em: SqlEntityManager,
   endpointIds: readonly string[],

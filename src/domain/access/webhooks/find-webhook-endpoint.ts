@@ -23,7 +23,7 @@ export async function findWebhookEndpoint(
 }
 
 /**
- * A webhook endpoint of the app that is about to change or to get a delivery, locked until the transaction ends.
+ * A webhook endpoint of the app, locked until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -38,10 +38,10 @@ export async function findWebhookEndpointForUpdate(
   return endpoint;
 }
 
-/** @throws ApiError invalid_state for an endpoint that nothing is sent to. */
+/** @throws ApiError invalid_state for a disabled endpoint. */
 export function requireEnabled(endpoint: StoredWebhookEndpoint): void {
   if (endpoint.status === 'enabled') return;
-  throw new ApiError('invalid_state', 'The webhook endpoint is disabled; enable it first.');
+  throw new ApiError('invalid_state', 'the webhook endpoint is disabled; enable it first');
 }
 
 /**

@@ -6,23 +6,23 @@ import type { Tables } from '../../tables.ts';
 import { type DueDelivery, holdBack } from './due-deliveries.ts';
 import { FAILING_DAY_MS, MAX_FAILING_DAYS, retryDelayMs } from './retry-schedule.ts';
 
-/** One attempt that is over. */
+/** A completed attempt. */
 export interface FinishedAttempt {
   readonly delivery: DueDelivery;
   readonly attempt: WebhookAttempt;
   readonly isDelivered: boolean;
-  /** When it was over, Unix ms. */
+  /** The time of its completion, Unix ms. */
   readonly nowMs: number;
 }
 
-/** CHOICE: as many as a schedule has, twice, and a few. */
+/** CHOICE: two complete schedules and a few more. */
 const KEPT_ATTEMPTS = 20;
 
 interface Outcome {
   readonly id: string;
   readonly status: string;
   readonly orderKey: string | null;
-  /** As they were when the attempt began. */
+  /** The value at the start of the attempt. */
   readonly failuresBefore: number;
   readonly failures: number;
   readonly attemptCount: number;
@@ -31,7 +31,7 @@ interface Outcome {
   readonly finishedAtMs: number | null;
 }
 
-/** For a delivery whose schedule a replay began anew while the attempt was under way: the schedule stays. */
+/** For a delivery whose schedule was restarted by a replay during the attempt: the new schedule stays. */
 const addAttempt = prepareQuery<Outcome>((database, outcome) =>
   database
     .updateTable('webhook_deliveries')
@@ -42,9 +42,10 @@ const addAttempt = prepareQuery<Outcome>((database, outcome) =>
 
 /**
  * Updates the deliveries that have not changed since their attempt began, and returns their ids: another process may
- * have finished one, where this process was silent for longer than its lease.
+ * have finished one if this process was stalled for longer than its lease.
  *
- * HOT: one statement for all outcomes, a JSON object by delivery id, so that its text is the same for any number of them.
+ * HOT: one statement for all outcomes, a JSON object by delivery id, so that its text is the same for any number of
+ * them.
  */
 const updateDeliveries = prepareQuery<{ outcomes: string }, { id: string }>((database, { outcomes }) => ({
   compile: () =>
@@ -66,10 +67,10 @@ const updateDeliveries = prepareQuery<{ outcomes: string }, { id: string }>((dat
 }));
 
 /**
- * Records what became of attempts: delivered, to be retried, or given up after the last retry. An endpoint that has
+ * Records the outcomes of attempts: delivered, to be retried, or given up after the last retry. An endpoint that has
  * only failed for five days is disabled.
  *
- * @returns ids of the endpoints that were disabled.
+ * @returns the ids of the endpoints that were disabled.
  */
 export async function recordAttempts(
   em: SqlEntityManager,
@@ -78,7 +79,7 @@ export async function recordAttempts(
   const endpoints = await lockEndpoints(em, [
     ...new Set(finished.map(({ delivery }) => delivery.endpointId)),
   ]);
-  // An endpoint may have been deleted meanwhile, its deliveries with it.
+  // An endpoint may have been deleted with its deliveries in the meantime.
   const known = finished.filter(({ delivery }) => endpoints.has(delivery.endpointId));
   const outcomes = known.map(outcomeOf);
   const byId = Object.fromEntries(outcomes.map((outcome) => [outcome.id, outcome]));
@@ -117,19 +118,19 @@ function outcomeOf({ delivery, attempt, isDelivered, nowMs }: FinishedAttempt): 
   };
 }
 
-/** How an endpoint has done since its last success. */
+/** The failures of an endpoint since its last success. */
 interface Health {
-  /** The first failure; null when there is none. */
+  /** The first failure, or null. */
   readonly sinceMs: number | null;
-  /** On how many days since then an attempt failed. */
+  /** The number of days with failures since then. */
   readonly dayCount: number;
-  /** The last of these days, the first being 0. */
+  /** The last of these days, counted from 0. */
   readonly lastDay: number;
 }
 
 const healthy: Health = { sinceMs: null, dayCount: 0, lastDay: 0 };
 
-/** Before their deliveries, as everybody does, and in one order. By id. */
+/** Endpoints are always locked before their deliveries and in the order of their ids, to avoid deadlocks. */
 async function lockEndpoints(em: SqlEntityManager, ids: readonly string[]): Promise<Map<string, Health>> {
   const rows = await em
     .getKysely<Tables>()
@@ -160,8 +161,8 @@ function healthAfter(health: Health, { isDelivered, nowMs }: FinishedAttempt): H
 
 /**
  * CHOICE: an endpoint has failed for five days when the last failure is five days or more after the first, attempts
- * failed on five different ones of the days from the first, and none succeeded. Days on which nothing was sent tell
- * nothing of the endpoint: an old failure and a new one with silence between them do not disable it.
+ * failed on five different days in between, and none succeeded. Days without attempts do not count: an old failure
+ * and a new one with nothing between them do not disable an endpoint.
  */
 function isTooLong({ dayCount, lastDay }: Health): boolean {
   return lastDay >= MAX_FAILING_DAYS && dayCount >= MAX_FAILING_DAYS;

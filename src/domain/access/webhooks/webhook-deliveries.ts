@@ -38,7 +38,7 @@ const columns = [
 
 const MAX_PAGE = 100;
 const TEST_PAYLOAD = 'Hello from the test of a webhook endpoint.';
-/** CHOICE: long enough to find out what went wrong a while ago. */
+/** CHOICE: long enough to investigate past failures. */
 const RETENTION_MS = 30 * 24 * 60 * 60 * 1000;
 const DROPPED_AT_ONCE = 5_000;
 
@@ -64,7 +64,7 @@ export async function listWebhookDeliveries(
     .select(columns)
     .where('endpoint_id', '=', endpoint.id)
     .orderBy('event_sequence', 'desc')
-    // One more than asked for tells whether another page follows.
+    // One extra row shows whether another page follows.
     .limit(limit + 1);
   if (status !== undefined) query = query.where('status', '=', status);
   if (cursor !== undefined) {
@@ -78,9 +78,10 @@ export async function listWebhookDeliveries(
 }
 
 /**
- * Sends an event to an endpoint once more, under the same id.
+ * Sends an event to an endpoint again, with the same id.
  *
- * CHOICE: a delivery that was over stands outside the order of its resource: it neither waits nor lets others wait.
+ * CHOICE: the replay of a finished delivery is outside the order of its resource: it neither waits nor makes others
+ * wait.
  *
  * @throws ApiError not_found; invalid_state for a disabled endpoint.
  */
@@ -97,7 +98,7 @@ export async function replayWebhookDelivery(
   const update = context.em.getKysely<Tables>().updateTable('webhook_deliveries');
   await update.set(changes).where('id', '=', delivery.id).execute();
   if (delivery.order_key !== null) {
-    // What waits behind it is as due as it is.
+    // The deliveries behind it become due at the same time.
     await update
       .set({ next_attempt_at_ms: context.nowMs })
       .where('endpoint_id', '=', endpoint.id)
@@ -147,7 +148,7 @@ export async function testWebhookEndpoint(
   return delivery;
 }
 
-/** A delivery as the wire has it. */
+/** A delivery in wire form. */
 export function webhookDeliveryView(row: DeliveryRow): WebhookDelivery {
   return {
     id: row.id,
@@ -162,7 +163,10 @@ export function webhookDeliveryView(row: DeliveryRow): WebhookDelivery {
   };
 }
 
-/** Drops deliveries that were over a month ago, then events of that age that nobody waits for; returns how many. */
+/**
+ * Deletes deliveries that ended more than a month ago, then events of that age without pending deliveries; returns
+ * how many.
+ */
 export async function dropOldDeliveries(em: SqlEntityManager, nowMs: number): Promise<number> {
   const database = em.getKysely<Tables>();
   const beforeMs = nowMs - RETENTION_MS;

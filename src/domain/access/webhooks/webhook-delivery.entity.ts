@@ -1,11 +1,11 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** One event on its way to one endpoint. Its body is the payload of the event. */
+/** The delivery of one event to one endpoint. Its body is the payload of the event. */
 export const WebhookDeliveryEntity = defineEntity({
   name: 'WebhookDelivery',
   tableName: 'webhook_deliveries',
   properties: {
-    /** Follows from event and endpoint, so that no event is given to an endpoint twice. */
+    /** Derived from event and endpoint, so that an event is not delivered to an endpoint twice. */
     id: p.text().primary(),
     endpointId: p.text(),
     eventSequence: p.bigint('number'),
@@ -13,14 +13,14 @@ export const WebhookDeliveryEntity = defineEntity({
     eventType: p.text(),
     /** `pending`, `delivered` or `failed`. */
     status: p.text(),
-    /** While pending: the resource among whose deliveries to the endpoint this one keeps its place; null for none. */
+    /** While pending: the resource within whose deliveries the order is kept; null for no order. */
     orderKey: p.text().strictNullable(),
-    /** Attempts that failed since the schedule began, which a replay does anew. */
+    /** Failed attempts since the start of the schedule. A replay restarts the schedule. */
     failures: p.integer(),
     attemptCount: p.integer(),
     /** JSON array of the last attempts, oldest first. */
     attempts: p.text(),
-    /** Null exactly when the delivery is not pending. */
+    /** Null if and only if the delivery is not pending. */
     nextAttemptAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
     finishedAtMs: p.bigint('number').strictNullable(),

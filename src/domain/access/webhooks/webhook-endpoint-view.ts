@@ -1,7 +1,7 @@
 import type { WebhookEndpoint } from '../../../generated/schemas.ts';
 import type { StoredWebhookEndpoint } from './webhook-endpoint.entity.ts';
 
-/** An endpoint as the wire has it, without its secret. */
+/** An endpoint in wire form, without its secret. */
 export function webhookEndpointView(endpoint: StoredWebhookEndpoint): WebhookEndpoint {
   return {
     id: endpoint.id,

@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { jsonText } from '../../../storage/json-text.ts';
 
-/** An address that an app's events are sent to, and which process is sending to it. */
+/** A URL that an app's events are sent to, and the process that serves it. */
 export const WebhookEndpointEntity = defineEntity({
   name: 'WebhookEndpoint',
   tableName: 'webhook_endpoints',
@@ -16,16 +16,19 @@ export const WebhookEndpointEntity = defineEntity({
     status: p.text(),
     /** `requested` or `failing`; null while it is enabled. */
     disabledReason: p.text().strictNullable(),
-    /** Events up to this sequence were recorded before it was made or enabled, and pass it by. */
+    /**
+     * Events up to this sequence were recorded before the endpoint was created or enabled, so it does not receive
+     * them.
+     */
     afterSequence: p.bigint('number'),
     /** The first failure since the last success. */
     failingSinceMs: p.bigint('number').strictNullable(),
-    /** On how many of the days since then an attempt failed, and the last of them, the first being 0. */
+    /** The number of days with failures since then, and the last of these days, counted from 0. */
     failingDayCount: p.integer(),
     lastFailingDay: p.integer(),
-    /** Not after the earliest `nextAttemptAtMs` of its deliveries; null when none is pending. */
+    /** At most the earliest `nextAttemptAtMs` of its deliveries; null without pending ones. */
     nextDueAtMs: p.bigint('number').strictNullable(),
-    /** The process that sends to it, until `leasedUntilMs` unless it asks for more. */
+    /** The process that has claimed it, until `leasedUntilMs`. */
     leaseOwner: p.text().strictNullable(),
     leasedUntilMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),

@@ -1,11 +1,11 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** A secret that an endpoint's events are signed with, sealed like a wallet's. */
+/** A secret that signs the events of an endpoint, sealed like a wallet's. */
 export const WebhookSecretEntity = defineEntity({
   name: 'WebhookSecret',
   tableName: 'webhook_secrets',
   properties: {
-    /** Binds the sealed secret, as a wallet's id binds its own. */
+    /** The sealed secret is bound to this id. */
     id: p.text().primary(),
     endpointId: p.text(),
     appId: p.text(),

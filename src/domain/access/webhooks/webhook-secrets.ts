@@ -30,10 +30,10 @@ const columns = [
 
 const SECRET_BYTES = 32;
 const DEFAULT_OVERLAP_SECONDS = 86_400;
-/** CHOICE: every secret adds a signature to each request, so that there must be an end to them. */
+/** CHOICE: limited, because every valid secret adds a signature to each request. */
 const MAX_SECRETS = 5;
 
-/** Makes the newest secret of an endpoint, stores it sealed, and returns its text for the one answer that holds it. */
+/** Creates and seals a new secret of an endpoint. Returns its text for the only response that contains it. */
 export async function createWebhookSecret(context: OperationContext, endpointId: string): Promise<string> {
   const secretBytes = context.entropy.bytes(SECRET_BYTES);
   const id = context.ids.cuid2();
@@ -60,9 +60,9 @@ export async function createWebhookSecret(context: OperationContext, endpointId:
 }
 
 /**
- * Makes a new secret; earlier ones go on to sign for the overlap.
+ * Creates a new secret. Earlier ones continue to sign during the overlap.
  *
- * CHOICE: the overlap is a day unless told otherwise; without one, earlier secrets are useless at once.
+ * CHOICE: the default overlap is one day. With an overlap of 0, earlier secrets stop signing immediately.
  *
  * @throws ApiError not_found; invalid_state when too many secrets are valid at once.
  */
@@ -80,17 +80,17 @@ export async function rotateWebhookSecret(
   if (earlier.length - expired.length >= MAX_SECRETS) {
     throw new ApiError(
       'invalid_state',
-      `${MAX_SECRETS} secrets of the endpoint are valid; wait for one to expire or rotate with an overlap of 0.`,
+      `${MAX_SECRETS} secrets of the endpoint are valid; wait for one to expire or rotate with an overlap of 0`,
     );
   }
   endpoint.updatedAtMs = context.nowMs;
   const secret = await createWebhookSecret(context, endpoint.id);
-  // Whoever sends to it is to sign with it.
+  // A running worker must sign with it.
   announceDelivery(context.em);
   return { endpoint, secret };
 }
 
-/** The secrets of an endpoint that are valid, oldest first. */
+/** The valid secrets of an endpoint, oldest first. */
 export function readWebhookSecrets(
   em: SqlEntityManager,
   endpointId: string,
@@ -107,7 +107,7 @@ export function readWebhookSecrets(
     .execute();
 }
 
-/** The text of a stored secret, to sign with. */
+/** Opens a stored secret. */
 export function openWebhookSecret(vault: KeyVault, row: SecretRow): Promise<string> {
   const sealed = {
     sealedSecret: row.sealed_secret,

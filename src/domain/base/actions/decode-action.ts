@@ -68,9 +68,7 @@ const decoders: Decoders = {
     const { decodeUserOperationCalls } = await loaders.userOperationCalls();
     const calls = decodeUserOperationCalls(parseHexBytes(operation.call_data, '/user_operation/call_data'));
     if (calls === undefined) {
-      return [
-        { label: 'user operation', undecodable: 'the call data is none that the account is known to take' },
-      ];
+      return [{ label: 'user operation', undecodable: 'the call data has no known encoding of the account' }];
     }
     const chain = parseQuantity(chainId, '/chain_id', CHAIN_ID_BITS);
     return calls.map((call, index) => ({

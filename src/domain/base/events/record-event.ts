@@ -24,14 +24,13 @@ export function hasAnnouncedDelivery(em: SqlEntityManager): boolean {
   return delivering.has(em);
 }
 
-/** What recording needs of a context. */
 export type EventContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
 
 /** An event that is about to be recorded. */
 export interface NewEvent {
   /** The app whose endpoints it is delivered to. */
   readonly appId: string;
-  /** One of the contract's webhooks, `wallet.archived` for instance. */
+  /** One of the contract's webhooks, for example `wallet.archived`. */
   readonly type: string;
   /** The webhook's fields besides `type`. */
   readonly payload: object;

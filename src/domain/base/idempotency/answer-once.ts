@@ -5,7 +5,7 @@ import { tryLockName } from '../../../storage/locks.ts';
 
 // HOT: runs for every request with an idempotency key; no bench case covers it.
 
-/** As much of the tables as is used here. */
+/** The part of the tables that is used here. */
 interface Tables {
   idempotency_records: {
     app_id: string;
@@ -20,10 +20,10 @@ interface Tables {
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Idempotency keys: the first answer to a request is the answer to all its repetitions for 24 hours.
+ * Idempotency keys: the first response to a request is returned to all its replays for 24 hours.
  *
- * A second request that comes while the first is at work is refused rather than kept waiting. Those of one process
- * know of each other by a set; those of several processes by a lock that its transaction holds.
+ * A second request that arrives while the first is in progress is refused instead of waiting. Within one process a
+ * set detects it; between processes, a lock held by the transaction.
  *
  * Throws `invalid_data` with the messages that published clients match.
  */

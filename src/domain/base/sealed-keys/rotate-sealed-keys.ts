@@ -36,7 +36,7 @@ const tables: readonly SealedTable[] = [
  * only written if its wrapping is unchanged since it was read, so the server and another rotation may run
  * concurrently.
  *
- * Result: how many were found, 0 when none is left, and how many of them were moved here.
+ * Result: how many were found, 0 at the end, and how many of them this call rewrapped.
  */
 async function rotateBatch(
   em: SqlEntityManager,
@@ -65,7 +65,7 @@ const BATCH = 100;
 /**
  * Rewraps every data key under the vault's current master key in batches; safe to stop and restart.
  *
- * @param inTransaction runs one batch in a transaction of its own.
+ * @param inTransaction runs one batch in its own transaction.
  * @param onProgress called with the number of keys rewrapped so far.
  */
 export async function rotateSealedKeys(

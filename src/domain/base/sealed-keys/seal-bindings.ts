@@ -1,31 +1,31 @@
 import type { SealBinding } from '../../../ports/key-vault.ts';
 
-// INVARIANT: what a stored secret was sealed under never changes, or it does not open any more.
+// INVARIANT: the binding of a stored secret never changes; otherwise the secret could not be opened.
 
 interface SealingRow {
   readonly id: string;
   readonly app_id: string;
 }
 
-/** What a wallet's secret is bound to. */
+/** The binding of a wallet's secret. */
 export function walletKeyBinding(wallet: SealingRow & { readonly chain_type: string }): SealBinding {
   return { purpose: wallet.chain_type, rowId: wallet.id, appId: wallet.app_id };
 }
 
-/** What the private key that an import is sealed to is bound to. */
+/** The binding of the private key that decrypts an import. */
 export function walletImportBinding(begun: SealingRow & { readonly chain_type: string }): SealBinding {
   return { purpose: begun.chain_type, rowId: begun.id, appId: begun.app_id };
 }
 
-/** What the private half of an app's signing key is bound to. */
+/** The binding of an app's private signing key. */
 export function signingKeyBinding(key: SealingRow): SealBinding {
   return { purpose: 'app-signing-key', rowId: key.id, appId: key.app_id };
 }
 
-/** What a secret of a webhook endpoint is bound to. */
+/** The binding of a webhook secret. */
 export function webhookSecretBinding(secret: SealingRow): SealBinding {
   return { purpose: 'webhook-secret', rowId: secret.id, appId: secret.app_id };
 }
 
-/** What the known value is bound to that tells whether a master key is the right one. */
+/** The binding of the known value that verifies a master key. */
 export const masterKeyCheckBinding: SealBinding = { purpose: '', rowId: 'master-key-check', appId: '' };

@@ -28,10 +28,10 @@ export function requireChain<Kind extends ChainKind>(
 }
 
 /**
- * Asks a chain something that a transaction is made from.
+ * Awaits a query to a chain that a transaction depends on.
  *
- * CHOICE: a chain that cannot be reached answers 400 `transaction_broadcast_failure`, which clients know to be safe to
- * try again, and not 5xx, which they repeat at once by themselves.
+ * CHOICE: if the chain cannot be reached, the response is 400 `transaction_broadcast_failure`, which clients know to
+ * be safe to retry, not a 5xx, which they retry immediately and automatically.
  */
 export async function callChain<T>(question: Promise<T>): Promise<T> {
   try {
@@ -40,7 +40,7 @@ export async function callChain<T>(question: Promise<T>): Promise<T> {
     if (cause instanceof ApiError) throw cause;
     throw new ApiError(
       'transaction_broadcast_failure',
-      'The chain could not be reached; nothing was signed or sent.',
+      'the chain could not be reached; nothing was signed or sent',
       { cause },
     );
   }
@@ -48,12 +48,12 @@ export async function callChain<T>(question: Promise<T>): Promise<T> {
 
 const MAX_MESSAGE = 300;
 
-/** What a caller is told when a chain refuses a transaction, or a dry run of it fails. `message` is the chain's own. */
+/** The error for a transaction that a chain refuses or whose simulation fails. `message` is that of the chain. */
 export function chainRefusal(reason: BroadcastRefusal, message: string): ApiError {
   const shown = message.length <= MAX_MESSAGE ? message : `${message.slice(0, MAX_MESSAGE - 3)}...`;
   if (reason === 'insufficient_funds') return new ApiError('insufficient_funds');
   if (reason === 'reverts') {
-    return new ApiError('transaction_execution_failure', `The transaction would revert: ${shown}`);
+    return new ApiError('transaction_execution_failure', `the transaction would revert: ${shown}`);
   }
-  return new ApiError('transaction_broadcast_failure', `The chain refused the transaction: ${shown}`);
+  return new ApiError('transaction_broadcast_failure', `the chain refused the transaction: ${shown}`);
 }

@@ -43,7 +43,7 @@ export async function sendBuilt(
   if (sentId !== undefined) {
     throw new ApiError(
       'transaction_broadcast_failure',
-      `The same transaction was sent already, as \`${sentId}\`; a chain takes it only once.`,
+      `the same transaction was already sent as \`${sentId}\`; a chain accepts it only once`,
     );
   }
   const row = await recordTransaction(context, wallet.id, {

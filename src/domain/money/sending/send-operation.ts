@@ -72,7 +72,7 @@ export async function planOperation(
   const chain = requireChain(context, { caip2, kind: 'evm' });
   const { bundler } = chain;
   if (bundler === undefined) {
-    throw new ApiError('not_supported', `/sponsor: nobody pays the gas on \`${caip2}\``);
+    throw new ApiError('not_supported', `/sponsor: no paymaster is available on \`${caip2}\``);
   }
   const calls = readCalls(draft, chain);
   const [code, pendingCount, fees, units] = await callChain(

@@ -62,7 +62,7 @@ export async function planSolana(
 
 function requireFeePayer({ caip2, feePayer }: SolanaChain): FeePayer {
   if (feePayer !== undefined) return feePayer;
-  throw new ApiError('not_supported', `/sponsor: nobody pays the fees on \`${caip2}\``);
+  throw new ApiError('not_supported', `/sponsor: no fee payer is available on \`${caip2}\``);
 }
 
 /** Every other signer has signed, and what they signed does not change. */

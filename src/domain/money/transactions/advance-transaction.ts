@@ -2,8 +2,8 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { Inclusion } from '../../../ports/chains.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
-import { tellOfFunds } from './tell-of-funds.ts';
-import { tellOfGas } from './tell-of-gas.ts';
+import { recordFunds } from './record-funds.ts';
+import { recordGasCost } from './record-gas-cost.ts';
 import { nextCheckAt } from './transaction-checks.ts';
 import type { TransactionRow } from './transaction-row.ts';
 import { type TransactionStatus, wayTo } from './transaction-state.ts';
@@ -73,8 +73,9 @@ export async function advanceTransaction(
   for (const type of way.flatMap((status) => events[status] ?? [])) {
     await recordEvent(context, { appId: row.app_id, type, payload: eventPayload({ ...row, ...changed }) });
   }
-  if (inclusion !== undefined && way.length > 0) await tellOfGas(context, { ...row, ...changed }, inclusion);
-  if (way.includes('confirmed')) await tellOfFunds(context, { ...row, ...changed });
+  if (inclusion !== undefined && way.length > 0)
+    await recordGasCost(context, { ...row, ...changed }, inclusion);
+  if (way.includes('confirmed')) await recordFunds(context, { ...row, ...changed });
   return true;
 }
 

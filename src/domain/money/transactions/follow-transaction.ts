@@ -39,7 +39,7 @@ export async function findStale(chain: AnyChain, row: TransactionRow, message: s
 export function carrierOf(chain: AnyChain, row: TransactionRow): Pick<AnyChain, 'broadcast' | 'statusOf'> {
   if (row.user_operation_hash === null) return chain;
   const bundler = chain.kind === 'evm' ? chain.bundler : undefined;
-  if (bundler === undefined) throw new Error(`nobody takes user operations to ${chain.caip2}`);
+  if (bundler === undefined) throw new Error(`no bundler is configured for ${chain.caip2}`);
   return bundler;
 }
 

@@ -29,7 +29,7 @@ export async function planExchange(
 ): Promise<PlannedExchange> {
   const { exchange } = context;
   if (exchange === undefined) {
-    throw notSupported('/destination', 'nobody here exchanges assets or bridges chains');
+    throw notSupported('/destination', 'no exchange is configured for other assets or chains');
   }
   const { source, destination } = assetsOf(terms);
   const isInput = terms.amountType === 'exact_input';
@@ -94,7 +94,7 @@ async function askExchange(
   } catch (cause) {
     throw new ApiError(
       'transaction_broadcast_failure',
-      'The exchange could not be reached; nothing was signed or sent.',
+      'the exchange could not be reached; nothing was signed or sent',
       { cause },
     );
   }

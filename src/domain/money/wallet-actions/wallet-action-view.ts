@@ -27,7 +27,7 @@ export function walletActionView(row: WalletActionRow, steps?: readonly StoredSt
 }
 
 // Wire fields that responses have and events do not.
-const notTold = [
+const notInEvents = [
   'estimated_gas',
   'estimated_fees',
   'destination_amount',
@@ -53,14 +53,14 @@ const eventTypes: Partial<Record<WalletActionType, Readonly<Record<WalletActionS
 /** The event type for an action's current status. */
 export function actionEventType({ type, status }: WalletActionRow): string {
   const eventType = eventTypes[type]?.[status];
-  assert(eventType !== undefined, `actions of type ${type} are told of`);
+  assert(eventType !== undefined, `no event is defined for actions of type ${type}`);
   return eventType;
 }
 
 /** The event payload of an action. */
 export function actionEvent(row: WalletActionRow, steps?: readonly StoredStep[]): object {
   const { id, type, ...shown } = walletActionView(row, steps) as unknown as Record<string, unknown>;
-  for (const field of notTold) delete shown[field];
+  for (const field of notInEvents) delete shown[field];
   const { status, ended_at_ms: endedAtMs } = row;
   return {
     ...shown,

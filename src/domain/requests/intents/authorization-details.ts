@@ -16,7 +16,7 @@ import { agreementOf, type IntentSignature, listSignatures } from './signatures.
 
 type DetailsContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
-/** Who can authorize each of these intents and who has signed, as their key quorums stand now, by intent. */
+/** The eligible members and signatures of these intents, by intent, according to the current key quorums. */
 export async function readAuthorizationDetails(
   context: DetailsContext,
   intentIds: readonly string[],

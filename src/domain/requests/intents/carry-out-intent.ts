@@ -25,7 +25,7 @@ export interface AgreedIntent {
   /** The key quorum whose threshold was reached. */
   readonly party: EligibleParty;
   readonly agreement: Agreement;
-  /** What the proposal's preparation found. */
+  /** The result of the proposal's preparation. */
   readonly prepared: Prepared<unknown>;
 }
 
@@ -40,7 +40,7 @@ export async function carryOut(context: OperationContext, agreed: AgreedIntent):
   const { intent, proposal, subject, input, party } = agreed;
   const priorState = await proposal.priorState?.(context, subject, input.path);
   const isMine = await moveIntent(context, intent.id, { from: 'pending', to: 'processing' });
-  assert(isMine, `intent ${intent.id} is held and was decided by somebody else`);
+  assert(isMine, `intent ${intent.id} is locked, yet its status has changed`);
   const later: Work[] = [];
   const outcome = await attempt(context, agreed, later);
   const result: IntentActionResult = {
@@ -133,7 +133,7 @@ async function runAfterCommit(
   await context.inUnit((em) => settleIntent({ ...context, em }, intent, { ...result, ...outcome }));
 }
 
-/** What an intent comes to by a refusal. A fault of ours is not the intent's and is thrown on. */
+/** The outcome of an intent whose request was refused. Internal errors are not outcomes and are rethrown. */
 function refusalOf(error: unknown): Outcome {
   if (!(error instanceof ApiError) || error.status >= 500) throw error;
   return { status_code: error.status, response_body: error.toBody() };

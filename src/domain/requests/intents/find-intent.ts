@@ -74,7 +74,7 @@ export async function findPendingForUpdate(
   const row = await findIntent(context, id);
   const status = statusAt(row, context.nowMs);
   if (status !== 'pending') {
-    throw new ApiError('invalid_state', `The intent cannot be authorized or rejected: it is ${status}.`);
+    throw new ApiError('invalid_state', `the intent cannot be authorized or rejected: it is ${status}`);
   }
   return row;
 }

@@ -23,9 +23,9 @@ export const transitions = {
 type Outcome = Pick<Updateable<Tables['intents']>, 'ended_at_ms' | 'authorization_details' | 'action_result'>;
 
 /**
- * Moves an intent to another status, if it stands where the caller believes it to.
+ * Moves an intent to another status if it still has the expected one.
  *
- * Result: whether it was moved; false when somebody else was quicker.
+ * Result: whether it was moved; false when another transaction was faster.
  */
 export async function moveIntent<From extends keyof typeof transitions>(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,

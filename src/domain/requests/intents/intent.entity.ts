@@ -40,7 +40,7 @@ export const IntentEntity = defineEntity({
     authorizationDetails: p.text(),
     /** JSON in wire form: the outcome of the request. */
     actionResult: p.text().strictNullable(),
-    /** The wallet action it started, whose outcome settles the intent; null when there is none. */
+    /** The wallet action it started, whose outcome settles the intent; null without one. */
     awaitedActionId: p.text().strictNullable(),
   },
   indexes: [

@@ -51,7 +51,7 @@ export async function proposeIntent<Id extends ProposableId>(
   const subject = await proposal.hold(context, given.path);
   const { ownerId } = subject;
   if (ownerId === null) {
-    throw new ApiError('invalid_request', 'Resource has no owner to authorize the intent.');
+    throw new ApiError('invalid_request', 'the resource has no owner who could authorize the intent');
   }
   await proposal.check(context, subject, given);
   const proposed = { ...given, path: proposal.pathOf(subject, given.path) };

@@ -15,7 +15,7 @@ export async function rejectIntent(context: OperationContext, id: string): Promi
   const intent = await findPendingForUpdate(context, id);
   const outcome = { ended_at_ms: context.nowMs };
   const isMine = await moveIntent(context, intent.id, { from: 'pending', to: 'rejected', outcome });
-  assert(isMine, `intent ${id} is held and was decided by somebody else`);
+  assert(isMine, `intent ${id} is locked, yet its status has changed`);
   const rejected = await reloadIntent(context, intent.id);
   await recordEvent(context, {
     appId: context.app.id,

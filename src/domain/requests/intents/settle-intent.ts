@@ -15,9 +15,9 @@ import { intentSummary } from './intent-view.ts';
 const settledEvents = { executed: 'intent.executed', failed: 'intent.failed' } as const;
 
 /**
- * Writes down how the request of an intent in `processing` went, and tells of it.
+ * Stores the outcome of an intent in `processing` and records its event.
  *
- * Result: whether this call did; false when it was settled before.
+ * Result: false when the intent was already settled.
  */
 export async function settleIntent(
   context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,

@@ -170,7 +170,10 @@ export function planRpcSend(
   }
 }
 
-/** CHOICE: the asset in which the app is charged is between the app and the paymaster, so it has no effect here. */
+/**
+ * CHOICE: the asset in which the app is charged is agreed between the app and the paymaster, so it has no effect
+ * here.
+ */
 function requireOptionsFit({ sponsor, sponsor_options: options }: Sponsorable): void {
   if (options === undefined || sponsor === true) return;
   throw invalidField('/sponsor_options', 'expected only with `sponsor`');

@@ -20,9 +20,9 @@ const CHAIN_TYPES = new Set(['ethereum', 'solana']);
 type NewKey = ReturnType<typeof generateWalletKey>;
 
 /**
- * Makes an account of existing wallets or of new ones, which have neither owner nor policy.
+ * Creates an account from existing wallets or from new ones without owner and policy.
  *
- * @throws ApiError invalid_data when a wallet is not there, archived or of an extended chain type.
+ * @throws ApiError invalid_data when a wallet does not exist, is archived or has an extended chain type.
  */
 export async function createAccount(
   context: OperationContext,
@@ -42,9 +42,10 @@ export async function createAccount(
 }
 
 /**
- * Renames an account, adds wallets to it, or both. Wallets are never taken out.
+ * Renames an account, adds wallets to it, or both. Wallets cannot be removed.
  *
- * @throws ApiError not_found; invalid_data as for a new account, for a wallet that is in it and for more than five.
+ * @throws ApiError not_found; invalid_data as for a new account, for a wallet that it already contains, and for more
+ * than five.
  */
 export async function updateAccount(
   context: OperationContext,

@@ -71,7 +71,7 @@ export async function listAccounts(
   };
 }
 
-/** Null also for what cannot be the id of an account. */
+/** Null also for text that cannot be an account id. */
 async function getAccount(
   { app, em }: AccountContext,
   id: string,

@@ -39,15 +39,15 @@ export async function createAllowlistEntry(
       acceptedAtMs: null,
       createdAtMs: context.nowMs,
     });
-  // A collision with another request that puts the same on the list runs this one again.
+  // If a concurrent request adds the same entry, this one collides and is retried.
   await em.flush();
   return entryView(entry);
 }
 
 /**
- * Takes somebody or a domain off the app's allowlist.
+ * Removes an identity or a domain from the app's allowlist.
  *
- * @throws ApiError invalid_data; not_found when it is not there.
+ * @throws ApiError invalid_data, not_found
  */
 export async function deleteAllowlistEntry(
   { app, em }: OperationContext,

@@ -11,11 +11,10 @@ export interface LoginAccount {
 }
 
 /**
- * Refuses a login by accounts of which none is on the app's allowlist, while that counts (setting
- * `allowlist_enabled`). An entry that admits somebody for the first time counts as accepted now.
+ * Refuses a login unless one of the accounts is on the app's allowlist, if the setting `allowlist_enabled` is on. The
+ * first login by an entry marks it as accepted.
  *
- * CHOICE: any one account of the user is enough, and accounts of other kinds than email, phone and wallet are on no
- * list.
+ * CHOICE: any one account of the user is enough. Only email, phone and wallet accounts can be on the list.
  *
  * @throws ApiError allowlist_rejected
  */

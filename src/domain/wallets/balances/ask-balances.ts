@@ -22,12 +22,12 @@ export interface Holding {
 const AT_ONCE = 8;
 
 /**
- * Asks the chains what addresses hold, several at once.
+ * Queries the balances of addresses, several at once.
  *
  * Result: the holdings in the order of the questions and their assets.
  *
- * @throws ApiError not_supported for a chain that is not configured, unavailable when one cannot be reached: an
- * answer without it would be a wrong balance.
+ * @throws ApiError not_supported for a chain that is not configured, unavailable when one cannot be reached, because
+ * a partial balance would be wrong.
  */
 export async function askBalances(
   context: AskContext,

@@ -22,10 +22,10 @@ export interface BalanceQuery {
 }
 
 /**
- * What a wallet holds of the assets that are asked for, in the order of assets and chains, or of tokens.
+ * A wallet's balances of the requested assets, in the order of assets and chains, or of tokens.
  *
- * CHOICE: of several assets on several chains, pairs that do not exist (POL on Base) are left out; an asset that is
- * on none of the chains is refused. A chain that is not configured is refused, since it was asked for by name.
+ * CHOICE: of several assets on several chains, pairs that do not exist (POL on Base) are left out; an asset that
+ * exists on none of the chains is refused, and so is a chain that is not configured.
  *
  * @throws ApiError not_found; invalid_data; not_supported for an unsupported chain or pair; unavailable.
  */
@@ -92,10 +92,10 @@ async function tokenAsked(
 }
 
 /**
- * The chain of this name, on which the wallet can be.
+ * The chain of this name, which must fit the wallet.
  *
- * @throws ApiError not_supported for an unknown chain, one of another chain type, and for any but its own of a
- * custodial wallet.
+ * @throws ApiError not_supported for an unknown chain, a chain of another type, and for a custodial wallet any chain
+ * but its own.
  */
 export function requireWalletChain(wallet: WalletRow, name: string): KnownChain {
   const chain = chainNamed(name);

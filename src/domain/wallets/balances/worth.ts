@@ -20,9 +20,9 @@ export type Currency = 'usd' | 'eur';
 export type PriceOf = (asset: KnownAsset) => Decimal | undefined;
 
 /**
- * The prices of assets in a currency. What is on a test network is worth nothing, whatever its name.
+ * The prices of assets in a currency. Assets on test networks are worth nothing.
  *
- * CHOICE: one euro is what one EURC costs, so that one source of prices serves both currencies.
+ * CHOICE: one euro costs as much as one EURC, so that one price source serves both currencies.
  */
 export async function pricesOf(
   { prices }: Pick<OperationContext, 'prices'>,
@@ -58,7 +58,7 @@ export function worthText(worth: Decimal): string {
   return worth.digits === 0n ? '0' : fixedText(round(worth, WORTH_PLACES));
 }
 
-/** The price of one unit as text, with two places at least. */
+/** The price of one unit as text, with at least two decimals. */
 export function priceText(price: Decimal): string {
   const places = decimalText(price).split('.')[1]?.length ?? 0;
   return price.digits === 0n ? '0' : fixedText(round(price, Math.max(places, WORTH_PLACES)));

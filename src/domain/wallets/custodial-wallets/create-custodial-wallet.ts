@@ -13,8 +13,8 @@ const chainOfType: Readonly<Record<string, CustodialWalletChain>> = { ethereum: 
 /**
  * Opens a wallet at a custodian, who keeps its key.
  *
- * @throws ApiError not_supported without this custodian; invalid_data when the custodian has no such customer, when
- * an owner, signer or policy is not there, and when `chain_type` does not fit `chain`.
+ * @throws ApiError not_supported without this custodian; invalid_data when the custodian does not know the customer,
+ * when an owner, signer or policy does not exist, and when `chain_type` does not match `chain`.
  */
 export async function createCustodialWallet(
   context: OperationContext,

@@ -149,5 +149,5 @@ function reasonOf(error: errors.JOSEError): string {
 
 /** 401 for a user token in a body, with the reason. */
 export function invalidToken(reason: string, cause?: unknown): ApiError {
-  return new ApiError('missing_or_invalid_token', `The user JWT is not valid: ${reason}.`, { cause });
+  return new ApiError('missing_or_invalid_token', `the user JWT is not valid: ${reason}`, { cause });
 }

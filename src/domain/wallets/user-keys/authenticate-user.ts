@@ -10,10 +10,11 @@ import { invalidToken, verifyCustomerToken } from '../tokens/verify-customer-tok
  * The user whom a token names: an access token of the service, or a token of the app's own login whose user id claim
  * is the `custom_user_id` of a linked account.
  *
- * Runs in preparations, since it may fetch the app's key set. The user may be deleted before the operation's transaction
- * begins.
+ * Runs in preparations, since it may fetch the app's key set. The user may be deleted before the operation's
+ * transaction begins.
  *
- * @throws ApiError missing_or_invalid_token, failed_to_fetch_jwks_uri_document, not_found for a user who is not there.
+ * @throws ApiError missing_or_invalid_token, failed_to_fetch_jwks_uri_document, not_found for a user who does not
+ * exist.
  */
 export async function authenticateUser(context: PreparationContext, userJwt: string): Promise<string> {
   if (claimsToBeOurs(userJwt, context.prefix)) {

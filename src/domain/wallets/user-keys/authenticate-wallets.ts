@@ -45,7 +45,7 @@ export async function authenticateWallets(
  * The same for a key that can authorize only the named intents. Users without wallets get one too, because policies
  * and key quorums also have owners.
  *
- * @throws ApiError missing_or_invalid_token, invalid_data also for an intent that is not there,
+ * @throws ApiError missing_or_invalid_token, invalid_data also for an intent that does not exist,
  * failed_to_fetch_jwks_uri_document, not_found
  */
 export async function authenticateWalletIntents(

@@ -20,7 +20,7 @@ import {
 // HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
 // Kysely.
 
-// CHOICE: the contract sets no bound.
+// CHOICE: the contract sets no limit.
 const MAX_ACCOUNTS_AT_ONCE = 100;
 
 /** A validated user to create, with everything checked that needs no database. */

@@ -45,7 +45,7 @@ export function linkedAccountView(account: StoredAccount): LinkedAccount {
 
 function embeddedWallet(account: StoredAccount, wallet: AccountWallet, walletIndex: number) {
   const chainType = wallet.chain_type as WalletChainType;
-  assert(chainType !== 'spark', 'a spark wallet is linked to nobody');
+  assert(chainType !== 'spark', 'spark wallets are never linked accounts');
   return {
     id: account.wallet_id,
     address: wallet.address,

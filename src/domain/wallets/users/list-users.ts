@@ -31,7 +31,7 @@ export async function listUsers(
     .where('app_id', '=', context.app.id)
     .orderBy('created_at_ms', 'desc')
     .orderBy('id', 'desc')
-    // One more than asked for tells whether another page follows.
+    // One extra row shows whether another page follows.
     .limit(limit + 1);
   const rows = await (cursor === undefined
     ? query

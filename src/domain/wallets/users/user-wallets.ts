@@ -55,9 +55,9 @@ export interface UserWithWallets {
 }
 
 /**
- * Makes wallets that a user owns and links them to the user, each with the next index of its chain type.
+ * Creates wallets owned by a user and links them to the user, each with the next index of its chain type.
  *
- * NOTE: a wallet of `spark` is made and owned, but is no linked account: the contract has no shape for it.
+ * NOTE: `spark` wallets are not linked accounts: the contract has no schema for them.
  *
  * @param user locked by or created in this transaction.
  * @throws ApiError invalid_data when a policy or signer does not exist; resource_conflict when an external id is

@@ -73,7 +73,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   };
 }
 
-/** The refusal of a use. The denial is recorded although the request's work is undone. */
+/** The refusal of a use. The denial is recorded although the request is rolled back. */
 function denied(
   { ids, nowMs, diagnostics, afterRefusal }: OperationContext,
   use: UseRecord,

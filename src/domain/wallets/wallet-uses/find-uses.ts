@@ -92,10 +92,10 @@ export async function* usesOfWallet(
 }
 
 /**
- * Deletes the oldest uses, at most `USES_AT_ONCE`, that are past their time; returns how many.
+ * Deletes the oldest uses, at most `USES_AT_ONCE`, that have expired; returns how many.
  *
- * NOTE: they are found by their order, which costs no index on time: where a clock was set back, a use that is young
- * again keeps those behind it until its own time has come.
+ * NOTE: they are deleted in their order, so that no index on time is needed. After a clock was set back, a use with a
+ * later time therefore delays the deletion of those behind it.
  */
 export async function dropExpiredUses(em: SqlEntityManager, nowMs: number): Promise<number> {
   const database = em.getKysely<Tables>();

@@ -31,7 +31,7 @@ export interface JudgedUse extends WalletUse {
  */
 const MAX_KEPT = 256 * 1024;
 
-/** Decisions as they are answered and stored: with their whole traces, or with what decides where those are too long. */
+/** Decisions as returned and stored: with full traces, or with only the deciding part of traces that are too long. */
 export function withBoundedTraces(decisions: readonly PolicyDecision[]): readonly PolicyDecision[] {
   const isLong = decisions.reduce((sum, { units }) => sum + traceLength(units), 0) > MAX_KEPT;
   return isLong ? decisions.map(shortenTrace) : decisions;
@@ -55,8 +55,7 @@ export function useRecordOf(
 }
 
 /**
- * Records that a policy denied the use of a wallet, with its event. `decisions` led to it, the denying one last, from
- * `withBoundedTraces`.
+ * Records the denial of a use of a wallet and its event. `decisions`: from `withBoundedTraces`, the denying one last.
  *
  * CHOICE: `wallet.use_denied` is our own event. None of the 67 published events covers a denied request:
  * `wallet_action.*.rejected` is about a wallet action, `intent.rejected` about an intent, and an rpc request is

@@ -13,10 +13,10 @@ const MAX_WAITING = { records: 5000, characters: 8_000_000 };
 /**
  * Stores the records of many requests in one transaction.
  *
- * CHOICE: a record of an allowed use is stored up to 100 ms after the answer. In the transaction of each request it
- * made one that only reads into one that is synced to disk: `personal_sign` cost twice as much. A process that is
- * killed loses the records of its last 100 ms; one that is stopped loses none, and denials are stored before they are
- * answered.
+ * CHOICE: the record of an allowed use is stored up to 100 ms after the response. Stored in the request's own
+ * transaction, it would turn read-only transactions into ones that are synced to disk, which made `personal_sign`
+ * twice as expensive. A killed process loses the records of its last 100 ms; a stopped one loses none. Denials are
+ * stored before the response.
  */
 export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 'log'>): UseLog {
   let waiting: UseRecord[] = [];

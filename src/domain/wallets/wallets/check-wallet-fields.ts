@@ -37,10 +37,11 @@ export async function checkWalletFields(
 }
 
 /**
- * The key quorum that a new wallet belongs to, and the user or organization that the body gives it to held until the
- * transaction ends. Without a named owner, a wallet of an organization belongs to its default key quorum.
+ * Resolves the key quorum that owns a new wallet, and locks the user or organization that the wallet is assigned to
+ * until the transaction ends. Without an explicit owner, an organization's default key quorum owns its wallets.
  *
- * Result: null when nobody owns the wallet. CHOICE: `owner: null` names nobody, whoever the wallet is for.
+ * Result: null for a wallet without an owner. CHOICE: `owner: null` means no owner, even for a wallet of an
+ * organization.
  *
  * @throws ApiError invalid_data, wallet_entity_limit_exceeded
  */

@@ -27,11 +27,11 @@ type SealedImport = SubmitWalletImportRequest['wallet'];
 const AT = '/wallet';
 
 /**
- * Finishes an import: opens what the caller sealed and makes the wallet, when the key gives the declared address.
- * A begun import is used up by the submission that succeeds.
+ * Finishes an import: decrypts the key and creates the wallet if the key matches the declared address. A successful
+ * submission ends the import.
  *
- * @throws ApiError invalid_data when no import was begun, the ciphertext does not open, the key is none or gives
- * another address; resource_conflict when the app has a wallet at the address, or the external id is taken.
+ * @throws ApiError invalid_data when no import was started, the ciphertext cannot be decrypted, or the key is invalid
+ * or has another address; resource_conflict when the app has a wallet at the address, or the external id is taken.
  */
 export async function finishImport(
   context: OperationContext,

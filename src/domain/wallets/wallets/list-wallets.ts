@@ -61,7 +61,7 @@ export async function listWallets(
   const { chainType, externalId, address, entityId } = filter;
   const input: PageInput = {
     appId: context.app.id,
-    // One more than asked for tells whether another page follows.
+    // One extra row shows whether another page follows.
     limit: limit + 1,
     ...(filter.includeArchived === true && { includeArchived: true }),
     ...(chainType !== undefined && { chainType }),

@@ -16,7 +16,7 @@ type GasContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs' | 'prices'>;
  * Records what a sponsored transaction cost the app, and the completion of a user operation, once it is included.
  * Recorded once, even if a reorganization follows.
  */
-export async function tellOfGas(
+export async function recordGasCost(
   context: GasContext,
   row: TransactionRow,
   inclusion: Inclusion,

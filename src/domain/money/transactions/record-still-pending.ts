@@ -12,7 +12,7 @@ const TEMPO_TYPE = 118;
  * Records once that an EVM transaction has been waiting for inclusion for a long time. The event cannot describe a
  * Tempo batch.
  */
-export async function tellWhenSlow(
+export async function recordStillPending(
   context: AdvanceContext,
   row: TransactionRow,
   { status }: Pick<Finding, 'status'>,

@@ -7,7 +7,7 @@ import { ChainPositionEntity } from '../../access/chains/chain-position.entity.t
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
-import { assetOf } from './tell-of-funds.ts';
+import { assetOf } from './record-funds.ts';
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
 
@@ -34,7 +34,7 @@ export async function readChainPosition(em: SqlEntityManager, caip2: string): Pr
  *
  * Result: whether the position was moved.
  */
-export async function tellOfDeposits(
+export async function recordDeposits(
   context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
   read: ReadTransfers,
 ): Promise<boolean> {

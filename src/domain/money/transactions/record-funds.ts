@@ -13,7 +13,7 @@ import type { TransactionRow } from './transaction-row.ts';
  * NOTE: on a chain that keeps a transfer list, deposits are recorded from that list, including those from our own
  * wallets.
  */
-export async function tellOfFunds(
+export async function recordFunds(
   context: Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs'>,
   row: TransactionRow,
 ): Promise<void> {
@@ -43,11 +43,11 @@ export async function tellOfFunds(
     },
   });
   const isListed = context.chains.find(row.caip2)?.transfersAfter !== undefined;
-  if (!isListed) await tellReceivers(context, row.id, payload);
+  if (!isListed) await recordFundsDeposited(context, row.id, payload);
   await database.updateTable('transactions').set({ are_funds_told: 1 }).where('id', '=', row.id).execute();
 }
 
-async function tellReceivers(
+async function recordFundsDeposited(
   context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
   transactionId: string,
   payload: { readonly recipient: string },
