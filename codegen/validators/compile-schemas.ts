@@ -46,6 +46,7 @@ function componentsChangedByClosing(document: Document): Set<string> {
 
 interface Compiled {
   readonly document: Document;
+  readonly coerce: boolean;
   readonly componentId: (name: string, openness: Openness) => string;
 }
 
@@ -61,6 +62,7 @@ function toAjvSchema(schema: Schema, openness: Openness, compiled: Compiled): Re
     const properties = Object.entries(schema.properties);
     out.properties = Object.fromEntries(properties.map(([name, property]) => [name, inner(property)]));
     if (openness === 'closed' && isOpenByOmission(schema)) out.additionalProperties = false;
+    if (compiled.coerce) Object.assign(out, integerTexts(properties));
   }
   if (typeof schema.additionalProperties === 'object') {
     out.additionalProperties = inner(schema.additionalProperties);
@@ -79,6 +81,19 @@ function toAjvSchema(schema: Schema, openness: Openness, compiled: Compiled): Re
     out.type ??= 'object';
   }
   return out;
+}
+
+/**
+ * Ajv's coercion accepts whatever `Number` reads: `Infinity`, `0x10`, `1e1`, ` 1`. Checks the text of integers before
+ * it is coerced: Ajv applies `allOf` before `properties`.
+ */
+function integerTexts(properties: readonly (readonly [string, Schema])[]): object {
+  const integers = properties.filter(([, { type }]) => type === 'integer');
+  if (integers.length === 0) return {};
+  const text = { format: 'integer-text' };
+  // A list of one is coerced as well: `limit[]=1`.
+  const checked = integers.map(([name]) => [name, { ...text, items: text }] as const);
+  return { allOf: [{ properties: Object.fromEntries(checked) }] };
 }
 
 function createAjv(coerceTypes: false | 'array'): Ajv2020 {
@@ -110,7 +125,7 @@ export function schemaCompiler(document: Document, { coerce }: { coerce: boolean
     openness === 'closed' && changed.has(name) ? `${name}-closed` : name;
   const ajv = createAjv(coerce ? 'array' : false);
   const register = (id: string, schema: Schema, openness: Openness): void => {
-    ajv.addSchema({ $id: id, ...toAjvSchema(schema, openness, { document, componentId }) }, id);
+    ajv.addSchema({ $id: id, ...toAjvSchema(schema, openness, { document, coerce, componentId }) }, id);
   };
   for (const [name, schema] of Object.entries(document.components.schemas)) {
     register(name, schema, 'as-written');

@@ -977,8 +977,8 @@ export interface Operations {
       include_archived?: boolean | undefined;
       /** Maximum number of entries per page, 1 to 100. Defaults to 100. */
       limit?: number | undefined;
-      /** A token as `<chain>:<contract or mint address>`, or up to ten tokens. Mutually exclusive with `asset`. */
-      token?: schemas.TransactionTokenAddressInput | schemas.TransactionTokenAddressInput[] | undefined;
+      /** Contract or mint address of a token on `chain`, or up to ten of them. Mutually exclusive with `asset`. */
+      token?: schemas.TokenAddressInput | schemas.TokenAddressInput[] | undefined;
       /** Return only the transaction with this hash (on Solana, this signature). */
       tx_hash?: string | undefined;
     };

@@ -240,14 +240,9 @@ function validateAddConditionSetItemsIntent(data, { instancePath = "", parentDat
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) > 24) {
-            validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/maxLength", keyword: "maxLength", params: { limit: 24 }, message: "must NOT have more than 24 characters" }];
+           if (ucs2length(data1) < 1) {
+            validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
-           } else {
-            if (ucs2length(data1) < 24) {
-             validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/minLength", keyword: "minLength", params: { limit: 24 }, message: "must NOT have fewer than 24 characters" }];
-             return false;
-            }
            }
           }
          }
@@ -3207,14 +3202,9 @@ function validateCreatePolicyRuleIntent(data, { instancePath = "", parentData, p
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) > 24) {
-            validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/maxLength", keyword: "maxLength", params: { limit: 24 }, message: "must NOT have more than 24 characters" }];
+           if (ucs2length(data1) < 1) {
+            validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
-           } else {
-            if (ucs2length(data1) < 24) {
-             validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 24 }, message: "must NOT have fewer than 24 characters" }];
-             return false;
-            }
            }
           }
          }
@@ -5745,14 +5735,9 @@ function validateDeletePolicyRuleIntent(data, { instancePath = "", parentData, p
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) > 24) {
-            validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/maxLength", keyword: "maxLength", params: { limit: 24 }, message: "must NOT have more than 24 characters" }];
+           if (ucs2length(data1) < 1) {
+            validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
-           } else {
-            if (ucs2length(data1) < 24) {
-             validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 24 }, message: "must NOT have fewer than 24 characters" }];
-             return false;
-            }
            }
           }
          }
@@ -5793,14 +5778,9 @@ function validateDeletePolicyRuleIntent(data, { instancePath = "", parentData, p
           }
           if (errors === _errs5) {
            if (typeof data2 === "string") {
-            if (ucs2length(data2) > 24) {
-             validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/maxLength", keyword: "maxLength", params: { limit: 24 }, message: "must NOT have more than 24 characters" }];
+            if (ucs2length(data2) < 1) {
+             validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
              return false;
-            } else {
-             if (ucs2length(data2) < 24) {
-              validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/minLength", keyword: "minLength", params: { limit: 24 }, message: "must NOT have fewer than 24 characters" }];
-              return false;
-             }
             }
            }
           }
@@ -7774,6 +7754,84 @@ function validateGetAppGasSpend(data, { instancePath = "", parentData, parentDat
      if (data.query !== void 0) {
       let data1 = data.query;
       const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.end_timestamp !== void 0) {
+        let data2 = data1.end_timestamp;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/end_timestamp", schemaPath: "#/properties/query/allOf/0/properties/end_timestamp/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/end_timestamp/" + i0, schemaPath: "#/properties/query/allOf/0/properties/end_timestamp/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+        var valid2 = _errs6 === errors;
+       } else {
+        var valid2 = true;
+       }
+       if (valid2) {
+        if (data1.start_timestamp !== void 0) {
+         let data4 = data1.start_timestamp;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (!formatIntegerText.test(data4)) {
+            validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/start_timestamp", schemaPath: "#/properties/query/allOf/0/properties/start_timestamp/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+            return false;
+           }
+          }
+          if (errors === _errs8) {
+           if (Array.isArray(data4)) {
+            var valid4 = true;
+            const len1 = data4.length;
+            for (let i1 = 0; i1 < len1; i1++) {
+             let data5 = data4[i1];
+             const _errs9 = errors;
+             if (errors === _errs9) {
+              if (typeof data5 === "string") {
+               if (!formatIntegerText.test(data5)) {
+                validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/start_timestamp/" + i1, schemaPath: "#/properties/query/allOf/0/properties/start_timestamp/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+                return false;
+               }
+              }
+             }
+             var valid4 = _errs9 === errors;
+             if (!valid4) {
+              break;
+             }
+            }
+           }
+          }
+         }
+         var valid2 = _errs8 === errors;
+        } else {
+         var valid2 = true;
+        }
+       }
+      }
       if (errors === _errs3) {
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         let missing1;
@@ -7782,167 +7840,167 @@ function validateGetAppGasSpend(data, { instancePath = "", parentData, parentDat
          return false;
         } else {
          if (data1.end_timestamp !== void 0) {
-          let data2 = data1.end_timestamp;
-          const _errs5 = errors;
-          if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
-           let dataType0 = typeof data2;
+          let data6 = data1.end_timestamp;
+          const _errs10 = errors;
+          if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6))) {
+           let dataType0 = typeof data6;
            let coerced0 = void 0;
-           if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
-            data2 = data2[0];
-            dataType0 = typeof data2;
-            if (typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2)) {
-             coerced0 = data2;
+           if (dataType0 == "object" && Array.isArray(data6) && data6.length == 1) {
+            data6 = data6[0];
+            dataType0 = typeof data6;
+            if (typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6)) {
+             coerced0 = data6;
             }
            }
            if (!(coerced0 !== void 0)) {
-            if (dataType0 === "boolean" || data2 === null || dataType0 === "string" && data2 && data2 == +data2 && !(data2 % 1)) {
-             coerced0 = +data2;
+            if (dataType0 === "boolean" || data6 === null || dataType0 === "string" && data6 && data6 == +data6 && !(data6 % 1)) {
+             coerced0 = +data6;
             } else {
              validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/end_timestamp", schemaPath: "#/properties/query/properties/end_timestamp/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
              return false;
             }
            }
            if (coerced0 !== void 0) {
-            data2 = coerced0;
+            data6 = coerced0;
             if (data1 !== void 0) {
              data1["end_timestamp"] = coerced0;
             }
            }
           }
-          if (errors === _errs5) {
-           if (typeof data2 == "number" && isFinite(data2)) {
-            if (!formatUnixMs.validate(data2)) {
+          if (errors === _errs10) {
+           if (typeof data6 == "number" && isFinite(data6)) {
+            if (!formatUnixMs.validate(data6)) {
              validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/end_timestamp", schemaPath: "#/properties/query/properties/end_timestamp/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
              return false;
             }
            }
           }
-          var valid1 = _errs5 === errors;
+          var valid5 = _errs10 === errors;
          } else {
-          var valid1 = true;
+          var valid5 = true;
          }
-         if (valid1) {
+         if (valid5) {
           if (data1.start_timestamp !== void 0) {
-           let data3 = data1.start_timestamp;
-           const _errs7 = errors;
-           if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
-            let dataType1 = typeof data3;
+           let data7 = data1.start_timestamp;
+           const _errs12 = errors;
+           if (!(typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7))) {
+            let dataType1 = typeof data7;
             let coerced1 = void 0;
-            if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-             data3 = data3[0];
-             dataType1 = typeof data3;
-             if (typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3)) {
-              coerced1 = data3;
+            if (dataType1 == "object" && Array.isArray(data7) && data7.length == 1) {
+             data7 = data7[0];
+             dataType1 = typeof data7;
+             if (typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7)) {
+              coerced1 = data7;
              }
             }
             if (!(coerced1 !== void 0)) {
-             if (dataType1 === "boolean" || data3 === null || dataType1 === "string" && data3 && data3 == +data3 && !(data3 % 1)) {
-              coerced1 = +data3;
+             if (dataType1 === "boolean" || data7 === null || dataType1 === "string" && data7 && data7 == +data7 && !(data7 % 1)) {
+              coerced1 = +data7;
              } else {
               validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/start_timestamp", schemaPath: "#/properties/query/properties/start_timestamp/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
               return false;
              }
             }
             if (coerced1 !== void 0) {
-             data3 = coerced1;
+             data7 = coerced1;
              if (data1 !== void 0) {
               data1["start_timestamp"] = coerced1;
              }
             }
            }
-           if (errors === _errs7) {
-            if (typeof data3 == "number" && isFinite(data3)) {
-             if (!formatUnixMs.validate(data3)) {
+           if (errors === _errs12) {
+            if (typeof data7 == "number" && isFinite(data7)) {
+             if (!formatUnixMs.validate(data7)) {
               validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/start_timestamp", schemaPath: "#/properties/query/properties/start_timestamp/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
               return false;
              }
             }
            }
-           var valid1 = _errs7 === errors;
+           var valid5 = _errs12 === errors;
           } else {
-           var valid1 = true;
+           var valid5 = true;
           }
-          if (valid1) {
+          if (valid5) {
            if (data1.wallet_ids !== void 0) {
-            let data4 = data1.wallet_ids;
-            const _errs9 = errors;
-            if (!Array.isArray(data4)) {
-             let dataType2 = typeof data4;
+            let data8 = data1.wallet_ids;
+            const _errs14 = errors;
+            if (!Array.isArray(data8)) {
+             let dataType2 = typeof data8;
              let coerced2 = void 0;
-             if (dataType2 == "object" && Array.isArray(data4) && data4.length == 1) {
-              data4 = data4[0];
-              dataType2 = typeof data4;
-              if (Array.isArray(data4)) {
-               coerced2 = data4;
+             if (dataType2 == "object" && Array.isArray(data8) && data8.length == 1) {
+              data8 = data8[0];
+              dataType2 = typeof data8;
+              if (Array.isArray(data8)) {
+               coerced2 = data8;
               }
              }
              if (!(coerced2 !== void 0)) {
-              if (dataType2 === "string" || dataType2 === "number" || dataType2 === "boolean" || data4 === null) {
-               coerced2 = [data4];
+              if (dataType2 === "string" || dataType2 === "number" || dataType2 === "boolean" || data8 === null) {
+               coerced2 = [data8];
               } else {
                validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/wallet_ids", schemaPath: "#/properties/query/properties/wallet_ids/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
                return false;
               }
              }
              if (coerced2 !== void 0) {
-              data4 = coerced2;
+              data8 = coerced2;
               if (data1 !== void 0) {
                data1["wallet_ids"] = coerced2;
               }
              }
             }
-            if (errors === _errs9) {
-             if (Array.isArray(data4)) {
-              if (data4.length > 100) {
+            if (errors === _errs14) {
+             if (Array.isArray(data8)) {
+              if (data8.length > 100) {
                validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/wallet_ids", schemaPath: "#/properties/query/properties/wallet_ids/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
                return false;
               } else {
-               if (data4.length < 1) {
+               if (data8.length < 1) {
                 validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/wallet_ids", schemaPath: "#/properties/query/properties/wallet_ids/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
                 return false;
                } else {
-                var valid2 = true;
-                const len0 = data4.length;
-                for (let i0 = 0; i0 < len0; i0++) {
-                 let data5 = data4[i0];
-                 const _errs11 = errors;
-                 if (typeof data5 !== "string") {
-                  let dataType3 = typeof data5;
+                var valid6 = true;
+                const len2 = data8.length;
+                for (let i2 = 0; i2 < len2; i2++) {
+                 let data9 = data8[i2];
+                 const _errs16 = errors;
+                 if (typeof data9 !== "string") {
+                  let dataType3 = typeof data9;
                   let coerced3 = void 0;
-                  if (dataType3 == "object" && Array.isArray(data5) && data5.length == 1) {
-                   data5 = data5[0];
-                   dataType3 = typeof data5;
-                   if (typeof data5 === "string") {
-                    coerced3 = data5;
+                  if (dataType3 == "object" && Array.isArray(data9) && data9.length == 1) {
+                   data9 = data9[0];
+                   dataType3 = typeof data9;
+                   if (typeof data9 === "string") {
+                    coerced3 = data9;
                    }
                   }
                   if (!(coerced3 !== void 0)) {
                    if (dataType3 == "number" || dataType3 == "boolean") {
-                    coerced3 = "" + data5;
-                   } else if (data5 === null) {
+                    coerced3 = "" + data9;
+                   } else if (data9 === null) {
                     coerced3 = "";
                    } else {
-                    validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/wallet_ids/" + i0, schemaPath: "#/properties/query/properties/wallet_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                    validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/wallet_ids/" + i2, schemaPath: "#/properties/query/properties/wallet_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
                     return false;
                    }
                   }
                   if (coerced3 !== void 0) {
-                   data5 = coerced3;
-                   if (data4 !== void 0) {
-                    data4[i0] = coerced3;
+                   data9 = coerced3;
+                   if (data8 !== void 0) {
+                    data8[i2] = coerced3;
                    }
                   }
                  }
-                 if (errors === _errs11) {
-                  if (typeof data5 === "string") {
-                   if (ucs2length(data5) < 1) {
-                    validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/wallet_ids/" + i0, schemaPath: "#/properties/query/properties/wallet_ids/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                 if (errors === _errs16) {
+                  if (typeof data9 === "string") {
+                   if (ucs2length(data9) < 1) {
+                    validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query/wallet_ids/" + i2, schemaPath: "#/properties/query/properties/wallet_ids/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                     return false;
                    }
                   }
                  }
-                 var valid2 = _errs11 === errors;
-                 if (!valid2) {
+                 var valid6 = _errs16 === errors;
+                 if (!valid6) {
                   break;
                  }
                 }
@@ -7950,9 +8008,9 @@ function validateGetAppGasSpend(data, { instancePath = "", parentData, parentDat
               }
              }
             }
-            var valid1 = _errs9 === errors;
+            var valid5 = _errs14 === errors;
            } else {
-            var valid1 = true;
+            var valid5 = true;
            }
           }
          }
@@ -7968,15 +8026,15 @@ function validateGetAppGasSpend(data, { instancePath = "", parentData, parentDat
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data6 = data.headers;
-       const _errs13 = errors;
-       if (errors === _errs13) {
-        if (!(data6 && typeof data6 == "object" && !Array.isArray(data6))) {
+       let data10 = data.headers;
+       const _errs18 = errors;
+       if (errors === _errs18) {
+        if (!(data10 && typeof data10 == "object" && !Array.isArray(data10))) {
          validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs13 === errors;
+       var valid0 = _errs18 === errors;
       } else {
        var valid0 = true;
       }
@@ -7992,6 +8050,7 @@ function validateGetAppGasSpend(data, { instancePath = "", parentData, parentDat
  return errors === 0;
 }
 
+const formatIntegerText = /^-?(?:0|[1-9]\d{0,99})$/;
 const formatUnixMs = formats["unix-ms"];
 function validateGetAppJwks(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
@@ -12654,6 +12713,42 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
      if (data.query !== void 0) {
       let data2 = data.query;
       const _errs5 = errors;
+      if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+       if (data2.limit !== void 0) {
+        let data3 = data2.limit;
+        const _errs8 = errors;
+        if (errors === _errs8) {
+         if (typeof data3 === "string") {
+          if (!formatIntegerText.test(data3)) {
+           validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs8) {
+          if (Array.isArray(data3)) {
+           var valid4 = true;
+           const len0 = data3.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data4 = data3[i0];
+            const _errs9 = errors;
+            if (errors === _errs9) {
+             if (typeof data4 === "string") {
+              if (!formatIntegerText.test(data4)) {
+               validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid4 = _errs9 === errors;
+            if (!valid4) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs5) {
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         let missing2;
@@ -12662,32 +12757,32 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
          return false;
         } else {
          if (data2.asset !== void 0) {
-          let data3 = data2.asset;
-          const _errs7 = errors;
-          const _errs8 = errors;
-          let valid3 = false;
-          const _errs9 = errors;
-          if (!validateWalletAsset(data3, { instancePath: instancePath + "/query/asset", parentData: data2, parentDataProperty: "asset", rootData })) {
+          let data5 = data2.asset;
+          const _errs10 = errors;
+          const _errs11 = errors;
+          let valid6 = false;
+          const _errs12 = errors;
+          if (!validateWalletAsset(data5, { instancePath: instancePath + "/query/asset", parentData: data2, parentDataProperty: "asset", rootData })) {
            vErrors = vErrors === null ? validateWalletAsset.errors : vErrors.concat(validateWalletAsset.errors);
            errors = vErrors.length;
           }
-          var _valid0 = _errs9 === errors;
-          valid3 = valid3 || _valid0;
-          if (!valid3) {
-           const _errs10 = errors;
-           if (!Array.isArray(data3)) {
-            let dataType1 = typeof data3;
+          var _valid0 = _errs12 === errors;
+          valid6 = valid6 || _valid0;
+          if (!valid6) {
+           const _errs13 = errors;
+           if (!Array.isArray(data5)) {
+            let dataType1 = typeof data5;
             let coerced1 = void 0;
-            if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-             data3 = data3[0];
-             dataType1 = typeof data3;
-             if (Array.isArray(data3)) {
-              coerced1 = data3;
+            if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType1 = typeof data5;
+             if (Array.isArray(data5)) {
+              coerced1 = data5;
              }
             }
             if (!(coerced1 !== void 0)) {
-             if (dataType1 === "string" || dataType1 === "number" || dataType1 === "boolean" || data3 === null) {
-              coerced1 = [data3];
+             if (dataType1 === "string" || dataType1 === "number" || dataType1 === "boolean" || data5 === null) {
+              coerced1 = [data5];
              } else {
               const err0 = { instancePath: instancePath + "/query/asset", schemaPath: "#/properties/query/properties/asset/anyOf/1/type", keyword: "type", params: { type: "array" }, message: "must be array" };
               if (vErrors === null) {
@@ -12699,15 +12794,15 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
              }
             }
             if (coerced1 !== void 0) {
-             data3 = coerced1;
+             data5 = coerced1;
              if (data2 !== void 0) {
               data2["asset"] = coerced1;
              }
             }
            }
-           if (errors === _errs10) {
-            if (Array.isArray(data3)) {
-             if (data3.length > 10) {
+           if (errors === _errs13) {
+            if (Array.isArray(data5)) {
+             if (data5.length > 10) {
               const err1 = { instancePath: instancePath + "/query/asset", schemaPath: "#/properties/query/properties/asset/anyOf/1/maxItems", keyword: "maxItems", params: { limit: 10 }, message: "must NOT have more than 10 items" };
               if (vErrors === null) {
                vErrors = [err1];
@@ -12716,7 +12811,7 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
               }
               errors++;
              } else {
-              if (data3.length < 1) {
+              if (data5.length < 1) {
                const err2 = { instancePath: instancePath + "/query/asset", schemaPath: "#/properties/query/properties/asset/anyOf/1/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" };
                if (vErrors === null) {
                 vErrors = [err2];
@@ -12725,16 +12820,16 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
                }
                errors++;
               } else {
-               var valid4 = true;
-               const len0 = data3.length;
-               for (let i0 = 0; i0 < len0; i0++) {
-                const _errs12 = errors;
-                if (!validateWalletAsset(data3[i0], { instancePath: instancePath + "/query/asset/" + i0, parentData: data3, parentDataProperty: i0, rootData })) {
+               var valid7 = true;
+               const len1 = data5.length;
+               for (let i1 = 0; i1 < len1; i1++) {
+                const _errs15 = errors;
+                if (!validateWalletAsset(data5[i1], { instancePath: instancePath + "/query/asset/" + i1, parentData: data5, parentDataProperty: i1, rootData })) {
                  vErrors = vErrors === null ? validateWalletAsset.errors : vErrors.concat(validateWalletAsset.errors);
                  errors = vErrors.length;
                 }
-                var valid4 = _errs12 === errors;
-                if (!valid4) {
+                var valid7 = _errs15 === errors;
+                if (!valid7) {
                  break;
                 }
                }
@@ -12742,10 +12837,10 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
              }
             }
            }
-           var _valid0 = _errs10 === errors;
-           valid3 = valid3 || _valid0;
+           var _valid0 = _errs13 === errors;
+           valid6 = valid6 || _valid0;
           }
-          if (!valid3) {
+          if (!valid6) {
            const err3 = { instancePath: instancePath + "/query/asset", schemaPath: "#/properties/query/properties/asset/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
            if (vErrors === null) {
             vErrors = [err3];
@@ -12756,48 +12851,48 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
            validateGetWalletTransactions.errors = vErrors;
            return false;
           } else {
-           errors = _errs8;
+           errors = _errs11;
            if (vErrors !== null) {
-            if (_errs8) {
-             vErrors.length = _errs8;
+            if (_errs11) {
+             vErrors.length = _errs11;
             } else {
              vErrors = null;
             }
            }
           }
-          var valid2 = _errs7 === errors;
+          var valid5 = _errs10 === errors;
          } else {
-          var valid2 = true;
+          var valid5 = true;
          }
-         if (valid2) {
+         if (valid5) {
           if (data2.chain !== void 0) {
-           const _errs13 = errors;
+           const _errs16 = errors;
            if (!validateTransactionChainNameInput(data2.chain, { instancePath: instancePath + "/query/chain", parentData: data2, parentDataProperty: "chain", rootData })) {
             vErrors = vErrors === null ? validateTransactionChainNameInput.errors : vErrors.concat(validateTransactionChainNameInput.errors);
             errors = vErrors.length;
            }
-           var valid2 = _errs13 === errors;
+           var valid5 = _errs16 === errors;
           } else {
-           var valid2 = true;
+           var valid5 = true;
           }
-          if (valid2) {
+          if (valid5) {
            if (data2.cursor !== void 0) {
-            let data6 = data2.cursor;
-            const _errs14 = errors;
-            if (typeof data6 !== "string") {
-             let dataType2 = typeof data6;
+            let data8 = data2.cursor;
+            const _errs17 = errors;
+            if (typeof data8 !== "string") {
+             let dataType2 = typeof data8;
              let coerced2 = void 0;
-             if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
-              data6 = data6[0];
-              dataType2 = typeof data6;
-              if (typeof data6 === "string") {
-               coerced2 = data6;
+             if (dataType2 == "object" && Array.isArray(data8) && data8.length == 1) {
+              data8 = data8[0];
+              dataType2 = typeof data8;
+              if (typeof data8 === "string") {
+               coerced2 = data8;
               }
              }
              if (!(coerced2 !== void 0)) {
               if (dataType2 == "number" || dataType2 == "boolean") {
-               coerced2 = "" + data6;
-              } else if (data6 === null) {
+               coerced2 = "" + data8;
+              } else if (data8 === null) {
                coerced2 = "";
               } else {
                validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -12805,42 +12900,42 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
               }
              }
              if (coerced2 !== void 0) {
-              data6 = coerced2;
+              data8 = coerced2;
               if (data2 !== void 0) {
                data2["cursor"] = coerced2;
               }
              }
             }
-            if (errors === _errs14) {
-             if (typeof data6 === "string") {
-              if (ucs2length(data6) < 1) {
+            if (errors === _errs17) {
+             if (typeof data8 === "string") {
+              if (ucs2length(data8) < 1) {
                validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                return false;
               }
              }
             }
-            var valid2 = _errs14 === errors;
+            var valid5 = _errs17 === errors;
            } else {
-            var valid2 = true;
+            var valid5 = true;
            }
-           if (valid2) {
+           if (valid5) {
             if (data2.include_archived !== void 0) {
-             let data7 = data2.include_archived;
-             const _errs16 = errors;
-             if (typeof data7 !== "boolean") {
-              let dataType3 = typeof data7;
+             let data9 = data2.include_archived;
+             const _errs19 = errors;
+             if (typeof data9 !== "boolean") {
+              let dataType3 = typeof data9;
               let coerced3 = void 0;
-              if (dataType3 == "object" && Array.isArray(data7) && data7.length == 1) {
-               data7 = data7[0];
-               dataType3 = typeof data7;
-               if (typeof data7 === "boolean") {
-                coerced3 = data7;
+              if (dataType3 == "object" && Array.isArray(data9) && data9.length == 1) {
+               data9 = data9[0];
+               dataType3 = typeof data9;
+               if (typeof data9 === "boolean") {
+                coerced3 = data9;
                }
               }
               if (!(coerced3 !== void 0)) {
-               if (data7 === "false" || data7 === 0 || data7 === null) {
+               if (data9 === "false" || data9 === 0 || data9 === null) {
                 coerced3 = false;
-               } else if (data7 === "true" || data7 === 1) {
+               } else if (data9 === "true" || data9 === 1) {
                 coerced3 = true;
                } else {
                 validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/include_archived", schemaPath: "#/properties/query/properties/include_archived/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
@@ -12848,90 +12943,90 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
                }
               }
               if (coerced3 !== void 0) {
-               data7 = coerced3;
+               data9 = coerced3;
                if (data2 !== void 0) {
                 data2["include_archived"] = coerced3;
                }
               }
              }
-             var valid2 = _errs16 === errors;
+             var valid5 = _errs19 === errors;
             } else {
-             var valid2 = true;
+             var valid5 = true;
             }
-            if (valid2) {
+            if (valid5) {
              if (data2.limit !== void 0) {
-              let data8 = data2.limit;
-              const _errs18 = errors;
-              if (!(typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8))) {
-               let dataType4 = typeof data8;
+              let data10 = data2.limit;
+              const _errs21 = errors;
+              if (!(typeof data10 == "number" && (!(data10 % 1) && !isNaN(data10)) && isFinite(data10))) {
+               let dataType4 = typeof data10;
                let coerced4 = void 0;
-               if (dataType4 == "object" && Array.isArray(data8) && data8.length == 1) {
-                data8 = data8[0];
-                dataType4 = typeof data8;
-                if (typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8)) {
-                 coerced4 = data8;
+               if (dataType4 == "object" && Array.isArray(data10) && data10.length == 1) {
+                data10 = data10[0];
+                dataType4 = typeof data10;
+                if (typeof data10 == "number" && (!(data10 % 1) && !isNaN(data10)) && isFinite(data10)) {
+                 coerced4 = data10;
                 }
                }
                if (!(coerced4 !== void 0)) {
-                if (dataType4 === "boolean" || data8 === null || dataType4 === "string" && data8 && data8 == +data8 && !(data8 % 1)) {
-                 coerced4 = +data8;
+                if (dataType4 === "boolean" || data10 === null || dataType4 === "string" && data10 && data10 == +data10 && !(data10 % 1)) {
+                 coerced4 = +data10;
                 } else {
                  validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                  return false;
                 }
                }
                if (coerced4 !== void 0) {
-                data8 = coerced4;
+                data10 = coerced4;
                 if (data2 !== void 0) {
                  data2["limit"] = coerced4;
                 }
                }
               }
-              if (errors === _errs18) {
-               if (typeof data8 == "number" && isFinite(data8)) {
-                if (data8 > 100 || isNaN(data8)) {
+              if (errors === _errs21) {
+               if (typeof data10 == "number" && isFinite(data10)) {
+                if (data10 > 100 || isNaN(data10)) {
                  validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
                  return false;
                 } else {
-                 if (data8 < 1 || isNaN(data8)) {
+                 if (data10 < 1 || isNaN(data10)) {
                   validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
                   return false;
                  }
                 }
                }
               }
-              var valid2 = _errs18 === errors;
+              var valid5 = _errs21 === errors;
              } else {
-              var valid2 = true;
+              var valid5 = true;
              }
-             if (valid2) {
+             if (valid5) {
               if (data2.token !== void 0) {
-               let data9 = data2.token;
-               const _errs20 = errors;
-               const _errs21 = errors;
-               let valid5 = false;
-               const _errs22 = errors;
-               if (!validateTransactionTokenAddressInput(data9, { instancePath: instancePath + "/query/token", parentData: data2, parentDataProperty: "token", rootData })) {
-                vErrors = vErrors === null ? validateTransactionTokenAddressInput.errors : vErrors.concat(validateTransactionTokenAddressInput.errors);
+               let data11 = data2.token;
+               const _errs23 = errors;
+               const _errs24 = errors;
+               let valid8 = false;
+               const _errs25 = errors;
+               if (!validateTokenAddressInput(data11, { instancePath: instancePath + "/query/token", parentData: data2, parentDataProperty: "token", rootData })) {
+                vErrors = vErrors === null ? validateTokenAddressInput.errors : vErrors.concat(validateTokenAddressInput.errors);
                 errors = vErrors.length;
                }
-               var _valid1 = _errs22 === errors;
-               valid5 = valid5 || _valid1;
-               if (!valid5) {
-                const _errs23 = errors;
-                if (!Array.isArray(data9)) {
-                 let dataType5 = typeof data9;
+               var _valid1 = _errs25 === errors;
+               valid8 = valid8 || _valid1;
+               if (!valid8) {
+                const _errs26 = errors;
+                if (!Array.isArray(data11)) {
+                 let dataType5 = typeof data11;
                  let coerced5 = void 0;
-                 if (dataType5 == "object" && Array.isArray(data9) && data9.length == 1) {
-                  data9 = data9[0];
-                  dataType5 = typeof data9;
-                  if (Array.isArray(data9)) {
-                   coerced5 = data9;
+                 if (dataType5 == "object" && Array.isArray(data11) && data11.length == 1) {
+                  data11 = data11[0];
+                  dataType5 = typeof data11;
+                  if (Array.isArray(data11)) {
+                   coerced5 = data11;
                   }
                  }
                  if (!(coerced5 !== void 0)) {
-                  if (dataType5 === "string" || dataType5 === "number" || dataType5 === "boolean" || data9 === null) {
-                   coerced5 = [data9];
+                  if (dataType5 === "string" || dataType5 === "number" || dataType5 === "boolean" || data11 === null) {
+                   coerced5 = [data11];
                   } else {
                    const err4 = { instancePath: instancePath + "/query/token", schemaPath: "#/properties/query/properties/token/anyOf/1/type", keyword: "type", params: { type: "array" }, message: "must be array" };
                    if (vErrors === null) {
@@ -12943,15 +13038,15 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
                   }
                  }
                  if (coerced5 !== void 0) {
-                  data9 = coerced5;
+                  data11 = coerced5;
                   if (data2 !== void 0) {
                    data2["token"] = coerced5;
                   }
                  }
                 }
-                if (errors === _errs23) {
-                 if (Array.isArray(data9)) {
-                  if (data9.length > 10) {
+                if (errors === _errs26) {
+                 if (Array.isArray(data11)) {
+                  if (data11.length > 10) {
                    const err5 = { instancePath: instancePath + "/query/token", schemaPath: "#/properties/query/properties/token/anyOf/1/maxItems", keyword: "maxItems", params: { limit: 10 }, message: "must NOT have more than 10 items" };
                    if (vErrors === null) {
                     vErrors = [err5];
@@ -12960,26 +13055,26 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
                    }
                    errors++;
                   } else {
-                   var valid6 = true;
-                   const len1 = data9.length;
-                   for (let i1 = 0; i1 < len1; i1++) {
-                    const _errs25 = errors;
-                    if (!validateTransactionTokenAddressInput(data9[i1], { instancePath: instancePath + "/query/token/" + i1, parentData: data9, parentDataProperty: i1, rootData })) {
-                     vErrors = vErrors === null ? validateTransactionTokenAddressInput.errors : vErrors.concat(validateTransactionTokenAddressInput.errors);
+                   var valid9 = true;
+                   const len2 = data11.length;
+                   for (let i2 = 0; i2 < len2; i2++) {
+                    const _errs28 = errors;
+                    if (!validateTokenAddressInput(data11[i2], { instancePath: instancePath + "/query/token/" + i2, parentData: data11, parentDataProperty: i2, rootData })) {
+                     vErrors = vErrors === null ? validateTokenAddressInput.errors : vErrors.concat(validateTokenAddressInput.errors);
                      errors = vErrors.length;
                     }
-                    var valid6 = _errs25 === errors;
-                    if (!valid6) {
+                    var valid9 = _errs28 === errors;
+                    if (!valid9) {
                      break;
                     }
                    }
                   }
                  }
                 }
-                var _valid1 = _errs23 === errors;
-                valid5 = valid5 || _valid1;
+                var _valid1 = _errs26 === errors;
+                valid8 = valid8 || _valid1;
                }
-               if (!valid5) {
+               if (!valid8) {
                 const err6 = { instancePath: instancePath + "/query/token", schemaPath: "#/properties/query/properties/token/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
                 if (vErrors === null) {
                  vErrors = [err6];
@@ -12990,37 +13085,37 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
                 validateGetWalletTransactions.errors = vErrors;
                 return false;
                } else {
-                errors = _errs21;
+                errors = _errs24;
                 if (vErrors !== null) {
-                 if (_errs21) {
-                  vErrors.length = _errs21;
+                 if (_errs24) {
+                  vErrors.length = _errs24;
                  } else {
                   vErrors = null;
                  }
                 }
                }
-               var valid2 = _errs20 === errors;
+               var valid5 = _errs23 === errors;
               } else {
-               var valid2 = true;
+               var valid5 = true;
               }
-              if (valid2) {
+              if (valid5) {
                if (data2.tx_hash !== void 0) {
-                let data11 = data2.tx_hash;
-                const _errs26 = errors;
-                if (typeof data11 !== "string") {
-                 let dataType6 = typeof data11;
+                let data13 = data2.tx_hash;
+                const _errs29 = errors;
+                if (typeof data13 !== "string") {
+                 let dataType6 = typeof data13;
                  let coerced6 = void 0;
-                 if (dataType6 == "object" && Array.isArray(data11) && data11.length == 1) {
-                  data11 = data11[0];
-                  dataType6 = typeof data11;
-                  if (typeof data11 === "string") {
-                   coerced6 = data11;
+                 if (dataType6 == "object" && Array.isArray(data13) && data13.length == 1) {
+                  data13 = data13[0];
+                  dataType6 = typeof data13;
+                  if (typeof data13 === "string") {
+                   coerced6 = data13;
                   }
                  }
                  if (!(coerced6 !== void 0)) {
                   if (dataType6 == "number" || dataType6 == "boolean") {
-                   coerced6 = "" + data11;
-                  } else if (data11 === null) {
+                   coerced6 = "" + data13;
+                  } else if (data13 === null) {
                    coerced6 = "";
                   } else {
                    validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query/tx_hash", schemaPath: "#/properties/query/properties/tx_hash/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -13028,15 +13123,15 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
                   }
                  }
                  if (coerced6 !== void 0) {
-                  data11 = coerced6;
+                  data13 = coerced6;
                   if (data2 !== void 0) {
                    data2["tx_hash"] = coerced6;
                   }
                  }
                 }
-                var valid2 = _errs26 === errors;
+                var valid5 = _errs29 === errors;
                } else {
-                var valid2 = true;
+                var valid5 = true;
                }
               }
              }
@@ -13056,15 +13151,15 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data12 = data.headers;
-       const _errs28 = errors;
-       if (errors === _errs28) {
-        if (!(data12 && typeof data12 == "object" && !Array.isArray(data12))) {
+       let data14 = data.headers;
+       const _errs31 = errors;
+       if (errors === _errs31) {
+        if (!(data14 && typeof data14 == "object" && !Array.isArray(data14))) {
          validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs28 === errors;
+       var valid0 = _errs31 === errors;
       } else {
        var valid0 = true;
       }
@@ -13077,6 +13172,53 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
   }
  }
  validateGetWalletTransactions.errors = vErrors;
+ return errors === 0;
+}
+
+function validateTokenAddressInput(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  let dataType0 = typeof data;
+  let coerced0 = void 0;
+  if (dataType0 == "object" && Array.isArray(data) && data.length == 1) {
+   data = data[0];
+   dataType0 = typeof data;
+   if (typeof data === "string") {
+    coerced0 = data;
+   }
+  }
+  if (!(coerced0 !== void 0)) {
+   if (dataType0 == "number" || dataType0 == "boolean") {
+    coerced0 = "" + data;
+   } else if (data === null) {
+    coerced0 = "";
+   } else {
+    validateTokenAddressInput.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+    return false;
+   }
+  }
+  if (coerced0 !== void 0) {
+   data = coerced0;
+   if (parentData !== void 0) {
+    parentData[parentDataProperty] = coerced0;
+   }
+  }
+ }
+ if (errors === 0) {
+  if (typeof data === "string") {
+   if (ucs2length(data) > 200) {
+    validateTokenAddressInput.errors = [{ instancePath, schemaPath: "#/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+    return false;
+   } else {
+    if (ucs2length(data) < 1) {
+     validateTokenAddressInput.errors = [{ instancePath, schemaPath: "#/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+     return false;
+    }
+   }
+  }
+ }
+ validateTokenAddressInput.errors = vErrors;
  return errors === 0;
 }
 
@@ -13871,25 +14013,61 @@ function validateListAccounts(data, { instancePath = "", parentData, parentDataP
      if (data.query !== void 0) {
       let data1 = data.query;
       const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListAccounts.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListAccounts.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs3) {
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         if (data1.cursor !== void 0) {
-         let data2 = data1.cursor;
-         const _errs5 = errors;
-         if (typeof data2 !== "string") {
-          let dataType0 = typeof data2;
+         let data4 = data1.cursor;
+         const _errs8 = errors;
+         if (typeof data4 !== "string") {
+          let dataType0 = typeof data4;
           let coerced0 = void 0;
-          if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
-           data2 = data2[0];
-           dataType0 = typeof data2;
-           if (typeof data2 === "string") {
-            coerced0 = data2;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 === "string") {
+            coerced0 = data4;
            }
           }
           if (!(coerced0 !== void 0)) {
            if (dataType0 == "number" || dataType0 == "boolean") {
-            coerced0 = "" + data2;
-           } else if (data2 === null) {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
             coerced0 = "";
            } else {
             validateListAccounts.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -13897,88 +14075,88 @@ function validateListAccounts(data, { instancePath = "", parentData, parentDataP
            }
           }
           if (coerced0 !== void 0) {
-           data2 = coerced0;
+           data4 = coerced0;
            if (data1 !== void 0) {
             data1["cursor"] = coerced0;
            }
           }
          }
-         if (errors === _errs5) {
-          if (typeof data2 === "string") {
-           if (ucs2length(data2) < 1) {
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) < 1) {
             validateListAccounts.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
            }
           }
          }
-         var valid1 = _errs5 === errors;
+         var valid4 = _errs8 === errors;
         } else {
-         var valid1 = true;
+         var valid4 = true;
         }
-        if (valid1) {
+        if (valid4) {
          if (data1.limit !== void 0) {
-          let data3 = data1.limit;
-          const _errs7 = errors;
-          if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
-           let dataType1 = typeof data3;
+          let data5 = data1.limit;
+          const _errs10 = errors;
+          if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+           let dataType1 = typeof data5;
            let coerced1 = void 0;
-           if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-            data3 = data3[0];
-            dataType1 = typeof data3;
-            if (typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3)) {
-             coerced1 = data3;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5)) {
+             coerced1 = data5;
             }
            }
            if (!(coerced1 !== void 0)) {
-            if (dataType1 === "boolean" || data3 === null || dataType1 === "string" && data3 && data3 == +data3 && !(data3 % 1)) {
-             coerced1 = +data3;
+            if (dataType1 === "boolean" || data5 === null || dataType1 === "string" && data5 && data5 == +data5 && !(data5 % 1)) {
+             coerced1 = +data5;
             } else {
              validateListAccounts.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
-            data3 = coerced1;
+            data5 = coerced1;
             if (data1 !== void 0) {
              data1["limit"] = coerced1;
             }
            }
           }
-          if (errors === _errs7) {
-           if (typeof data3 == "number" && isFinite(data3)) {
-            if (data3 > 100 || isNaN(data3)) {
+          if (errors === _errs10) {
+           if (typeof data5 == "number" && isFinite(data5)) {
+            if (data5 > 100 || isNaN(data5)) {
              validateListAccounts.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
              return false;
             } else {
-             if (data3 < 1 || isNaN(data3)) {
+             if (data5 < 1 || isNaN(data5)) {
               validateListAccounts.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
               return false;
              }
             }
            }
           }
-          var valid1 = _errs7 === errors;
+          var valid4 = _errs10 === errors;
          } else {
-          var valid1 = true;
+          var valid4 = true;
          }
-         if (valid1) {
+         if (valid4) {
           if (data1.search !== void 0) {
-           let data4 = data1.search;
-           const _errs9 = errors;
-           if (typeof data4 !== "string") {
-            let dataType2 = typeof data4;
+           let data6 = data1.search;
+           const _errs12 = errors;
+           if (typeof data6 !== "string") {
+            let dataType2 = typeof data6;
             let coerced2 = void 0;
-            if (dataType2 == "object" && Array.isArray(data4) && data4.length == 1) {
-             data4 = data4[0];
-             dataType2 = typeof data4;
-             if (typeof data4 === "string") {
-              coerced2 = data4;
+            if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
+             data6 = data6[0];
+             dataType2 = typeof data6;
+             if (typeof data6 === "string") {
+              coerced2 = data6;
              }
             }
             if (!(coerced2 !== void 0)) {
              if (dataType2 == "number" || dataType2 == "boolean") {
-              coerced2 = "" + data4;
-             } else if (data4 === null) {
+              coerced2 = "" + data6;
+             } else if (data6 === null) {
               coerced2 = "";
              } else {
               validateListAccounts.errors = [{ instancePath: instancePath + "/query/search", schemaPath: "#/properties/query/properties/search/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -13986,28 +14164,28 @@ function validateListAccounts(data, { instancePath = "", parentData, parentDataP
              }
             }
             if (coerced2 !== void 0) {
-             data4 = coerced2;
+             data6 = coerced2;
              if (data1 !== void 0) {
               data1["search"] = coerced2;
              }
             }
            }
-           if (errors === _errs9) {
-            if (typeof data4 === "string") {
-             if (ucs2length(data4) > 100) {
+           if (errors === _errs12) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) > 100) {
               validateListAccounts.errors = [{ instancePath: instancePath + "/query/search", schemaPath: "#/properties/query/properties/search/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
               return false;
              } else {
-              if (ucs2length(data4) < 1) {
+              if (ucs2length(data6) < 1) {
                validateListAccounts.errors = [{ instancePath: instancePath + "/query/search", schemaPath: "#/properties/query/properties/search/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                return false;
               }
              }
             }
            }
-           var valid1 = _errs9 === errors;
+           var valid4 = _errs12 === errors;
           } else {
-           var valid1 = true;
+           var valid4 = true;
           }
          }
         }
@@ -14022,15 +14200,15 @@ function validateListAccounts(data, { instancePath = "", parentData, parentDataP
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data5 = data.headers;
-       const _errs11 = errors;
-       if (errors === _errs11) {
-        if (!(data5 && typeof data5 == "object" && !Array.isArray(data5))) {
+       let data7 = data.headers;
+       const _errs14 = errors;
+       if (errors === _errs14) {
+        if (!(data7 && typeof data7 == "object" && !Array.isArray(data7))) {
          validateListAccounts.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs11 === errors;
+       var valid0 = _errs14 === errors;
       } else {
        var valid0 = true;
       }
@@ -14233,25 +14411,61 @@ function validateListConditionSetItems(data, { instancePath = "", parentData, pa
      if (data.query !== void 0) {
       let data2 = data.query;
       const _errs5 = errors;
+      if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+       if (data2.limit !== void 0) {
+        let data3 = data2.limit;
+        const _errs8 = errors;
+        if (errors === _errs8) {
+         if (typeof data3 === "string") {
+          if (!formatIntegerText.test(data3)) {
+           validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs8) {
+          if (Array.isArray(data3)) {
+           var valid4 = true;
+           const len0 = data3.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data4 = data3[i0];
+            const _errs9 = errors;
+            if (errors === _errs9) {
+             if (typeof data4 === "string") {
+              if (!formatIntegerText.test(data4)) {
+               validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid4 = _errs9 === errors;
+            if (!valid4) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs5) {
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         if (data2.cursor !== void 0) {
-         let data3 = data2.cursor;
-         const _errs7 = errors;
-         if (typeof data3 !== "string") {
-          let dataType1 = typeof data3;
+         let data5 = data2.cursor;
+         const _errs10 = errors;
+         if (typeof data5 !== "string") {
+          let dataType1 = typeof data5;
           let coerced1 = void 0;
-          if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-           data3 = data3[0];
-           dataType1 = typeof data3;
-           if (typeof data3 === "string") {
-            coerced1 = data3;
+          if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+           data5 = data5[0];
+           dataType1 = typeof data5;
+           if (typeof data5 === "string") {
+            coerced1 = data5;
            }
           }
           if (!(coerced1 !== void 0)) {
            if (dataType1 == "number" || dataType1 == "boolean") {
-            coerced1 = "" + data3;
-           } else if (data3 === null) {
+            coerced1 = "" + data5;
+           } else if (data5 === null) {
             coerced1 = "";
            } else {
             validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14259,88 +14473,88 @@ function validateListConditionSetItems(data, { instancePath = "", parentData, pa
            }
           }
           if (coerced1 !== void 0) {
-           data3 = coerced1;
+           data5 = coerced1;
            if (data2 !== void 0) {
             data2["cursor"] = coerced1;
            }
           }
          }
-         if (errors === _errs7) {
-          if (typeof data3 === "string") {
-           if (ucs2length(data3) < 1) {
+         if (errors === _errs10) {
+          if (typeof data5 === "string") {
+           if (ucs2length(data5) < 1) {
             validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
            }
           }
          }
-         var valid2 = _errs7 === errors;
+         var valid5 = _errs10 === errors;
         } else {
-         var valid2 = true;
+         var valid5 = true;
         }
-        if (valid2) {
+        if (valid5) {
          if (data2.limit !== void 0) {
-          let data4 = data2.limit;
-          const _errs9 = errors;
-          if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
-           let dataType2 = typeof data4;
+          let data6 = data2.limit;
+          const _errs12 = errors;
+          if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6))) {
+           let dataType2 = typeof data6;
            let coerced2 = void 0;
-           if (dataType2 == "object" && Array.isArray(data4) && data4.length == 1) {
-            data4 = data4[0];
-            dataType2 = typeof data4;
-            if (typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4)) {
-             coerced2 = data4;
+           if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
+            data6 = data6[0];
+            dataType2 = typeof data6;
+            if (typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6)) {
+             coerced2 = data6;
             }
            }
            if (!(coerced2 !== void 0)) {
-            if (dataType2 === "boolean" || data4 === null || dataType2 === "string" && data4 && data4 == +data4 && !(data4 % 1)) {
-             coerced2 = +data4;
+            if (dataType2 === "boolean" || data6 === null || dataType2 === "string" && data6 && data6 == +data6 && !(data6 % 1)) {
+             coerced2 = +data6;
             } else {
              validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
              return false;
             }
            }
            if (coerced2 !== void 0) {
-            data4 = coerced2;
+            data6 = coerced2;
             if (data2 !== void 0) {
              data2["limit"] = coerced2;
             }
            }
           }
-          if (errors === _errs9) {
-           if (typeof data4 == "number" && isFinite(data4)) {
-            if (data4 > 100 || isNaN(data4)) {
+          if (errors === _errs12) {
+           if (typeof data6 == "number" && isFinite(data6)) {
+            if (data6 > 100 || isNaN(data6)) {
              validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
              return false;
             } else {
-             if (data4 < 1 || isNaN(data4)) {
+             if (data6 < 1 || isNaN(data6)) {
               validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
               return false;
              }
             }
            }
           }
-          var valid2 = _errs9 === errors;
+          var valid5 = _errs12 === errors;
          } else {
-          var valid2 = true;
+          var valid5 = true;
          }
-         if (valid2) {
+         if (valid5) {
           if (data2.query !== void 0) {
-           let data5 = data2.query;
-           const _errs11 = errors;
-           if (typeof data5 !== "string") {
-            let dataType3 = typeof data5;
+           let data7 = data2.query;
+           const _errs14 = errors;
+           if (typeof data7 !== "string") {
+            let dataType3 = typeof data7;
             let coerced3 = void 0;
-            if (dataType3 == "object" && Array.isArray(data5) && data5.length == 1) {
-             data5 = data5[0];
-             dataType3 = typeof data5;
-             if (typeof data5 === "string") {
-              coerced3 = data5;
+            if (dataType3 == "object" && Array.isArray(data7) && data7.length == 1) {
+             data7 = data7[0];
+             dataType3 = typeof data7;
+             if (typeof data7 === "string") {
+              coerced3 = data7;
              }
             }
             if (!(coerced3 !== void 0)) {
              if (dataType3 == "number" || dataType3 == "boolean") {
-              coerced3 = "" + data5;
-             } else if (data5 === null) {
+              coerced3 = "" + data7;
+             } else if (data7 === null) {
               coerced3 = "";
              } else {
               validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/query", schemaPath: "#/properties/query/properties/query/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14348,28 +14562,28 @@ function validateListConditionSetItems(data, { instancePath = "", parentData, pa
              }
             }
             if (coerced3 !== void 0) {
-             data5 = coerced3;
+             data7 = coerced3;
              if (data2 !== void 0) {
               data2["query"] = coerced3;
              }
             }
            }
-           if (errors === _errs11) {
-            if (typeof data5 === "string") {
-             if (ucs2length(data5) > 512) {
+           if (errors === _errs14) {
+            if (typeof data7 === "string") {
+             if (ucs2length(data7) > 512) {
               validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/query", schemaPath: "#/properties/query/properties/query/maxLength", keyword: "maxLength", params: { limit: 512 }, message: "must NOT have more than 512 characters" }];
               return false;
              } else {
-              if (ucs2length(data5) < 1) {
+              if (ucs2length(data7) < 1) {
                validateListConditionSetItems.errors = [{ instancePath: instancePath + "/query/query", schemaPath: "#/properties/query/properties/query/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                return false;
               }
              }
             }
            }
-           var valid2 = _errs11 === errors;
+           var valid5 = _errs14 === errors;
           } else {
-           var valid2 = true;
+           var valid5 = true;
           }
          }
         }
@@ -14384,15 +14598,15 @@ function validateListConditionSetItems(data, { instancePath = "", parentData, pa
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data6 = data.headers;
-       const _errs13 = errors;
-       if (errors === _errs13) {
-        if (!(data6 && typeof data6 == "object" && !Array.isArray(data6))) {
+       let data8 = data.headers;
+       const _errs16 = errors;
+       if (errors === _errs16) {
+        if (!(data8 && typeof data8 == "object" && !Array.isArray(data8))) {
          validateListConditionSetItems.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs13 === errors;
+       var valid0 = _errs16 === errors;
       } else {
        var valid0 = true;
       }
@@ -14472,25 +14686,61 @@ function validateListCryptoDepositAccounts(data, { instancePath = "", parentData
      if (data.query !== void 0) {
       let data2 = data.query;
       const _errs5 = errors;
+      if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+       if (data2.limit !== void 0) {
+        let data3 = data2.limit;
+        const _errs8 = errors;
+        if (errors === _errs8) {
+         if (typeof data3 === "string") {
+          if (!formatIntegerText.test(data3)) {
+           validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs8) {
+          if (Array.isArray(data3)) {
+           var valid4 = true;
+           const len0 = data3.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data4 = data3[i0];
+            const _errs9 = errors;
+            if (errors === _errs9) {
+             if (typeof data4 === "string") {
+              if (!formatIntegerText.test(data4)) {
+               validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid4 = _errs9 === errors;
+            if (!valid4) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs5) {
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         if (data2.cursor !== void 0) {
-         let data3 = data2.cursor;
-         const _errs7 = errors;
-         if (typeof data3 !== "string") {
-          let dataType1 = typeof data3;
+         let data5 = data2.cursor;
+         const _errs10 = errors;
+         if (typeof data5 !== "string") {
+          let dataType1 = typeof data5;
           let coerced1 = void 0;
-          if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-           data3 = data3[0];
-           dataType1 = typeof data3;
-           if (typeof data3 === "string") {
-            coerced1 = data3;
+          if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+           data5 = data5[0];
+           dataType1 = typeof data5;
+           if (typeof data5 === "string") {
+            coerced1 = data5;
            }
           }
           if (!(coerced1 !== void 0)) {
            if (dataType1 == "number" || dataType1 == "boolean") {
-            coerced1 = "" + data3;
-           } else if (data3 === null) {
+            coerced1 = "" + data5;
+           } else if (data5 === null) {
             coerced1 = "";
            } else {
             validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14498,69 +14748,69 @@ function validateListCryptoDepositAccounts(data, { instancePath = "", parentData
            }
           }
           if (coerced1 !== void 0) {
-           data3 = coerced1;
+           data5 = coerced1;
            if (data2 !== void 0) {
             data2["cursor"] = coerced1;
            }
           }
          }
-         if (errors === _errs7) {
-          if (typeof data3 === "string") {
-           if (ucs2length(data3) < 1) {
+         if (errors === _errs10) {
+          if (typeof data5 === "string") {
+           if (ucs2length(data5) < 1) {
             validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
            }
           }
          }
-         var valid2 = _errs7 === errors;
+         var valid5 = _errs10 === errors;
         } else {
-         var valid2 = true;
+         var valid5 = true;
         }
-        if (valid2) {
+        if (valid5) {
          if (data2.limit !== void 0) {
-          let data4 = data2.limit;
-          const _errs9 = errors;
-          if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
-           let dataType2 = typeof data4;
+          let data6 = data2.limit;
+          const _errs12 = errors;
+          if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6))) {
+           let dataType2 = typeof data6;
            let coerced2 = void 0;
-           if (dataType2 == "object" && Array.isArray(data4) && data4.length == 1) {
-            data4 = data4[0];
-            dataType2 = typeof data4;
-            if (typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4)) {
-             coerced2 = data4;
+           if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
+            data6 = data6[0];
+            dataType2 = typeof data6;
+            if (typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6)) {
+             coerced2 = data6;
             }
            }
            if (!(coerced2 !== void 0)) {
-            if (dataType2 === "boolean" || data4 === null || dataType2 === "string" && data4 && data4 == +data4 && !(data4 % 1)) {
-             coerced2 = +data4;
+            if (dataType2 === "boolean" || data6 === null || dataType2 === "string" && data6 && data6 == +data6 && !(data6 % 1)) {
+             coerced2 = +data6;
             } else {
              validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
              return false;
             }
            }
            if (coerced2 !== void 0) {
-            data4 = coerced2;
+            data6 = coerced2;
             if (data2 !== void 0) {
              data2["limit"] = coerced2;
             }
            }
           }
-          if (errors === _errs9) {
-           if (typeof data4 == "number" && isFinite(data4)) {
-            if (data4 > 100 || isNaN(data4)) {
+          if (errors === _errs12) {
+           if (typeof data6 == "number" && isFinite(data6)) {
+            if (data6 > 100 || isNaN(data6)) {
              validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
              return false;
             } else {
-             if (data4 < 1 || isNaN(data4)) {
+             if (data6 < 1 || isNaN(data6)) {
               validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
               return false;
              }
             }
            }
           }
-          var valid2 = _errs9 === errors;
+          var valid5 = _errs12 === errors;
          } else {
-          var valid2 = true;
+          var valid5 = true;
          }
         }
        } else {
@@ -14574,15 +14824,15 @@ function validateListCryptoDepositAccounts(data, { instancePath = "", parentData
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data5 = data.headers;
-       const _errs11 = errors;
-       if (errors === _errs11) {
-        if (!(data5 && typeof data5 == "object" && !Array.isArray(data5))) {
+       let data7 = data.headers;
+       const _errs14 = errors;
+       if (errors === _errs14) {
+        if (!(data7 && typeof data7 == "object" && !Array.isArray(data7))) {
          validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs11 === errors;
+       var valid0 = _errs14 === errors;
       } else {
        var valid0 = true;
       }
@@ -14831,25 +15081,61 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
      if (data.query !== void 0) {
       let data1 = data.query;
       const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListIntents.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListIntents.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs3) {
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         if (data1.created_by_id !== void 0) {
-         let data2 = data1.created_by_id;
-         const _errs5 = errors;
-         if (typeof data2 !== "string") {
-          let dataType0 = typeof data2;
+         let data4 = data1.created_by_id;
+         const _errs8 = errors;
+         if (typeof data4 !== "string") {
+          let dataType0 = typeof data4;
           let coerced0 = void 0;
-          if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
-           data2 = data2[0];
-           dataType0 = typeof data2;
-           if (typeof data2 === "string") {
-            coerced0 = data2;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 === "string") {
+            coerced0 = data4;
            }
           }
           if (!(coerced0 !== void 0)) {
            if (dataType0 == "number" || dataType0 == "boolean") {
-            coerced0 = "" + data2;
-           } else if (data2 === null) {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
             coerced0 = "";
            } else {
             validateListIntents.errors = [{ instancePath: instancePath + "/query/created_by_id", schemaPath: "#/properties/query/properties/created_by_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14857,42 +15143,42 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
            }
           }
           if (coerced0 !== void 0) {
-           data2 = coerced0;
+           data4 = coerced0;
            if (data1 !== void 0) {
             data1["created_by_id"] = coerced0;
            }
           }
          }
-         if (errors === _errs5) {
-          if (typeof data2 === "string") {
-           if (ucs2length(data2) < 1) {
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) < 1) {
             validateListIntents.errors = [{ instancePath: instancePath + "/query/created_by_id", schemaPath: "#/properties/query/properties/created_by_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
            }
           }
          }
-         var valid1 = _errs5 === errors;
+         var valid4 = _errs8 === errors;
         } else {
-         var valid1 = true;
+         var valid4 = true;
         }
-        if (valid1) {
+        if (valid4) {
          if (data1.current_user_has_signed !== void 0) {
-          let data3 = data1.current_user_has_signed;
-          const _errs7 = errors;
-          if (typeof data3 !== "string") {
-           let dataType1 = typeof data3;
+          let data5 = data1.current_user_has_signed;
+          const _errs10 = errors;
+          if (typeof data5 !== "string") {
+           let dataType1 = typeof data5;
            let coerced1 = void 0;
-           if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-            data3 = data3[0];
-            dataType1 = typeof data3;
-            if (typeof data3 === "string") {
-             coerced1 = data3;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (typeof data5 === "string") {
+             coerced1 = data5;
             }
            }
            if (!(coerced1 !== void 0)) {
             if (dataType1 == "number" || dataType1 == "boolean") {
-             coerced1 = "" + data3;
-            } else if (data3 === null) {
+             coerced1 = "" + data5;
+            } else if (data5 === null) {
              coerced1 = "";
             } else {
              validateListIntents.errors = [{ instancePath: instancePath + "/query/current_user_has_signed", schemaPath: "#/properties/query/properties/current_user_has_signed/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14900,38 +15186,38 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
             }
            }
            if (coerced1 !== void 0) {
-            data3 = coerced1;
+            data5 = coerced1;
             if (data1 !== void 0) {
              data1["current_user_has_signed"] = coerced1;
             }
            }
           }
-          if (!(data3 === "true" || data3 === "false")) {
+          if (!(data5 === "true" || data5 === "false")) {
            validateListIntents.errors = [{ instancePath: instancePath + "/query/current_user_has_signed", schemaPath: "#/properties/query/properties/current_user_has_signed/enum", keyword: "enum", params: { allowedValues: schemaListIntents.properties.query.properties.current_user_has_signed.enum }, message: "must be equal to one of the allowed values" }];
            return false;
           }
-          var valid1 = _errs7 === errors;
+          var valid4 = _errs10 === errors;
          } else {
-          var valid1 = true;
+          var valid4 = true;
          }
-         if (valid1) {
+         if (valid4) {
           if (data1.cursor !== void 0) {
-           let data4 = data1.cursor;
-           const _errs9 = errors;
-           if (typeof data4 !== "string") {
-            let dataType2 = typeof data4;
+           let data6 = data1.cursor;
+           const _errs12 = errors;
+           if (typeof data6 !== "string") {
+            let dataType2 = typeof data6;
             let coerced2 = void 0;
-            if (dataType2 == "object" && Array.isArray(data4) && data4.length == 1) {
-             data4 = data4[0];
-             dataType2 = typeof data4;
-             if (typeof data4 === "string") {
-              coerced2 = data4;
+            if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
+             data6 = data6[0];
+             dataType2 = typeof data6;
+             if (typeof data6 === "string") {
+              coerced2 = data6;
              }
             }
             if (!(coerced2 !== void 0)) {
              if (dataType2 == "number" || dataType2 == "boolean") {
-              coerced2 = "" + data4;
-             } else if (data4 === null) {
+              coerced2 = "" + data6;
+             } else if (data6 === null) {
               coerced2 = "";
              } else {
               validateListIntents.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -14939,99 +15225,99 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
              }
             }
             if (coerced2 !== void 0) {
-             data4 = coerced2;
+             data6 = coerced2;
              if (data1 !== void 0) {
               data1["cursor"] = coerced2;
              }
             }
            }
-           if (errors === _errs9) {
-            if (typeof data4 === "string") {
-             if (ucs2length(data4) < 1) {
+           if (errors === _errs12) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) < 1) {
               validateListIntents.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
               return false;
              }
             }
            }
-           var valid1 = _errs9 === errors;
+           var valid4 = _errs12 === errors;
           } else {
-           var valid1 = true;
+           var valid4 = true;
           }
-          if (valid1) {
+          if (valid4) {
            if (data1.intent_type !== void 0) {
-            const _errs11 = errors;
+            const _errs14 = errors;
             if (!validateIntentType(data1.intent_type, { instancePath: instancePath + "/query/intent_type", parentData: data1, parentDataProperty: "intent_type", rootData })) {
              vErrors = vErrors === null ? validateIntentType.errors : vErrors.concat(validateIntentType.errors);
              errors = vErrors.length;
             }
-            var valid1 = _errs11 === errors;
+            var valid4 = _errs14 === errors;
            } else {
-            var valid1 = true;
+            var valid4 = true;
            }
-           if (valid1) {
+           if (valid4) {
             if (data1.limit !== void 0) {
-             let data6 = data1.limit;
-             const _errs12 = errors;
-             if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6))) {
-              let dataType3 = typeof data6;
+             let data8 = data1.limit;
+             const _errs15 = errors;
+             if (!(typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8))) {
+              let dataType3 = typeof data8;
               let coerced3 = void 0;
-              if (dataType3 == "object" && Array.isArray(data6) && data6.length == 1) {
-               data6 = data6[0];
-               dataType3 = typeof data6;
-               if (typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6)) {
-                coerced3 = data6;
+              if (dataType3 == "object" && Array.isArray(data8) && data8.length == 1) {
+               data8 = data8[0];
+               dataType3 = typeof data8;
+               if (typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8)) {
+                coerced3 = data8;
                }
               }
               if (!(coerced3 !== void 0)) {
-               if (dataType3 === "boolean" || data6 === null || dataType3 === "string" && data6 && data6 == +data6 && !(data6 % 1)) {
-                coerced3 = +data6;
+               if (dataType3 === "boolean" || data8 === null || dataType3 === "string" && data8 && data8 == +data8 && !(data8 % 1)) {
+                coerced3 = +data8;
                } else {
                 validateListIntents.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                 return false;
                }
               }
               if (coerced3 !== void 0) {
-               data6 = coerced3;
+               data8 = coerced3;
                if (data1 !== void 0) {
                 data1["limit"] = coerced3;
                }
               }
              }
-             if (errors === _errs12) {
-              if (typeof data6 == "number" && isFinite(data6)) {
-               if (data6 > 100 || isNaN(data6)) {
+             if (errors === _errs15) {
+              if (typeof data8 == "number" && isFinite(data8)) {
+               if (data8 > 100 || isNaN(data8)) {
                 validateListIntents.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
                 return false;
                } else {
-                if (data6 < 1 || isNaN(data6)) {
+                if (data8 < 1 || isNaN(data8)) {
                  validateListIntents.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
                  return false;
                 }
                }
               }
              }
-             var valid1 = _errs12 === errors;
+             var valid4 = _errs15 === errors;
             } else {
-             var valid1 = true;
+             var valid4 = true;
             }
-            if (valid1) {
+            if (valid4) {
              if (data1.pending_member_id !== void 0) {
-              let data7 = data1.pending_member_id;
-              const _errs14 = errors;
-              if (typeof data7 !== "string") {
-               let dataType4 = typeof data7;
+              let data9 = data1.pending_member_id;
+              const _errs17 = errors;
+              if (typeof data9 !== "string") {
+               let dataType4 = typeof data9;
                let coerced4 = void 0;
-               if (dataType4 == "object" && Array.isArray(data7) && data7.length == 1) {
-                data7 = data7[0];
-                dataType4 = typeof data7;
-                if (typeof data7 === "string") {
-                 coerced4 = data7;
+               if (dataType4 == "object" && Array.isArray(data9) && data9.length == 1) {
+                data9 = data9[0];
+                dataType4 = typeof data9;
+                if (typeof data9 === "string") {
+                 coerced4 = data9;
                 }
                }
                if (!(coerced4 !== void 0)) {
                 if (dataType4 == "number" || dataType4 == "boolean") {
-                 coerced4 = "" + data7;
-                } else if (data7 === null) {
+                 coerced4 = "" + data9;
+                } else if (data9 === null) {
                  coerced4 = "";
                 } else {
                  validateListIntents.errors = [{ instancePath: instancePath + "/query/pending_member_id", schemaPath: "#/properties/query/properties/pending_member_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -15039,42 +15325,42 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
                 }
                }
                if (coerced4 !== void 0) {
-                data7 = coerced4;
+                data9 = coerced4;
                 if (data1 !== void 0) {
                  data1["pending_member_id"] = coerced4;
                 }
                }
               }
-              if (errors === _errs14) {
-               if (typeof data7 === "string") {
-                if (ucs2length(data7) < 1) {
+              if (errors === _errs17) {
+               if (typeof data9 === "string") {
+                if (ucs2length(data9) < 1) {
                  validateListIntents.errors = [{ instancePath: instancePath + "/query/pending_member_id", schemaPath: "#/properties/query/properties/pending_member_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                  return false;
                 }
                }
               }
-              var valid1 = _errs14 === errors;
+              var valid4 = _errs17 === errors;
              } else {
-              var valid1 = true;
+              var valid4 = true;
              }
-             if (valid1) {
+             if (valid4) {
               if (data1.resource_id !== void 0) {
-               let data8 = data1.resource_id;
-               const _errs16 = errors;
-               if (typeof data8 !== "string") {
-                let dataType5 = typeof data8;
+               let data10 = data1.resource_id;
+               const _errs19 = errors;
+               if (typeof data10 !== "string") {
+                let dataType5 = typeof data10;
                 let coerced5 = void 0;
-                if (dataType5 == "object" && Array.isArray(data8) && data8.length == 1) {
-                 data8 = data8[0];
-                 dataType5 = typeof data8;
-                 if (typeof data8 === "string") {
-                  coerced5 = data8;
+                if (dataType5 == "object" && Array.isArray(data10) && data10.length == 1) {
+                 data10 = data10[0];
+                 dataType5 = typeof data10;
+                 if (typeof data10 === "string") {
+                  coerced5 = data10;
                  }
                 }
                 if (!(coerced5 !== void 0)) {
                  if (dataType5 == "number" || dataType5 == "boolean") {
-                  coerced5 = "" + data8;
-                 } else if (data8 === null) {
+                  coerced5 = "" + data10;
+                 } else if (data10 === null) {
                   coerced5 = "";
                  } else {
                   validateListIntents.errors = [{ instancePath: instancePath + "/query/resource_id", schemaPath: "#/properties/query/properties/resource_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -15082,34 +15368,34 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
                  }
                 }
                 if (coerced5 !== void 0) {
-                 data8 = coerced5;
+                 data10 = coerced5;
                  if (data1 !== void 0) {
                   data1["resource_id"] = coerced5;
                  }
                 }
                }
-               var valid1 = _errs16 === errors;
+               var valid4 = _errs19 === errors;
               } else {
-               var valid1 = true;
+               var valid4 = true;
               }
-              if (valid1) {
+              if (valid4) {
                if (data1.sort_by !== void 0) {
-                let data9 = data1.sort_by;
-                const _errs18 = errors;
-                if (typeof data9 !== "string") {
-                 let dataType6 = typeof data9;
+                let data11 = data1.sort_by;
+                const _errs21 = errors;
+                if (typeof data11 !== "string") {
+                 let dataType6 = typeof data11;
                  let coerced6 = void 0;
-                 if (dataType6 == "object" && Array.isArray(data9) && data9.length == 1) {
-                  data9 = data9[0];
-                  dataType6 = typeof data9;
-                  if (typeof data9 === "string") {
-                   coerced6 = data9;
+                 if (dataType6 == "object" && Array.isArray(data11) && data11.length == 1) {
+                  data11 = data11[0];
+                  dataType6 = typeof data11;
+                  if (typeof data11 === "string") {
+                   coerced6 = data11;
                   }
                  }
                  if (!(coerced6 !== void 0)) {
                   if (dataType6 == "number" || dataType6 == "boolean") {
-                   coerced6 = "" + data9;
-                  } else if (data9 === null) {
+                   coerced6 = "" + data11;
+                  } else if (data11 === null) {
                    coerced6 = "";
                   } else {
                    validateListIntents.errors = [{ instancePath: instancePath + "/query/sort_by", schemaPath: "#/properties/query/properties/sort_by/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -15117,30 +15403,30 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
                   }
                  }
                  if (coerced6 !== void 0) {
-                  data9 = coerced6;
+                  data11 = coerced6;
                   if (data1 !== void 0) {
                    data1["sort_by"] = coerced6;
                   }
                  }
                 }
-                if (!(data9 === "created_at_desc" || data9 === "expires_at_asc" || data9 === "updated_at_desc")) {
+                if (!(data11 === "created_at_desc" || data11 === "expires_at_asc" || data11 === "updated_at_desc")) {
                  validateListIntents.errors = [{ instancePath: instancePath + "/query/sort_by", schemaPath: "#/properties/query/properties/sort_by/enum", keyword: "enum", params: { allowedValues: schemaListIntents.properties.query.properties.sort_by.enum }, message: "must be equal to one of the allowed values" }];
                  return false;
                 }
-                var valid1 = _errs18 === errors;
+                var valid4 = _errs21 === errors;
                } else {
-                var valid1 = true;
+                var valid4 = true;
                }
-               if (valid1) {
+               if (valid4) {
                 if (data1.status !== void 0) {
-                 const _errs20 = errors;
+                 const _errs23 = errors;
                  if (!validateIntentStatus(data1.status, { instancePath: instancePath + "/query/status", parentData: data1, parentDataProperty: "status", rootData })) {
                   vErrors = vErrors === null ? validateIntentStatus.errors : vErrors.concat(validateIntentStatus.errors);
                   errors = vErrors.length;
                  }
-                 var valid1 = _errs20 === errors;
+                 var valid4 = _errs23 === errors;
                 } else {
-                 var valid1 = true;
+                 var valid4 = true;
                 }
                }
               }
@@ -15161,15 +15447,15 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data11 = data.headers;
-       const _errs21 = errors;
-       if (errors === _errs21) {
-        if (!(data11 && typeof data11 == "object" && !Array.isArray(data11))) {
+       let data13 = data.headers;
+       const _errs24 = errors;
+       if (errors === _errs24) {
+        if (!(data13 && typeof data13 == "object" && !Array.isArray(data13))) {
          validateListIntents.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs21 === errors;
+       var valid0 = _errs24 === errors;
       } else {
        var valid0 = true;
       }
@@ -15185,7 +15471,7 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
  return errors === 0;
 }
 
-const schemaListIntents = { "$id": "inline-listIntents", "type": "object", "properties": { "path": { "type": "object", "properties": {}, "required": [] }, "query": { "type": "object", "properties": { "created_by_id": { "type": "string", "minLength": 1 }, "current_user_has_signed": { "enum": ["true", "false"], "type": "string" }, "cursor": { "type": "string", "minLength": 1 }, "intent_type": { "$ref": "IntentType" }, "limit": { "type": "integer", "minimum": 1, "maximum": 100 }, "pending_member_id": { "type": "string", "minLength": 1 }, "resource_id": { "type": "string" }, "sort_by": { "enum": ["created_at_desc", "expires_at_asc", "updated_at_desc"], "type": "string" }, "status": { "$ref": "IntentStatus" } }, "required": [] }, "headers": { "type": "object", "properties": {}, "required": [] } }, "required": ["path", "query", "headers"] };
+const schemaListIntents = { "$id": "inline-listIntents", "type": "object", "properties": { "path": { "type": "object", "properties": {}, "required": [] }, "query": { "type": "object", "properties": { "created_by_id": { "type": "string", "minLength": 1 }, "current_user_has_signed": { "enum": ["true", "false"], "type": "string" }, "cursor": { "type": "string", "minLength": 1 }, "intent_type": { "$ref": "IntentType" }, "limit": { "type": "integer", "minimum": 1, "maximum": 100 }, "pending_member_id": { "type": "string", "minLength": 1 }, "resource_id": { "type": "string" }, "sort_by": { "enum": ["created_at_desc", "expires_at_asc", "updated_at_desc"], "type": "string" }, "status": { "$ref": "IntentStatus" } }, "required": [], "allOf": [{ "properties": { "limit": { "format": "integer-text", "items": { "format": "integer-text" } } } }] }, "headers": { "type": "object", "properties": {}, "required": [] } }, "required": ["path", "query", "headers"] };
 function validateIntentStatus(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -15710,25 +15996,61 @@ function validateListOrganizations(data, { instancePath = "", parentData, parent
      if (data.query !== void 0) {
       let data1 = data.query;
       const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListOrganizations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListOrganizations.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs3) {
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         if (data1.cursor !== void 0) {
-         let data2 = data1.cursor;
-         const _errs5 = errors;
-         if (typeof data2 !== "string") {
-          let dataType0 = typeof data2;
+         let data4 = data1.cursor;
+         const _errs8 = errors;
+         if (typeof data4 !== "string") {
+          let dataType0 = typeof data4;
           let coerced0 = void 0;
-          if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
-           data2 = data2[0];
-           dataType0 = typeof data2;
-           if (typeof data2 === "string") {
-            coerced0 = data2;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 === "string") {
+            coerced0 = data4;
            }
           }
           if (!(coerced0 !== void 0)) {
            if (dataType0 == "number" || dataType0 == "boolean") {
-            coerced0 = "" + data2;
-           } else if (data2 === null) {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
             coerced0 = "";
            } else {
             validateListOrganizations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -15736,69 +16058,69 @@ function validateListOrganizations(data, { instancePath = "", parentData, parent
            }
           }
           if (coerced0 !== void 0) {
-           data2 = coerced0;
+           data4 = coerced0;
            if (data1 !== void 0) {
             data1["cursor"] = coerced0;
            }
           }
          }
-         if (errors === _errs5) {
-          if (typeof data2 === "string") {
-           if (ucs2length(data2) < 1) {
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) < 1) {
             validateListOrganizations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
            }
           }
          }
-         var valid1 = _errs5 === errors;
+         var valid4 = _errs8 === errors;
         } else {
-         var valid1 = true;
+         var valid4 = true;
         }
-        if (valid1) {
+        if (valid4) {
          if (data1.limit !== void 0) {
-          let data3 = data1.limit;
-          const _errs7 = errors;
-          if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
-           let dataType1 = typeof data3;
+          let data5 = data1.limit;
+          const _errs10 = errors;
+          if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+           let dataType1 = typeof data5;
            let coerced1 = void 0;
-           if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-            data3 = data3[0];
-            dataType1 = typeof data3;
-            if (typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3)) {
-             coerced1 = data3;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5)) {
+             coerced1 = data5;
             }
            }
            if (!(coerced1 !== void 0)) {
-            if (dataType1 === "boolean" || data3 === null || dataType1 === "string" && data3 && data3 == +data3 && !(data3 % 1)) {
-             coerced1 = +data3;
+            if (dataType1 === "boolean" || data5 === null || dataType1 === "string" && data5 && data5 == +data5 && !(data5 % 1)) {
+             coerced1 = +data5;
             } else {
              validateListOrganizations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
-            data3 = coerced1;
+            data5 = coerced1;
             if (data1 !== void 0) {
              data1["limit"] = coerced1;
             }
            }
           }
-          if (errors === _errs7) {
-           if (typeof data3 == "number" && isFinite(data3)) {
-            if (data3 > 100 || isNaN(data3)) {
+          if (errors === _errs10) {
+           if (typeof data5 == "number" && isFinite(data5)) {
+            if (data5 > 100 || isNaN(data5)) {
              validateListOrganizations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
              return false;
             } else {
-             if (data3 < 1 || isNaN(data3)) {
+             if (data5 < 1 || isNaN(data5)) {
               validateListOrganizations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
               return false;
              }
             }
            }
           }
-          var valid1 = _errs7 === errors;
+          var valid4 = _errs10 === errors;
          } else {
-          var valid1 = true;
+          var valid4 = true;
          }
         }
        } else {
@@ -15812,15 +16134,15 @@ function validateListOrganizations(data, { instancePath = "", parentData, parent
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data4 = data.headers;
-       const _errs9 = errors;
-       if (errors === _errs9) {
-        if (!(data4 && typeof data4 == "object" && !Array.isArray(data4))) {
+       let data6 = data.headers;
+       const _errs12 = errors;
+       if (errors === _errs12) {
+        if (!(data6 && typeof data6 == "object" && !Array.isArray(data6))) {
          validateListOrganizations.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs9 === errors;
+       var valid0 = _errs12 === errors;
       } else {
        var valid0 = true;
       }
@@ -16224,25 +16546,61 @@ function validateListUsers(data, { instancePath = "", parentData, parentDataProp
      if (data.query !== void 0) {
       let data1 = data.query;
       const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListUsers.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListUsers.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs3) {
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         if (data1.cursor !== void 0) {
-         let data2 = data1.cursor;
-         const _errs5 = errors;
-         if (typeof data2 !== "string") {
-          let dataType0 = typeof data2;
+         let data4 = data1.cursor;
+         const _errs8 = errors;
+         if (typeof data4 !== "string") {
+          let dataType0 = typeof data4;
           let coerced0 = void 0;
-          if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
-           data2 = data2[0];
-           dataType0 = typeof data2;
-           if (typeof data2 === "string") {
-            coerced0 = data2;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 === "string") {
+            coerced0 = data4;
            }
           }
           if (!(coerced0 !== void 0)) {
            if (dataType0 == "number" || dataType0 == "boolean") {
-            coerced0 = "" + data2;
-           } else if (data2 === null) {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
             coerced0 = "";
            } else {
             validateListUsers.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -16250,69 +16608,69 @@ function validateListUsers(data, { instancePath = "", parentData, parentDataProp
            }
           }
           if (coerced0 !== void 0) {
-           data2 = coerced0;
+           data4 = coerced0;
            if (data1 !== void 0) {
             data1["cursor"] = coerced0;
            }
           }
          }
-         if (errors === _errs5) {
-          if (typeof data2 === "string") {
-           if (ucs2length(data2) < 1) {
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) < 1) {
             validateListUsers.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
            }
           }
          }
-         var valid1 = _errs5 === errors;
+         var valid4 = _errs8 === errors;
         } else {
-         var valid1 = true;
+         var valid4 = true;
         }
-        if (valid1) {
+        if (valid4) {
          if (data1.limit !== void 0) {
-          let data3 = data1.limit;
-          const _errs7 = errors;
-          if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
-           let dataType1 = typeof data3;
+          let data5 = data1.limit;
+          const _errs10 = errors;
+          if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+           let dataType1 = typeof data5;
            let coerced1 = void 0;
-           if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-            data3 = data3[0];
-            dataType1 = typeof data3;
-            if (typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3)) {
-             coerced1 = data3;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5)) {
+             coerced1 = data5;
             }
            }
            if (!(coerced1 !== void 0)) {
-            if (dataType1 === "boolean" || data3 === null || dataType1 === "string" && data3 && data3 == +data3 && !(data3 % 1)) {
-             coerced1 = +data3;
+            if (dataType1 === "boolean" || data5 === null || dataType1 === "string" && data5 && data5 == +data5 && !(data5 % 1)) {
+             coerced1 = +data5;
             } else {
              validateListUsers.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
-            data3 = coerced1;
+            data5 = coerced1;
             if (data1 !== void 0) {
              data1["limit"] = coerced1;
             }
            }
           }
-          if (errors === _errs7) {
-           if (typeof data3 == "number" && isFinite(data3)) {
-            if (data3 > 100 || isNaN(data3)) {
+          if (errors === _errs10) {
+           if (typeof data5 == "number" && isFinite(data5)) {
+            if (data5 > 100 || isNaN(data5)) {
              validateListUsers.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
              return false;
             } else {
-             if (data3 < 1 || isNaN(data3)) {
+             if (data5 < 1 || isNaN(data5)) {
               validateListUsers.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
               return false;
              }
             }
            }
           }
-          var valid1 = _errs7 === errors;
+          var valid4 = _errs10 === errors;
          } else {
-          var valid1 = true;
+          var valid4 = true;
          }
         }
        } else {
@@ -16326,15 +16684,15 @@ function validateListUsers(data, { instancePath = "", parentData, parentDataProp
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data4 = data.headers;
-       const _errs9 = errors;
-       if (errors === _errs9) {
-        if (!(data4 && typeof data4 == "object" && !Array.isArray(data4))) {
+       let data6 = data.headers;
+       const _errs12 = errors;
+       if (errors === _errs12) {
+        if (!(data6 && typeof data6 == "object" && !Array.isArray(data6))) {
          validateListUsers.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs9 === errors;
+       var valid0 = _errs12 === errors;
       } else {
        var valid0 = true;
       }
@@ -16414,25 +16772,61 @@ function validateListWalletActions(data, { instancePath = "", parentData, parent
      if (data.query !== void 0) {
       let data2 = data.query;
       const _errs5 = errors;
+      if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+       if (data2.limit !== void 0) {
+        let data3 = data2.limit;
+        const _errs8 = errors;
+        if (errors === _errs8) {
+         if (typeof data3 === "string") {
+          if (!formatIntegerText.test(data3)) {
+           validateListWalletActions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs8) {
+          if (Array.isArray(data3)) {
+           var valid4 = true;
+           const len0 = data3.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data4 = data3[i0];
+            const _errs9 = errors;
+            if (errors === _errs9) {
+             if (typeof data4 === "string") {
+              if (!formatIntegerText.test(data4)) {
+               validateListWalletActions.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid4 = _errs9 === errors;
+            if (!valid4) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs5) {
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         if (data2.cursor !== void 0) {
-         let data3 = data2.cursor;
-         const _errs7 = errors;
-         if (typeof data3 !== "string") {
-          let dataType1 = typeof data3;
+         let data5 = data2.cursor;
+         const _errs10 = errors;
+         if (typeof data5 !== "string") {
+          let dataType1 = typeof data5;
           let coerced1 = void 0;
-          if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-           data3 = data3[0];
-           dataType1 = typeof data3;
-           if (typeof data3 === "string") {
-            coerced1 = data3;
+          if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+           data5 = data5[0];
+           dataType1 = typeof data5;
+           if (typeof data5 === "string") {
+            coerced1 = data5;
            }
           }
           if (!(coerced1 !== void 0)) {
            if (dataType1 == "number" || dataType1 == "boolean") {
-            coerced1 = "" + data3;
-           } else if (data3 === null) {
+            coerced1 = "" + data5;
+           } else if (data5 === null) {
             coerced1 = "";
            } else {
             validateListWalletActions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -16440,80 +16834,80 @@ function validateListWalletActions(data, { instancePath = "", parentData, parent
            }
           }
           if (coerced1 !== void 0) {
-           data3 = coerced1;
+           data5 = coerced1;
            if (data2 !== void 0) {
             data2["cursor"] = coerced1;
            }
           }
          }
-         if (errors === _errs7) {
-          if (typeof data3 === "string") {
-           if (ucs2length(data3) < 1) {
+         if (errors === _errs10) {
+          if (typeof data5 === "string") {
+           if (ucs2length(data5) < 1) {
             validateListWalletActions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
            }
           }
          }
-         var valid2 = _errs7 === errors;
+         var valid5 = _errs10 === errors;
         } else {
-         var valid2 = true;
+         var valid5 = true;
         }
-        if (valid2) {
+        if (valid5) {
          if (data2.limit !== void 0) {
-          let data4 = data2.limit;
-          const _errs9 = errors;
-          if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
-           let dataType2 = typeof data4;
+          let data6 = data2.limit;
+          const _errs12 = errors;
+          if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6))) {
+           let dataType2 = typeof data6;
            let coerced2 = void 0;
-           if (dataType2 == "object" && Array.isArray(data4) && data4.length == 1) {
-            data4 = data4[0];
-            dataType2 = typeof data4;
-            if (typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4)) {
-             coerced2 = data4;
+           if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
+            data6 = data6[0];
+            dataType2 = typeof data6;
+            if (typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6)) {
+             coerced2 = data6;
             }
            }
            if (!(coerced2 !== void 0)) {
-            if (dataType2 === "boolean" || data4 === null || dataType2 === "string" && data4 && data4 == +data4 && !(data4 % 1)) {
-             coerced2 = +data4;
+            if (dataType2 === "boolean" || data6 === null || dataType2 === "string" && data6 && data6 == +data6 && !(data6 % 1)) {
+             coerced2 = +data6;
             } else {
              validateListWalletActions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
              return false;
             }
            }
            if (coerced2 !== void 0) {
-            data4 = coerced2;
+            data6 = coerced2;
             if (data2 !== void 0) {
              data2["limit"] = coerced2;
             }
            }
           }
-          if (errors === _errs9) {
-           if (typeof data4 == "number" && isFinite(data4)) {
-            if (data4 > 100 || isNaN(data4)) {
+          if (errors === _errs12) {
+           if (typeof data6 == "number" && isFinite(data6)) {
+            if (data6 > 100 || isNaN(data6)) {
              validateListWalletActions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
              return false;
             } else {
-             if (data4 < 1 || isNaN(data4)) {
+             if (data6 < 1 || isNaN(data6)) {
               validateListWalletActions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
               return false;
              }
             }
            }
           }
-          var valid2 = _errs9 === errors;
+          var valid5 = _errs12 === errors;
          } else {
-          var valid2 = true;
+          var valid5 = true;
          }
-         if (valid2) {
+         if (valid5) {
           if (data2.type !== void 0) {
-           const _errs11 = errors;
+           const _errs14 = errors;
            if (!validateWalletActionType(data2.type, { instancePath: instancePath + "/query/type", parentData: data2, parentDataProperty: "type", rootData })) {
             vErrors = vErrors === null ? validateWalletActionType.errors : vErrors.concat(validateWalletActionType.errors);
             errors = vErrors.length;
            }
-           var valid2 = _errs11 === errors;
+           var valid5 = _errs14 === errors;
           } else {
-           var valid2 = true;
+           var valid5 = true;
           }
          }
         }
@@ -16528,15 +16922,15 @@ function validateListWalletActions(data, { instancePath = "", parentData, parent
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data6 = data.headers;
-       const _errs12 = errors;
-       if (errors === _errs12) {
-        if (!(data6 && typeof data6 == "object" && !Array.isArray(data6))) {
+       let data8 = data.headers;
+       const _errs15 = errors;
+       if (errors === _errs15) {
+        if (!(data8 && typeof data8 == "object" && !Array.isArray(data8))) {
          validateListWalletActions.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs12 === errors;
+       var valid0 = _errs15 === errors;
       } else {
        var valid0 = true;
       }
@@ -16618,25 +17012,61 @@ function validateListWalletAutomationExecutions(data, { instancePath = "", paren
      if (data.query !== void 0) {
       let data1 = data.query;
       const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs3) {
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         if (data1.cursor !== void 0) {
-         let data2 = data1.cursor;
-         const _errs5 = errors;
-         if (typeof data2 !== "string") {
-          let dataType0 = typeof data2;
+         let data4 = data1.cursor;
+         const _errs8 = errors;
+         if (typeof data4 !== "string") {
+          let dataType0 = typeof data4;
           let coerced0 = void 0;
-          if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
-           data2 = data2[0];
-           dataType0 = typeof data2;
-           if (typeof data2 === "string") {
-            coerced0 = data2;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 === "string") {
+            coerced0 = data4;
            }
           }
           if (!(coerced0 !== void 0)) {
            if (dataType0 == "number" || dataType0 == "boolean") {
-            coerced0 = "" + data2;
-           } else if (data2 === null) {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
             coerced0 = "";
            } else {
             validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -16644,88 +17074,88 @@ function validateListWalletAutomationExecutions(data, { instancePath = "", paren
            }
           }
           if (coerced0 !== void 0) {
-           data2 = coerced0;
+           data4 = coerced0;
            if (data1 !== void 0) {
             data1["cursor"] = coerced0;
            }
           }
          }
-         if (errors === _errs5) {
-          if (typeof data2 === "string") {
-           if (ucs2length(data2) < 1) {
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) < 1) {
             validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
            }
           }
          }
-         var valid1 = _errs5 === errors;
+         var valid4 = _errs8 === errors;
         } else {
-         var valid1 = true;
+         var valid4 = true;
         }
-        if (valid1) {
+        if (valid4) {
          if (data1.limit !== void 0) {
-          let data3 = data1.limit;
-          const _errs7 = errors;
-          if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
-           let dataType1 = typeof data3;
+          let data5 = data1.limit;
+          const _errs10 = errors;
+          if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+           let dataType1 = typeof data5;
            let coerced1 = void 0;
-           if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-            data3 = data3[0];
-            dataType1 = typeof data3;
-            if (typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3)) {
-             coerced1 = data3;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5)) {
+             coerced1 = data5;
             }
            }
            if (!(coerced1 !== void 0)) {
-            if (dataType1 === "boolean" || data3 === null || dataType1 === "string" && data3 && data3 == +data3 && !(data3 % 1)) {
-             coerced1 = +data3;
+            if (dataType1 === "boolean" || data5 === null || dataType1 === "string" && data5 && data5 == +data5 && !(data5 % 1)) {
+             coerced1 = +data5;
             } else {
              validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
-            data3 = coerced1;
+            data5 = coerced1;
             if (data1 !== void 0) {
              data1["limit"] = coerced1;
             }
            }
           }
-          if (errors === _errs7) {
-           if (typeof data3 == "number" && isFinite(data3)) {
-            if (data3 > 100 || isNaN(data3)) {
+          if (errors === _errs10) {
+           if (typeof data5 == "number" && isFinite(data5)) {
+            if (data5 > 100 || isNaN(data5)) {
              validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
              return false;
             } else {
-             if (data3 < 1 || isNaN(data3)) {
+             if (data5 < 1 || isNaN(data5)) {
               validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
               return false;
              }
             }
            }
           }
-          var valid1 = _errs7 === errors;
+          var valid4 = _errs10 === errors;
          } else {
-          var valid1 = true;
+          var valid4 = true;
          }
-         if (valid1) {
+         if (valid4) {
           if (data1.wallet_id !== void 0) {
-           let data4 = data1.wallet_id;
-           const _errs9 = errors;
-           if (typeof data4 !== "string") {
-            let dataType2 = typeof data4;
+           let data6 = data1.wallet_id;
+           const _errs12 = errors;
+           if (typeof data6 !== "string") {
+            let dataType2 = typeof data6;
             let coerced2 = void 0;
-            if (dataType2 == "object" && Array.isArray(data4) && data4.length == 1) {
-             data4 = data4[0];
-             dataType2 = typeof data4;
-             if (typeof data4 === "string") {
-              coerced2 = data4;
+            if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
+             data6 = data6[0];
+             dataType2 = typeof data6;
+             if (typeof data6 === "string") {
+              coerced2 = data6;
              }
             }
             if (!(coerced2 !== void 0)) {
              if (dataType2 == "number" || dataType2 == "boolean") {
-              coerced2 = "" + data4;
-             } else if (data4 === null) {
+              coerced2 = "" + data6;
+             } else if (data6 === null) {
               coerced2 = "";
              } else {
               validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/query/wallet_id", schemaPath: "#/properties/query/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -16733,15 +17163,15 @@ function validateListWalletAutomationExecutions(data, { instancePath = "", paren
              }
             }
             if (coerced2 !== void 0) {
-             data4 = coerced2;
+             data6 = coerced2;
              if (data1 !== void 0) {
               data1["wallet_id"] = coerced2;
              }
             }
            }
-           var valid1 = _errs9 === errors;
+           var valid4 = _errs12 === errors;
           } else {
-           var valid1 = true;
+           var valid4 = true;
           }
          }
         }
@@ -16756,15 +17186,15 @@ function validateListWalletAutomationExecutions(data, { instancePath = "", paren
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data5 = data.headers;
-       const _errs11 = errors;
-       if (errors === _errs11) {
-        if (!(data5 && typeof data5 == "object" && !Array.isArray(data5))) {
+       let data7 = data.headers;
+       const _errs14 = errors;
+       if (errors === _errs14) {
+        if (!(data7 && typeof data7 == "object" && !Array.isArray(data7))) {
          validateListWalletAutomationExecutions.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs11 === errors;
+       var valid0 = _errs14 === errors;
       } else {
        var valid0 = true;
       }
@@ -16807,25 +17237,61 @@ function validateListWalletAutomations(data, { instancePath = "", parentData, pa
      if (data.query !== void 0) {
       let data1 = data.query;
       const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs3) {
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         if (data1.cursor !== void 0) {
-         let data2 = data1.cursor;
-         const _errs5 = errors;
-         if (typeof data2 !== "string") {
-          let dataType0 = typeof data2;
+         let data4 = data1.cursor;
+         const _errs8 = errors;
+         if (typeof data4 !== "string") {
+          let dataType0 = typeof data4;
           let coerced0 = void 0;
-          if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
-           data2 = data2[0];
-           dataType0 = typeof data2;
-           if (typeof data2 === "string") {
-            coerced0 = data2;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 === "string") {
+            coerced0 = data4;
            }
           }
           if (!(coerced0 !== void 0)) {
            if (dataType0 == "number" || dataType0 == "boolean") {
-            coerced0 = "" + data2;
-           } else if (data2 === null) {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
             coerced0 = "";
            } else {
             validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -16833,88 +17299,88 @@ function validateListWalletAutomations(data, { instancePath = "", parentData, pa
            }
           }
           if (coerced0 !== void 0) {
-           data2 = coerced0;
+           data4 = coerced0;
            if (data1 !== void 0) {
             data1["cursor"] = coerced0;
            }
           }
          }
-         if (errors === _errs5) {
-          if (typeof data2 === "string") {
-           if (ucs2length(data2) < 1) {
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) < 1) {
             validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
            }
           }
          }
-         var valid1 = _errs5 === errors;
+         var valid4 = _errs8 === errors;
         } else {
-         var valid1 = true;
+         var valid4 = true;
         }
-        if (valid1) {
+        if (valid4) {
          if (data1.limit !== void 0) {
-          let data3 = data1.limit;
-          const _errs7 = errors;
-          if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
-           let dataType1 = typeof data3;
+          let data5 = data1.limit;
+          const _errs10 = errors;
+          if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+           let dataType1 = typeof data5;
            let coerced1 = void 0;
-           if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-            data3 = data3[0];
-            dataType1 = typeof data3;
-            if (typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3)) {
-             coerced1 = data3;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5)) {
+             coerced1 = data5;
             }
            }
            if (!(coerced1 !== void 0)) {
-            if (dataType1 === "boolean" || data3 === null || dataType1 === "string" && data3 && data3 == +data3 && !(data3 % 1)) {
-             coerced1 = +data3;
+            if (dataType1 === "boolean" || data5 === null || dataType1 === "string" && data5 && data5 == +data5 && !(data5 % 1)) {
+             coerced1 = +data5;
             } else {
              validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
-            data3 = coerced1;
+            data5 = coerced1;
             if (data1 !== void 0) {
              data1["limit"] = coerced1;
             }
            }
           }
-          if (errors === _errs7) {
-           if (typeof data3 == "number" && isFinite(data3)) {
-            if (data3 > 100 || isNaN(data3)) {
+          if (errors === _errs10) {
+           if (typeof data5 == "number" && isFinite(data5)) {
+            if (data5 > 100 || isNaN(data5)) {
              validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
              return false;
             } else {
-             if (data3 < 1 || isNaN(data3)) {
+             if (data5 < 1 || isNaN(data5)) {
               validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
               return false;
              }
             }
            }
           }
-          var valid1 = _errs7 === errors;
+          var valid4 = _errs10 === errors;
          } else {
-          var valid1 = true;
+          var valid4 = true;
          }
-         if (valid1) {
+         if (valid4) {
           if (data1.wallet_id !== void 0) {
-           let data4 = data1.wallet_id;
-           const _errs9 = errors;
-           if (typeof data4 !== "string") {
-            let dataType2 = typeof data4;
+           let data6 = data1.wallet_id;
+           const _errs12 = errors;
+           if (typeof data6 !== "string") {
+            let dataType2 = typeof data6;
             let coerced2 = void 0;
-            if (dataType2 == "object" && Array.isArray(data4) && data4.length == 1) {
-             data4 = data4[0];
-             dataType2 = typeof data4;
-             if (typeof data4 === "string") {
-              coerced2 = data4;
+            if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
+             data6 = data6[0];
+             dataType2 = typeof data6;
+             if (typeof data6 === "string") {
+              coerced2 = data6;
              }
             }
             if (!(coerced2 !== void 0)) {
              if (dataType2 == "number" || dataType2 == "boolean") {
-              coerced2 = "" + data4;
-             } else if (data4 === null) {
+              coerced2 = "" + data6;
+             } else if (data6 === null) {
               coerced2 = "";
              } else {
               validateListWalletAutomations.errors = [{ instancePath: instancePath + "/query/wallet_id", schemaPath: "#/properties/query/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -16922,15 +17388,15 @@ function validateListWalletAutomations(data, { instancePath = "", parentData, pa
              }
             }
             if (coerced2 !== void 0) {
-             data4 = coerced2;
+             data6 = coerced2;
              if (data1 !== void 0) {
               data1["wallet_id"] = coerced2;
              }
             }
            }
-           var valid1 = _errs9 === errors;
+           var valid4 = _errs12 === errors;
           } else {
-           var valid1 = true;
+           var valid4 = true;
           }
          }
         }
@@ -16945,15 +17411,15 @@ function validateListWalletAutomations(data, { instancePath = "", parentData, pa
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data5 = data.headers;
-       const _errs11 = errors;
-       if (errors === _errs11) {
-        if (!(data5 && typeof data5 == "object" && !Array.isArray(data5))) {
+       let data7 = data.headers;
+       const _errs14 = errors;
+       if (errors === _errs14) {
+        if (!(data7 && typeof data7 == "object" && !Array.isArray(data7))) {
          validateListWalletAutomations.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs11 === errors;
+       var valid0 = _errs14 === errors;
       } else {
        var valid0 = true;
       }
@@ -16996,36 +17462,72 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
      if (data.query !== void 0) {
       let data1 = data.query;
       const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListWallets.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListWallets.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs3) {
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         if (data1.address !== void 0) {
-         const _errs5 = errors;
+         const _errs8 = errors;
          if (!validateAddress(data1.address, { instancePath: instancePath + "/query/address", parentData: data1, parentDataProperty: "address", rootData })) {
           vErrors = vErrors === null ? validateAddress.errors : vErrors.concat(validateAddress.errors);
           errors = vErrors.length;
          }
-         var valid1 = _errs5 === errors;
+         var valid4 = _errs8 === errors;
         } else {
-         var valid1 = true;
+         var valid4 = true;
         }
-        if (valid1) {
+        if (valid4) {
          if (data1.authorization_key !== void 0) {
-          let data3 = data1.authorization_key;
-          const _errs6 = errors;
-          if (typeof data3 !== "string") {
-           let dataType0 = typeof data3;
+          let data5 = data1.authorization_key;
+          const _errs9 = errors;
+          if (typeof data5 !== "string") {
+           let dataType0 = typeof data5;
            let coerced0 = void 0;
-           if (dataType0 == "object" && Array.isArray(data3) && data3.length == 1) {
-            data3 = data3[0];
-            dataType0 = typeof data3;
-            if (typeof data3 === "string") {
-             coerced0 = data3;
+           if (dataType0 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType0 = typeof data5;
+            if (typeof data5 === "string") {
+             coerced0 = data5;
             }
            }
            if (!(coerced0 !== void 0)) {
             if (dataType0 == "number" || dataType0 == "boolean") {
-             coerced0 = "" + data3;
-            } else if (data3 === null) {
+             coerced0 = "" + data5;
+            } else if (data5 === null) {
              coerced0 = "";
             } else {
              validateListWallets.errors = [{ instancePath: instancePath + "/query/authorization_key", schemaPath: "#/properties/query/properties/authorization_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -17033,58 +17535,58 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
             }
            }
            if (coerced0 !== void 0) {
-            data3 = coerced0;
+            data5 = coerced0;
             if (data1 !== void 0) {
              data1["authorization_key"] = coerced0;
             }
            }
           }
-          if (errors === _errs6) {
-           if (typeof data3 === "string") {
-            if (ucs2length(data3) > 250) {
+          if (errors === _errs9) {
+           if (typeof data5 === "string") {
+            if (ucs2length(data5) > 250) {
              validateListWallets.errors = [{ instancePath: instancePath + "/query/authorization_key", schemaPath: "#/properties/query/properties/authorization_key/maxLength", keyword: "maxLength", params: { limit: 250 }, message: "must NOT have more than 250 characters" }];
              return false;
             } else {
-             if (!pattern2.test(data3)) {
+             if (!pattern2.test(data5)) {
               validateListWallets.errors = [{ instancePath: instancePath + "/query/authorization_key", schemaPath: "#/properties/query/properties/authorization_key/pattern", keyword: "pattern", params: { pattern: "^[A-Za-z0-9+/=\\-\\s]+$" }, message: 'must match pattern "^[A-Za-z0-9+/=\\-\\s]+$"' }];
               return false;
              }
             }
            }
           }
-          var valid1 = _errs6 === errors;
+          var valid4 = _errs9 === errors;
          } else {
-          var valid1 = true;
+          var valid4 = true;
          }
-         if (valid1) {
+         if (valid4) {
           if (data1.chain_type !== void 0) {
-           const _errs8 = errors;
+           const _errs11 = errors;
            if (!validateWalletChainType(data1.chain_type, { instancePath: instancePath + "/query/chain_type", parentData: data1, parentDataProperty: "chain_type", rootData })) {
             vErrors = vErrors === null ? validateWalletChainType.errors : vErrors.concat(validateWalletChainType.errors);
             errors = vErrors.length;
            }
-           var valid1 = _errs8 === errors;
+           var valid4 = _errs11 === errors;
           } else {
-           var valid1 = true;
+           var valid4 = true;
           }
-          if (valid1) {
+          if (valid4) {
            if (data1.cursor !== void 0) {
-            let data5 = data1.cursor;
-            const _errs9 = errors;
-            if (typeof data5 !== "string") {
-             let dataType1 = typeof data5;
+            let data7 = data1.cursor;
+            const _errs12 = errors;
+            if (typeof data7 !== "string") {
+             let dataType1 = typeof data7;
              let coerced1 = void 0;
-             if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
-              data5 = data5[0];
-              dataType1 = typeof data5;
-              if (typeof data5 === "string") {
-               coerced1 = data5;
+             if (dataType1 == "object" && Array.isArray(data7) && data7.length == 1) {
+              data7 = data7[0];
+              dataType1 = typeof data7;
+              if (typeof data7 === "string") {
+               coerced1 = data7;
               }
              }
              if (!(coerced1 !== void 0)) {
               if (dataType1 == "number" || dataType1 == "boolean") {
-               coerced1 = "" + data5;
-              } else if (data5 === null) {
+               coerced1 = "" + data7;
+              } else if (data7 === null) {
                coerced1 = "";
               } else {
                validateListWallets.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -17092,42 +17594,42 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
               }
              }
              if (coerced1 !== void 0) {
-              data5 = coerced1;
+              data7 = coerced1;
               if (data1 !== void 0) {
                data1["cursor"] = coerced1;
               }
              }
             }
-            if (errors === _errs9) {
-             if (typeof data5 === "string") {
-              if (ucs2length(data5) < 1) {
+            if (errors === _errs12) {
+             if (typeof data7 === "string") {
+              if (ucs2length(data7) < 1) {
                validateListWallets.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                return false;
               }
              }
             }
-            var valid1 = _errs9 === errors;
+            var valid4 = _errs12 === errors;
            } else {
-            var valid1 = true;
+            var valid4 = true;
            }
-           if (valid1) {
+           if (valid4) {
             if (data1.entity_id !== void 0) {
-             let data6 = data1.entity_id;
-             const _errs11 = errors;
-             if (typeof data6 !== "string") {
-              let dataType2 = typeof data6;
+             let data8 = data1.entity_id;
+             const _errs14 = errors;
+             if (typeof data8 !== "string") {
+              let dataType2 = typeof data8;
               let coerced2 = void 0;
-              if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
-               data6 = data6[0];
-               dataType2 = typeof data6;
-               if (typeof data6 === "string") {
-                coerced2 = data6;
+              if (dataType2 == "object" && Array.isArray(data8) && data8.length == 1) {
+               data8 = data8[0];
+               dataType2 = typeof data8;
+               if (typeof data8 === "string") {
+                coerced2 = data8;
                }
               }
               if (!(coerced2 !== void 0)) {
                if (dataType2 == "number" || dataType2 == "boolean") {
-                coerced2 = "" + data6;
-               } else if (data6 === null) {
+                coerced2 = "" + data8;
+               } else if (data8 === null) {
                 coerced2 = "";
                } else {
                 validateListWallets.errors = [{ instancePath: instancePath + "/query/entity_id", schemaPath: "#/properties/query/properties/entity_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -17135,42 +17637,42 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
                }
               }
               if (coerced2 !== void 0) {
-               data6 = coerced2;
+               data8 = coerced2;
                if (data1 !== void 0) {
                 data1["entity_id"] = coerced2;
                }
               }
              }
-             if (errors === _errs11) {
-              if (typeof data6 === "string") {
-               if (ucs2length(data6) < 1) {
+             if (errors === _errs14) {
+              if (typeof data8 === "string") {
+               if (ucs2length(data8) < 1) {
                 validateListWallets.errors = [{ instancePath: instancePath + "/query/entity_id", schemaPath: "#/properties/query/properties/entity_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                 return false;
                }
               }
              }
-             var valid1 = _errs11 === errors;
+             var valid4 = _errs14 === errors;
             } else {
-             var valid1 = true;
+             var valid4 = true;
             }
-            if (valid1) {
+            if (valid4) {
              if (data1.external_id !== void 0) {
-              let data7 = data1.external_id;
-              const _errs13 = errors;
-              if (typeof data7 !== "string") {
-               let dataType3 = typeof data7;
+              let data9 = data1.external_id;
+              const _errs16 = errors;
+              if (typeof data9 !== "string") {
+               let dataType3 = typeof data9;
                let coerced3 = void 0;
-               if (dataType3 == "object" && Array.isArray(data7) && data7.length == 1) {
-                data7 = data7[0];
-                dataType3 = typeof data7;
-                if (typeof data7 === "string") {
-                 coerced3 = data7;
+               if (dataType3 == "object" && Array.isArray(data9) && data9.length == 1) {
+                data9 = data9[0];
+                dataType3 = typeof data9;
+                if (typeof data9 === "string") {
+                 coerced3 = data9;
                 }
                }
                if (!(coerced3 !== void 0)) {
                 if (dataType3 == "number" || dataType3 == "boolean") {
-                 coerced3 = "" + data7;
-                } else if (data7 === null) {
+                 coerced3 = "" + data9;
+                } else if (data9 === null) {
                  coerced3 = "";
                 } else {
                  validateListWallets.errors = [{ instancePath: instancePath + "/query/external_id", schemaPath: "#/properties/query/properties/external_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -17178,47 +17680,47 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
                 }
                }
                if (coerced3 !== void 0) {
-                data7 = coerced3;
+                data9 = coerced3;
                 if (data1 !== void 0) {
                  data1["external_id"] = coerced3;
                 }
                }
               }
-              if (errors === _errs13) {
-               if (typeof data7 === "string") {
-                if (ucs2length(data7) > 64) {
+              if (errors === _errs16) {
+               if (typeof data9 === "string") {
+                if (ucs2length(data9) > 64) {
                  validateListWallets.errors = [{ instancePath: instancePath + "/query/external_id", schemaPath: "#/properties/query/properties/external_id/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
                  return false;
                 } else {
-                 if (!pattern3.test(data7)) {
+                 if (!pattern3.test(data9)) {
                   validateListWallets.errors = [{ instancePath: instancePath + "/query/external_id", schemaPath: "#/properties/query/properties/external_id/pattern", keyword: "pattern", params: { pattern: "^[a-zA-Z0-9_-]+$" }, message: 'must match pattern "^[a-zA-Z0-9_-]+$"' }];
                   return false;
                  }
                 }
                }
               }
-              var valid1 = _errs13 === errors;
+              var valid4 = _errs16 === errors;
              } else {
-              var valid1 = true;
+              var valid4 = true;
              }
-             if (valid1) {
+             if (valid4) {
               if (data1.include_archived !== void 0) {
-               let data8 = data1.include_archived;
-               const _errs15 = errors;
-               if (typeof data8 !== "boolean") {
-                let dataType4 = typeof data8;
+               let data10 = data1.include_archived;
+               const _errs18 = errors;
+               if (typeof data10 !== "boolean") {
+                let dataType4 = typeof data10;
                 let coerced4 = void 0;
-                if (dataType4 == "object" && Array.isArray(data8) && data8.length == 1) {
-                 data8 = data8[0];
-                 dataType4 = typeof data8;
-                 if (typeof data8 === "boolean") {
-                  coerced4 = data8;
+                if (dataType4 == "object" && Array.isArray(data10) && data10.length == 1) {
+                 data10 = data10[0];
+                 dataType4 = typeof data10;
+                 if (typeof data10 === "boolean") {
+                  coerced4 = data10;
                  }
                 }
                 if (!(coerced4 !== void 0)) {
-                 if (data8 === "false" || data8 === 0 || data8 === null) {
+                 if (data10 === "false" || data10 === 0 || data10 === null) {
                   coerced4 = false;
-                 } else if (data8 === "true" || data8 === 1) {
+                 } else if (data10 === "true" || data10 === 1) {
                   coerced4 = true;
                  } else {
                   validateListWallets.errors = [{ instancePath: instancePath + "/query/include_archived", schemaPath: "#/properties/query/properties/include_archived/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
@@ -17226,80 +17728,80 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
                  }
                 }
                 if (coerced4 !== void 0) {
-                 data8 = coerced4;
+                 data10 = coerced4;
                  if (data1 !== void 0) {
                   data1["include_archived"] = coerced4;
                  }
                 }
                }
-               var valid1 = _errs15 === errors;
+               var valid4 = _errs18 === errors;
               } else {
-               var valid1 = true;
+               var valid4 = true;
               }
-              if (valid1) {
+              if (valid4) {
                if (data1.limit !== void 0) {
-                let data9 = data1.limit;
-                const _errs17 = errors;
-                if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
-                 let dataType5 = typeof data9;
+                let data11 = data1.limit;
+                const _errs20 = errors;
+                if (!(typeof data11 == "number" && (!(data11 % 1) && !isNaN(data11)) && isFinite(data11))) {
+                 let dataType5 = typeof data11;
                  let coerced5 = void 0;
-                 if (dataType5 == "object" && Array.isArray(data9) && data9.length == 1) {
-                  data9 = data9[0];
-                  dataType5 = typeof data9;
-                  if (typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9)) {
-                   coerced5 = data9;
+                 if (dataType5 == "object" && Array.isArray(data11) && data11.length == 1) {
+                  data11 = data11[0];
+                  dataType5 = typeof data11;
+                  if (typeof data11 == "number" && (!(data11 % 1) && !isNaN(data11)) && isFinite(data11)) {
+                   coerced5 = data11;
                   }
                  }
                  if (!(coerced5 !== void 0)) {
-                  if (dataType5 === "boolean" || data9 === null || dataType5 === "string" && data9 && data9 == +data9 && !(data9 % 1)) {
-                   coerced5 = +data9;
+                  if (dataType5 === "boolean" || data11 === null || dataType5 === "string" && data11 && data11 == +data11 && !(data11 % 1)) {
+                   coerced5 = +data11;
                   } else {
                    validateListWallets.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                    return false;
                   }
                  }
                  if (coerced5 !== void 0) {
-                  data9 = coerced5;
+                  data11 = coerced5;
                   if (data1 !== void 0) {
                    data1["limit"] = coerced5;
                   }
                  }
                 }
-                if (errors === _errs17) {
-                 if (typeof data9 == "number" && isFinite(data9)) {
-                  if (data9 > 100 || isNaN(data9)) {
+                if (errors === _errs20) {
+                 if (typeof data11 == "number" && isFinite(data11)) {
+                  if (data11 > 100 || isNaN(data11)) {
                    validateListWallets.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
                    return false;
                   } else {
-                   if (data9 < 1 || isNaN(data9)) {
+                   if (data11 < 1 || isNaN(data11)) {
                     validateListWallets.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
                     return false;
                    }
                   }
                  }
                 }
-                var valid1 = _errs17 === errors;
+                var valid4 = _errs20 === errors;
                } else {
-                var valid1 = true;
+                var valid4 = true;
                }
-               if (valid1) {
+               if (valid4) {
                 if (data1.user_id !== void 0) {
-                 let data10 = data1.user_id;
-                 const _errs19 = errors;
-                 if (typeof data10 !== "string") {
-                  let dataType6 = typeof data10;
+                 let data12 = data1.user_id;
+                 const _errs22 = errors;
+                 if (typeof data12 !== "string") {
+                  let dataType6 = typeof data12;
                   let coerced6 = void 0;
-                  if (dataType6 == "object" && Array.isArray(data10) && data10.length == 1) {
-                   data10 = data10[0];
-                   dataType6 = typeof data10;
-                   if (typeof data10 === "string") {
-                    coerced6 = data10;
+                  if (dataType6 == "object" && Array.isArray(data12) && data12.length == 1) {
+                   data12 = data12[0];
+                   dataType6 = typeof data12;
+                   if (typeof data12 === "string") {
+                    coerced6 = data12;
                    }
                   }
                   if (!(coerced6 !== void 0)) {
                    if (dataType6 == "number" || dataType6 == "boolean") {
-                    coerced6 = "" + data10;
-                   } else if (data10 === null) {
+                    coerced6 = "" + data12;
+                   } else if (data12 === null) {
                     coerced6 = "";
                    } else {
                     validateListWallets.errors = [{ instancePath: instancePath + "/query/user_id", schemaPath: "#/properties/query/properties/user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -17307,23 +17809,23 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
                    }
                   }
                   if (coerced6 !== void 0) {
-                   data10 = coerced6;
+                   data12 = coerced6;
                    if (data1 !== void 0) {
                     data1["user_id"] = coerced6;
                    }
                   }
                  }
-                 if (errors === _errs19) {
-                  if (typeof data10 === "string") {
-                   if (ucs2length(data10) < 1) {
+                 if (errors === _errs22) {
+                  if (typeof data12 === "string") {
+                   if (ucs2length(data12) < 1) {
                     validateListWallets.errors = [{ instancePath: instancePath + "/query/user_id", schemaPath: "#/properties/query/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                     return false;
                    }
                   }
                  }
-                 var valid1 = _errs19 === errors;
+                 var valid4 = _errs22 === errors;
                 } else {
-                 var valid1 = true;
+                 var valid4 = true;
                 }
                }
               }
@@ -17344,15 +17846,15 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data11 = data.headers;
-       const _errs21 = errors;
-       if (errors === _errs21) {
-        if (!(data11 && typeof data11 == "object" && !Array.isArray(data11))) {
+       let data13 = data.headers;
+       const _errs24 = errors;
+       if (errors === _errs24) {
+        if (!(data13 && typeof data13 == "object" && !Array.isArray(data13))) {
          validateListWallets.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs21 === errors;
+       var valid0 = _errs24 === errors;
       } else {
        var valid0 = true;
       }
@@ -17516,36 +18018,72 @@ function validateListWebhookDeliveries(data, { instancePath = "", parentData, pa
      if (data.query !== void 0) {
       let data2 = data.query;
       const _errs5 = errors;
+      if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+       if (data2.limit !== void 0) {
+        let data3 = data2.limit;
+        const _errs8 = errors;
+        if (errors === _errs8) {
+         if (typeof data3 === "string") {
+          if (!formatIntegerText.test(data3)) {
+           validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs8) {
+          if (Array.isArray(data3)) {
+           var valid4 = true;
+           const len0 = data3.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data4 = data3[i0];
+            const _errs9 = errors;
+            if (errors === _errs9) {
+             if (typeof data4 === "string") {
+              if (!formatIntegerText.test(data4)) {
+               validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid4 = _errs9 === errors;
+            if (!valid4) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs5) {
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         if (data2.status !== void 0) {
-         const _errs7 = errors;
+         const _errs10 = errors;
          if (!validateWebhookDeliveryStatus(data2.status, { instancePath: instancePath + "/query/status", parentData: data2, parentDataProperty: "status", rootData })) {
           vErrors = vErrors === null ? validateWebhookDeliveryStatus.errors : vErrors.concat(validateWebhookDeliveryStatus.errors);
           errors = vErrors.length;
          }
-         var valid2 = _errs7 === errors;
+         var valid5 = _errs10 === errors;
         } else {
-         var valid2 = true;
+         var valid5 = true;
         }
-        if (valid2) {
+        if (valid5) {
          if (data2.cursor !== void 0) {
-          let data4 = data2.cursor;
-          const _errs8 = errors;
-          if (typeof data4 !== "string") {
-           let dataType1 = typeof data4;
+          let data6 = data2.cursor;
+          const _errs11 = errors;
+          if (typeof data6 !== "string") {
+           let dataType1 = typeof data6;
            let coerced1 = void 0;
-           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
-            data4 = data4[0];
-            dataType1 = typeof data4;
-            if (typeof data4 === "string") {
-             coerced1 = data4;
+           if (dataType1 == "object" && Array.isArray(data6) && data6.length == 1) {
+            data6 = data6[0];
+            dataType1 = typeof data6;
+            if (typeof data6 === "string") {
+             coerced1 = data6;
             }
            }
            if (!(coerced1 !== void 0)) {
             if (dataType1 == "number" || dataType1 == "boolean") {
-             coerced1 = "" + data4;
-            } else if (data4 === null) {
+             coerced1 = "" + data6;
+            } else if (data6 === null) {
              coerced1 = "";
             } else {
              validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -17553,69 +18091,69 @@ function validateListWebhookDeliveries(data, { instancePath = "", parentData, pa
             }
            }
            if (coerced1 !== void 0) {
-            data4 = coerced1;
+            data6 = coerced1;
             if (data2 !== void 0) {
              data2["cursor"] = coerced1;
             }
            }
           }
-          if (errors === _errs8) {
-           if (typeof data4 === "string") {
-            if (ucs2length(data4) < 1) {
+          if (errors === _errs11) {
+           if (typeof data6 === "string") {
+            if (ucs2length(data6) < 1) {
              validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
              return false;
             }
            }
           }
-          var valid2 = _errs8 === errors;
+          var valid5 = _errs11 === errors;
          } else {
-          var valid2 = true;
+          var valid5 = true;
          }
-         if (valid2) {
+         if (valid5) {
           if (data2.limit !== void 0) {
-           let data5 = data2.limit;
-           const _errs10 = errors;
-           if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
-            let dataType2 = typeof data5;
+           let data7 = data2.limit;
+           const _errs13 = errors;
+           if (!(typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7))) {
+            let dataType2 = typeof data7;
             let coerced2 = void 0;
-            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
-             data5 = data5[0];
-             dataType2 = typeof data5;
-             if (typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5)) {
-              coerced2 = data5;
+            if (dataType2 == "object" && Array.isArray(data7) && data7.length == 1) {
+             data7 = data7[0];
+             dataType2 = typeof data7;
+             if (typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7)) {
+              coerced2 = data7;
              }
             }
             if (!(coerced2 !== void 0)) {
-             if (dataType2 === "boolean" || data5 === null || dataType2 === "string" && data5 && data5 == +data5 && !(data5 % 1)) {
-              coerced2 = +data5;
+             if (dataType2 === "boolean" || data7 === null || dataType2 === "string" && data7 && data7 == +data7 && !(data7 % 1)) {
+              coerced2 = +data7;
              } else {
               validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
               return false;
              }
             }
             if (coerced2 !== void 0) {
-             data5 = coerced2;
+             data7 = coerced2;
              if (data2 !== void 0) {
               data2["limit"] = coerced2;
              }
             }
            }
-           if (errors === _errs10) {
-            if (typeof data5 == "number" && isFinite(data5)) {
-             if (data5 > 100 || isNaN(data5)) {
+           if (errors === _errs13) {
+            if (typeof data7 == "number" && isFinite(data7)) {
+             if (data7 > 100 || isNaN(data7)) {
               validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
               return false;
              } else {
-              if (data5 < 1 || isNaN(data5)) {
+              if (data7 < 1 || isNaN(data7)) {
                validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
                return false;
               }
              }
             }
            }
-           var valid2 = _errs10 === errors;
+           var valid5 = _errs13 === errors;
           } else {
-           var valid2 = true;
+           var valid5 = true;
           }
          }
         }
@@ -17630,15 +18168,15 @@ function validateListWebhookDeliveries(data, { instancePath = "", parentData, pa
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data6 = data.headers;
-       const _errs12 = errors;
-       if (errors === _errs12) {
-        if (!(data6 && typeof data6 == "object" && !Array.isArray(data6))) {
+       let data8 = data.headers;
+       const _errs15 = errors;
+       if (errors === _errs15) {
+        if (!(data8 && typeof data8 == "object" && !Array.isArray(data8))) {
          validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs12 === errors;
+       var valid0 = _errs15 === errors;
       } else {
        var valid0 = true;
       }
@@ -17720,25 +18258,61 @@ function validateListWebhookEndpoints(data, { instancePath = "", parentData, par
      if (data.query !== void 0) {
       let data1 = data.query;
       const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListWebhookEndpoints.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListWebhookEndpoints.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
       if (errors === _errs3) {
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         if (data1.cursor !== void 0) {
-         let data2 = data1.cursor;
-         const _errs5 = errors;
-         if (typeof data2 !== "string") {
-          let dataType0 = typeof data2;
+         let data4 = data1.cursor;
+         const _errs8 = errors;
+         if (typeof data4 !== "string") {
+          let dataType0 = typeof data4;
           let coerced0 = void 0;
-          if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
-           data2 = data2[0];
-           dataType0 = typeof data2;
-           if (typeof data2 === "string") {
-            coerced0 = data2;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 === "string") {
+            coerced0 = data4;
            }
           }
           if (!(coerced0 !== void 0)) {
            if (dataType0 == "number" || dataType0 == "boolean") {
-            coerced0 = "" + data2;
-           } else if (data2 === null) {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
             coerced0 = "";
            } else {
             validateListWebhookEndpoints.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -17746,69 +18320,69 @@ function validateListWebhookEndpoints(data, { instancePath = "", parentData, par
            }
           }
           if (coerced0 !== void 0) {
-           data2 = coerced0;
+           data4 = coerced0;
            if (data1 !== void 0) {
             data1["cursor"] = coerced0;
            }
           }
          }
-         if (errors === _errs5) {
-          if (typeof data2 === "string") {
-           if (ucs2length(data2) < 1) {
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) < 1) {
             validateListWebhookEndpoints.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
            }
           }
          }
-         var valid1 = _errs5 === errors;
+         var valid4 = _errs8 === errors;
         } else {
-         var valid1 = true;
+         var valid4 = true;
         }
-        if (valid1) {
+        if (valid4) {
          if (data1.limit !== void 0) {
-          let data3 = data1.limit;
-          const _errs7 = errors;
-          if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
-           let dataType1 = typeof data3;
+          let data5 = data1.limit;
+          const _errs10 = errors;
+          if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+           let dataType1 = typeof data5;
            let coerced1 = void 0;
-           if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-            data3 = data3[0];
-            dataType1 = typeof data3;
-            if (typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3)) {
-             coerced1 = data3;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5)) {
+             coerced1 = data5;
             }
            }
            if (!(coerced1 !== void 0)) {
-            if (dataType1 === "boolean" || data3 === null || dataType1 === "string" && data3 && data3 == +data3 && !(data3 % 1)) {
-             coerced1 = +data3;
+            if (dataType1 === "boolean" || data5 === null || dataType1 === "string" && data5 && data5 == +data5 && !(data5 % 1)) {
+             coerced1 = +data5;
             } else {
              validateListWebhookEndpoints.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
-            data3 = coerced1;
+            data5 = coerced1;
             if (data1 !== void 0) {
              data1["limit"] = coerced1;
             }
            }
           }
-          if (errors === _errs7) {
-           if (typeof data3 == "number" && isFinite(data3)) {
-            if (data3 > 100 || isNaN(data3)) {
+          if (errors === _errs10) {
+           if (typeof data5 == "number" && isFinite(data5)) {
+            if (data5 > 100 || isNaN(data5)) {
              validateListWebhookEndpoints.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
              return false;
             } else {
-             if (data3 < 1 || isNaN(data3)) {
+             if (data5 < 1 || isNaN(data5)) {
               validateListWebhookEndpoints.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
               return false;
              }
             }
            }
           }
-          var valid1 = _errs7 === errors;
+          var valid4 = _errs10 === errors;
          } else {
-          var valid1 = true;
+          var valid4 = true;
          }
         }
        } else {
@@ -17822,15 +18396,15 @@ function validateListWebhookEndpoints(data, { instancePath = "", parentData, par
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data4 = data.headers;
-       const _errs9 = errors;
-       if (errors === _errs9) {
-        if (!(data4 && typeof data4 == "object" && !Array.isArray(data4))) {
+       let data6 = data.headers;
+       const _errs12 = errors;
+       if (errors === _errs12) {
+        if (!(data6 && typeof data6 == "object" && !Array.isArray(data6))) {
          validateListWebhookEndpoints.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs9 === errors;
+       var valid0 = _errs12 === errors;
       } else {
        var valid0 = true;
       }
@@ -18989,14 +19563,9 @@ function validateReplaceConditionSetItemsIntent(data, { instancePath = "", paren
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) > 24) {
-            validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/maxLength", keyword: "maxLength", params: { limit: 24 }, message: "must NOT have more than 24 characters" }];
+           if (ucs2length(data1) < 1) {
+            validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
-           } else {
-            if (ucs2length(data1) < 24) {
-             validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path/condition_set_id", schemaPath: "#/properties/path/properties/condition_set_id/minLength", keyword: "minLength", params: { limit: 24 }, message: "must NOT have fewer than 24 characters" }];
-             return false;
-            }
            }
           }
          }
@@ -20983,12 +21552,10 @@ function validateUpdateKeyQuorumIntent(data, { instancePath = "", parentData, pa
           }
          }
          if (errors === _errs3) {
-          if (errors === _errs3) {
-           if (typeof data1 === "string") {
-            if (!formatCuid2.test(data1)) {
-             validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/path/key_quorum_id", schemaPath: "#/properties/path/properties/key_quorum_id/format", keyword: "format", params: { format: "cuid2" }, message: 'must match format "cuid2"' }];
-             return false;
-            }
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) < 1) {
+            validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/path/key_quorum_id", schemaPath: "#/properties/path/properties/key_quorum_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
            }
           }
          }
@@ -21529,14 +22096,9 @@ function validateUpdatePolicyIntent(data, { instancePath = "", parentData, paren
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) > 24) {
-            validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/maxLength", keyword: "maxLength", params: { limit: 24 }, message: "must NOT have more than 24 characters" }];
+           if (ucs2length(data1) < 1) {
+            validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
-           } else {
-            if (ucs2length(data1) < 24) {
-             validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 24 }, message: "must NOT have fewer than 24 characters" }];
-             return false;
-            }
            }
           }
          }
@@ -21911,14 +22473,9 @@ function validateUpdatePolicyRuleIntent(data, { instancePath = "", parentData, p
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (ucs2length(data1) > 24) {
-            validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/maxLength", keyword: "maxLength", params: { limit: 24 }, message: "must NOT have more than 24 characters" }];
+           if (ucs2length(data1) < 1) {
+            validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
             return false;
-           } else {
-            if (ucs2length(data1) < 24) {
-             validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/policy_id", schemaPath: "#/properties/path/properties/policy_id/minLength", keyword: "minLength", params: { limit: 24 }, message: "must NOT have fewer than 24 characters" }];
-             return false;
-            }
            }
           }
          }
@@ -21959,14 +22516,9 @@ function validateUpdatePolicyRuleIntent(data, { instancePath = "", parentData, p
           }
           if (errors === _errs5) {
            if (typeof data2 === "string") {
-            if (ucs2length(data2) > 24) {
-             validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/maxLength", keyword: "maxLength", params: { limit: 24 }, message: "must NOT have more than 24 characters" }];
+            if (ucs2length(data2) < 1) {
+             validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
              return false;
-            } else {
-             if (ucs2length(data2) < 24) {
-              validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path/rule_id", schemaPath: "#/properties/path/properties/rule_id/minLength", keyword: "minLength", params: { limit: 24 }, message: "must NOT have fewer than 24 characters" }];
-              return false;
-             }
             }
            }
           }

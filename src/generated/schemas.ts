@@ -6218,6 +6218,9 @@ export type TestWebhookEndpointRequest = {
   payload?: string | undefined;
 };
 
+/** Contract or mint address of a token, for example `0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913`. */
+export type TokenAddressInput = string;
+
 /** A token output on Spark. */
 export type TokenOutput = {
   id?: string | undefined;

@@ -117,7 +117,8 @@ const wordings: Readonly<Record<string, (params: Params) => string>> = {
   exclusiveMaximum: ({ limit }) => `must be less than ${limit}`,
   multipleOf: ({ multipleOf }) => `must be a multiple of ${multipleOf}`,
   pattern: ({ pattern }) => `must match the pattern ${pattern}`,
-  format: ({ format }) => `must have the format ${format}`,
+  format: ({ format }) =>
+    format === 'integer-text' ? 'must be an integer' : `must have the format ${format}`,
   anyOf: () => 'matches none of the allowed shapes',
   oneOf: () => 'must match exactly one of the allowed shapes',
   'false schema': () => 'is not allowed',

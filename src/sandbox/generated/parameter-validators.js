@@ -684,25 +684,103 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
      if (data.query !== void 0) {
       let data1 = data.query;
       const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListEvents.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListEvents.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+        var valid2 = _errs6 === errors;
+       } else {
+        var valid2 = true;
+       }
+       if (valid2) {
+        if (data1.wait_ms !== void 0) {
+         let data4 = data1.wait_ms;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (!formatIntegerText.test(data4)) {
+            validateListEvents.errors = [{ instancePath: instancePath + "/query/wait_ms", schemaPath: "#/properties/query/allOf/0/properties/wait_ms/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+            return false;
+           }
+          }
+          if (errors === _errs8) {
+           if (Array.isArray(data4)) {
+            var valid4 = true;
+            const len1 = data4.length;
+            for (let i1 = 0; i1 < len1; i1++) {
+             let data5 = data4[i1];
+             const _errs9 = errors;
+             if (errors === _errs9) {
+              if (typeof data5 === "string") {
+               if (!formatIntegerText.test(data5)) {
+                validateListEvents.errors = [{ instancePath: instancePath + "/query/wait_ms/" + i1, schemaPath: "#/properties/query/allOf/0/properties/wait_ms/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+                return false;
+               }
+              }
+             }
+             var valid4 = _errs9 === errors;
+             if (!valid4) {
+              break;
+             }
+            }
+           }
+          }
+         }
+         var valid2 = _errs8 === errors;
+        } else {
+         var valid2 = true;
+        }
+       }
+      }
       if (errors === _errs3) {
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         if (data1.after !== void 0) {
-         let data2 = data1.after;
-         const _errs5 = errors;
-         if (typeof data2 !== "string") {
-          let dataType0 = typeof data2;
+         let data6 = data1.after;
+         const _errs10 = errors;
+         if (typeof data6 !== "string") {
+          let dataType0 = typeof data6;
           let coerced0 = void 0;
-          if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
-           data2 = data2[0];
-           dataType0 = typeof data2;
-           if (typeof data2 === "string") {
-            coerced0 = data2;
+          if (dataType0 == "object" && Array.isArray(data6) && data6.length == 1) {
+           data6 = data6[0];
+           dataType0 = typeof data6;
+           if (typeof data6 === "string") {
+            coerced0 = data6;
            }
           }
           if (!(coerced0 !== void 0)) {
            if (dataType0 == "number" || dataType0 == "boolean") {
-            coerced0 = "" + data2;
-           } else if (data2 === null) {
+            coerced0 = "" + data6;
+           } else if (data6 === null) {
             coerced0 = "";
            } else {
             validateListEvents.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -710,139 +788,139 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
            }
           }
           if (coerced0 !== void 0) {
-           data2 = coerced0;
+           data6 = coerced0;
            if (data1 !== void 0) {
             data1["after"] = coerced0;
            }
           }
          }
-         if (errors === _errs5) {
-          if (typeof data2 === "string") {
-           if (ucs2length(data2) > 100) {
+         if (errors === _errs10) {
+          if (typeof data6 === "string") {
+           if (ucs2length(data6) > 100) {
             validateListEvents.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
             return false;
            } else {
-            if (!pattern.test(data2)) {
+            if (!pattern.test(data6)) {
              validateListEvents.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/pattern", keyword: "pattern", params: { pattern: "^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$" }, message: 'must match pattern "^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$"' }];
              return false;
             }
            }
           }
          }
-         var valid1 = _errs5 === errors;
+         var valid5 = _errs10 === errors;
         } else {
-         var valid1 = true;
+         var valid5 = true;
         }
-        if (valid1) {
+        if (valid5) {
          if (data1.type !== void 0) {
-          let data3 = data1.type;
-          const _errs7 = errors;
-          if (!Array.isArray(data3)) {
-           let dataType1 = typeof data3;
+          let data7 = data1.type;
+          const _errs12 = errors;
+          if (!Array.isArray(data7)) {
+           let dataType1 = typeof data7;
            let coerced1 = void 0;
-           if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
-            data3 = data3[0];
-            dataType1 = typeof data3;
-            if (Array.isArray(data3)) {
-             coerced1 = data3;
+           if (dataType1 == "object" && Array.isArray(data7) && data7.length == 1) {
+            data7 = data7[0];
+            dataType1 = typeof data7;
+            if (Array.isArray(data7)) {
+             coerced1 = data7;
             }
            }
            if (!(coerced1 !== void 0)) {
-            if (dataType1 === "string" || dataType1 === "number" || dataType1 === "boolean" || data3 === null) {
-             coerced1 = [data3];
+            if (dataType1 === "string" || dataType1 === "number" || dataType1 === "boolean" || data7 === null) {
+             coerced1 = [data7];
             } else {
              validateListEvents.errors = [{ instancePath: instancePath + "/query/type", schemaPath: "#/properties/query/properties/type/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
              return false;
             }
            }
            if (coerced1 !== void 0) {
-            data3 = coerced1;
+            data7 = coerced1;
             if (data1 !== void 0) {
              data1["type"] = coerced1;
             }
            }
           }
-          if (errors === _errs7) {
-           if (Array.isArray(data3)) {
-            if (data3.length > 100) {
+          if (errors === _errs12) {
+           if (Array.isArray(data7)) {
+            if (data7.length > 100) {
              validateListEvents.errors = [{ instancePath: instancePath + "/query/type", schemaPath: "#/properties/query/properties/type/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
              return false;
             } else {
-             var valid2 = true;
-             const len0 = data3.length;
-             for (let i0 = 0; i0 < len0; i0++) {
-              let data4 = data3[i0];
-              const _errs9 = errors;
-              if (typeof data4 !== "string") {
-               let dataType2 = typeof data4;
+             var valid6 = true;
+             const len2 = data7.length;
+             for (let i2 = 0; i2 < len2; i2++) {
+              let data8 = data7[i2];
+              const _errs14 = errors;
+              if (typeof data8 !== "string") {
+               let dataType2 = typeof data8;
                let coerced2 = void 0;
-               if (dataType2 == "object" && Array.isArray(data4) && data4.length == 1) {
-                data4 = data4[0];
-                dataType2 = typeof data4;
-                if (typeof data4 === "string") {
-                 coerced2 = data4;
+               if (dataType2 == "object" && Array.isArray(data8) && data8.length == 1) {
+                data8 = data8[0];
+                dataType2 = typeof data8;
+                if (typeof data8 === "string") {
+                 coerced2 = data8;
                 }
                }
                if (!(coerced2 !== void 0)) {
                 if (dataType2 == "number" || dataType2 == "boolean") {
-                 coerced2 = "" + data4;
-                } else if (data4 === null) {
+                 coerced2 = "" + data8;
+                } else if (data8 === null) {
                  coerced2 = "";
                 } else {
-                 validateListEvents.errors = [{ instancePath: instancePath + "/query/type/" + i0, schemaPath: "#/properties/query/properties/type/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 validateListEvents.errors = [{ instancePath: instancePath + "/query/type/" + i2, schemaPath: "#/properties/query/properties/type/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
                  return false;
                 }
                }
                if (coerced2 !== void 0) {
-                data4 = coerced2;
-                if (data3 !== void 0) {
-                 data3[i0] = coerced2;
+                data8 = coerced2;
+                if (data7 !== void 0) {
+                 data7[i2] = coerced2;
                 }
                }
               }
-              if (errors === _errs9) {
-               if (typeof data4 === "string") {
-                if (ucs2length(data4) > 100) {
-                 validateListEvents.errors = [{ instancePath: instancePath + "/query/type/" + i0, schemaPath: "#/properties/query/properties/type/items/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+              if (errors === _errs14) {
+               if (typeof data8 === "string") {
+                if (ucs2length(data8) > 100) {
+                 validateListEvents.errors = [{ instancePath: instancePath + "/query/type/" + i2, schemaPath: "#/properties/query/properties/type/items/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
                  return false;
                 } else {
-                 if (ucs2length(data4) < 1) {
-                  validateListEvents.errors = [{ instancePath: instancePath + "/query/type/" + i0, schemaPath: "#/properties/query/properties/type/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                 if (ucs2length(data8) < 1) {
+                  validateListEvents.errors = [{ instancePath: instancePath + "/query/type/" + i2, schemaPath: "#/properties/query/properties/type/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                   return false;
                  }
                 }
                }
               }
-              var valid2 = _errs9 === errors;
-              if (!valid2) {
+              var valid6 = _errs14 === errors;
+              if (!valid6) {
                break;
               }
              }
             }
            }
           }
-          var valid1 = _errs7 === errors;
+          var valid5 = _errs12 === errors;
          } else {
-          var valid1 = true;
+          var valid5 = true;
          }
-         if (valid1) {
+         if (valid5) {
           if (data1.app_id !== void 0) {
-           let data5 = data1.app_id;
-           const _errs11 = errors;
-           if (typeof data5 !== "string") {
-            let dataType3 = typeof data5;
+           let data9 = data1.app_id;
+           const _errs16 = errors;
+           if (typeof data9 !== "string") {
+            let dataType3 = typeof data9;
             let coerced3 = void 0;
-            if (dataType3 == "object" && Array.isArray(data5) && data5.length == 1) {
-             data5 = data5[0];
-             dataType3 = typeof data5;
-             if (typeof data5 === "string") {
-              coerced3 = data5;
+            if (dataType3 == "object" && Array.isArray(data9) && data9.length == 1) {
+             data9 = data9[0];
+             dataType3 = typeof data9;
+             if (typeof data9 === "string") {
+              coerced3 = data9;
              }
             }
             if (!(coerced3 !== void 0)) {
              if (dataType3 == "number" || dataType3 == "boolean") {
-              coerced3 = "" + data5;
-             } else if (data5 === null) {
+              coerced3 = "" + data9;
+             } else if (data9 === null) {
               coerced3 = "";
              } else {
               validateListEvents.errors = [{ instancePath: instancePath + "/query/app_id", schemaPath: "#/properties/query/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
@@ -850,212 +928,212 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
              }
             }
             if (coerced3 !== void 0) {
-             data5 = coerced3;
+             data9 = coerced3;
              if (data1 !== void 0) {
               data1["app_id"] = coerced3;
              }
             }
            }
-           if (errors === _errs11) {
-            if (typeof data5 === "string") {
-             if (ucs2length(data5) > 100) {
+           if (errors === _errs16) {
+            if (typeof data9 === "string") {
+             if (ucs2length(data9) > 100) {
               validateListEvents.errors = [{ instancePath: instancePath + "/query/app_id", schemaPath: "#/properties/query/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
               return false;
              } else {
-              if (ucs2length(data5) < 1) {
+              if (ucs2length(data9) < 1) {
                validateListEvents.errors = [{ instancePath: instancePath + "/query/app_id", schemaPath: "#/properties/query/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                return false;
               }
              }
             }
            }
-           var valid1 = _errs11 === errors;
+           var valid5 = _errs16 === errors;
           } else {
-           var valid1 = true;
+           var valid5 = true;
           }
-          if (valid1) {
+          if (valid5) {
            if (data1.where !== void 0) {
-            let data6 = data1.where;
-            const _errs13 = errors;
-            if (!Array.isArray(data6)) {
-             let dataType4 = typeof data6;
+            let data10 = data1.where;
+            const _errs18 = errors;
+            if (!Array.isArray(data10)) {
+             let dataType4 = typeof data10;
              let coerced4 = void 0;
-             if (dataType4 == "object" && Array.isArray(data6) && data6.length == 1) {
-              data6 = data6[0];
-              dataType4 = typeof data6;
-              if (Array.isArray(data6)) {
-               coerced4 = data6;
+             if (dataType4 == "object" && Array.isArray(data10) && data10.length == 1) {
+              data10 = data10[0];
+              dataType4 = typeof data10;
+              if (Array.isArray(data10)) {
+               coerced4 = data10;
               }
              }
              if (!(coerced4 !== void 0)) {
-              if (dataType4 === "string" || dataType4 === "number" || dataType4 === "boolean" || data6 === null) {
-               coerced4 = [data6];
+              if (dataType4 === "string" || dataType4 === "number" || dataType4 === "boolean" || data10 === null) {
+               coerced4 = [data10];
               } else {
                validateListEvents.errors = [{ instancePath: instancePath + "/query/where", schemaPath: "#/properties/query/properties/where/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
                return false;
               }
              }
              if (coerced4 !== void 0) {
-              data6 = coerced4;
+              data10 = coerced4;
               if (data1 !== void 0) {
                data1["where"] = coerced4;
               }
              }
             }
-            if (errors === _errs13) {
-             if (Array.isArray(data6)) {
-              if (data6.length > 20) {
+            if (errors === _errs18) {
+             if (Array.isArray(data10)) {
+              if (data10.length > 20) {
                validateListEvents.errors = [{ instancePath: instancePath + "/query/where", schemaPath: "#/properties/query/properties/where/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
                return false;
               } else {
-               var valid3 = true;
-               const len1 = data6.length;
-               for (let i1 = 0; i1 < len1; i1++) {
-                let data7 = data6[i1];
-                const _errs15 = errors;
-                if (typeof data7 !== "string") {
-                 let dataType5 = typeof data7;
+               var valid7 = true;
+               const len3 = data10.length;
+               for (let i3 = 0; i3 < len3; i3++) {
+                let data11 = data10[i3];
+                const _errs20 = errors;
+                if (typeof data11 !== "string") {
+                 let dataType5 = typeof data11;
                  let coerced5 = void 0;
-                 if (dataType5 == "object" && Array.isArray(data7) && data7.length == 1) {
-                  data7 = data7[0];
-                  dataType5 = typeof data7;
-                  if (typeof data7 === "string") {
-                   coerced5 = data7;
+                 if (dataType5 == "object" && Array.isArray(data11) && data11.length == 1) {
+                  data11 = data11[0];
+                  dataType5 = typeof data11;
+                  if (typeof data11 === "string") {
+                   coerced5 = data11;
                   }
                  }
                  if (!(coerced5 !== void 0)) {
                   if (dataType5 == "number" || dataType5 == "boolean") {
-                   coerced5 = "" + data7;
-                  } else if (data7 === null) {
+                   coerced5 = "" + data11;
+                  } else if (data11 === null) {
                    coerced5 = "";
                   } else {
-                   validateListEvents.errors = [{ instancePath: instancePath + "/query/where/" + i1, schemaPath: "#/properties/query/properties/where/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                   validateListEvents.errors = [{ instancePath: instancePath + "/query/where/" + i3, schemaPath: "#/properties/query/properties/where/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
                    return false;
                   }
                  }
                  if (coerced5 !== void 0) {
-                  data7 = coerced5;
-                  if (data6 !== void 0) {
-                   data6[i1] = coerced5;
+                  data11 = coerced5;
+                  if (data10 !== void 0) {
+                   data10[i3] = coerced5;
                   }
                  }
                 }
-                if (errors === _errs15) {
-                 if (typeof data7 === "string") {
-                  if (ucs2length(data7) > 2e3) {
-                   validateListEvents.errors = [{ instancePath: instancePath + "/query/where/" + i1, schemaPath: "#/properties/query/properties/where/items/maxLength", keyword: "maxLength", params: { limit: 2e3 }, message: "must NOT have more than 2000 characters" }];
+                if (errors === _errs20) {
+                 if (typeof data11 === "string") {
+                  if (ucs2length(data11) > 2e3) {
+                   validateListEvents.errors = [{ instancePath: instancePath + "/query/where/" + i3, schemaPath: "#/properties/query/properties/where/items/maxLength", keyword: "maxLength", params: { limit: 2e3 }, message: "must NOT have more than 2000 characters" }];
                    return false;
                   } else {
-                   if (ucs2length(data7) < 1) {
-                    validateListEvents.errors = [{ instancePath: instancePath + "/query/where/" + i1, schemaPath: "#/properties/query/properties/where/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                   if (ucs2length(data11) < 1) {
+                    validateListEvents.errors = [{ instancePath: instancePath + "/query/where/" + i3, schemaPath: "#/properties/query/properties/where/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                     return false;
                    }
                   }
                  }
                 }
-                var valid3 = _errs15 === errors;
-                if (!valid3) {
+                var valid7 = _errs20 === errors;
+                if (!valid7) {
                  break;
                 }
                }
               }
              }
             }
-            var valid1 = _errs13 === errors;
+            var valid5 = _errs18 === errors;
            } else {
-            var valid1 = true;
+            var valid5 = true;
            }
-           if (valid1) {
+           if (valid5) {
             if (data1.limit !== void 0) {
-             let data8 = data1.limit;
-             const _errs17 = errors;
-             if (!(typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8))) {
-              let dataType6 = typeof data8;
+             let data12 = data1.limit;
+             const _errs22 = errors;
+             if (!(typeof data12 == "number" && (!(data12 % 1) && !isNaN(data12)) && isFinite(data12))) {
+              let dataType6 = typeof data12;
               let coerced6 = void 0;
-              if (dataType6 == "object" && Array.isArray(data8) && data8.length == 1) {
-               data8 = data8[0];
-               dataType6 = typeof data8;
-               if (typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8)) {
-                coerced6 = data8;
+              if (dataType6 == "object" && Array.isArray(data12) && data12.length == 1) {
+               data12 = data12[0];
+               dataType6 = typeof data12;
+               if (typeof data12 == "number" && (!(data12 % 1) && !isNaN(data12)) && isFinite(data12)) {
+                coerced6 = data12;
                }
               }
               if (!(coerced6 !== void 0)) {
-               if (dataType6 === "boolean" || data8 === null || dataType6 === "string" && data8 && data8 == +data8 && !(data8 % 1)) {
-                coerced6 = +data8;
+               if (dataType6 === "boolean" || data12 === null || dataType6 === "string" && data12 && data12 == +data12 && !(data12 % 1)) {
+                coerced6 = +data12;
                } else {
                 validateListEvents.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                 return false;
                }
               }
               if (coerced6 !== void 0) {
-               data8 = coerced6;
+               data12 = coerced6;
                if (data1 !== void 0) {
                 data1["limit"] = coerced6;
                }
               }
              }
-             if (errors === _errs17) {
-              if (typeof data8 == "number" && isFinite(data8)) {
-               if (data8 > 100 || isNaN(data8)) {
+             if (errors === _errs22) {
+              if (typeof data12 == "number" && isFinite(data12)) {
+               if (data12 > 100 || isNaN(data12)) {
                 validateListEvents.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
                 return false;
                } else {
-                if (data8 < 1 || isNaN(data8)) {
+                if (data12 < 1 || isNaN(data12)) {
                  validateListEvents.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
                  return false;
                 }
                }
               }
              }
-             var valid1 = _errs17 === errors;
+             var valid5 = _errs22 === errors;
             } else {
-             var valid1 = true;
+             var valid5 = true;
             }
-            if (valid1) {
+            if (valid5) {
              if (data1.wait_ms !== void 0) {
-              let data9 = data1.wait_ms;
-              const _errs19 = errors;
-              if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
-               let dataType7 = typeof data9;
+              let data13 = data1.wait_ms;
+              const _errs24 = errors;
+              if (!(typeof data13 == "number" && (!(data13 % 1) && !isNaN(data13)) && isFinite(data13))) {
+               let dataType7 = typeof data13;
                let coerced7 = void 0;
-               if (dataType7 == "object" && Array.isArray(data9) && data9.length == 1) {
-                data9 = data9[0];
-                dataType7 = typeof data9;
-                if (typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9)) {
-                 coerced7 = data9;
+               if (dataType7 == "object" && Array.isArray(data13) && data13.length == 1) {
+                data13 = data13[0];
+                dataType7 = typeof data13;
+                if (typeof data13 == "number" && (!(data13 % 1) && !isNaN(data13)) && isFinite(data13)) {
+                 coerced7 = data13;
                 }
                }
                if (!(coerced7 !== void 0)) {
-                if (dataType7 === "boolean" || data9 === null || dataType7 === "string" && data9 && data9 == +data9 && !(data9 % 1)) {
-                 coerced7 = +data9;
+                if (dataType7 === "boolean" || data13 === null || dataType7 === "string" && data13 && data13 == +data13 && !(data13 % 1)) {
+                 coerced7 = +data13;
                 } else {
                  validateListEvents.errors = [{ instancePath: instancePath + "/query/wait_ms", schemaPath: "#/properties/query/properties/wait_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                  return false;
                 }
                }
                if (coerced7 !== void 0) {
-                data9 = coerced7;
+                data13 = coerced7;
                 if (data1 !== void 0) {
                  data1["wait_ms"] = coerced7;
                 }
                }
               }
-              if (errors === _errs19) {
-               if (typeof data9 == "number" && isFinite(data9)) {
-                if (data9 > 3e4 || isNaN(data9)) {
+              if (errors === _errs24) {
+               if (typeof data13 == "number" && isFinite(data13)) {
+                if (data13 > 3e4 || isNaN(data13)) {
                  validateListEvents.errors = [{ instancePath: instancePath + "/query/wait_ms", schemaPath: "#/properties/query/properties/wait_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 3e4 }, message: "must be <= 30000" }];
                  return false;
                 } else {
-                 if (data9 < 0 || isNaN(data9)) {
+                 if (data13 < 0 || isNaN(data13)) {
                   validateListEvents.errors = [{ instancePath: instancePath + "/query/wait_ms", schemaPath: "#/properties/query/properties/wait_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
                   return false;
                  }
                 }
                }
               }
-              var valid1 = _errs19 === errors;
+              var valid5 = _errs24 === errors;
              } else {
-              var valid1 = true;
+              var valid5 = true;
              }
             }
            }
@@ -1073,15 +1151,15 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data10 = data.headers;
-       const _errs21 = errors;
-       if (errors === _errs21) {
-        if (!(data10 && typeof data10 == "object" && !Array.isArray(data10))) {
+       let data14 = data.headers;
+       const _errs26 = errors;
+       if (errors === _errs26) {
+        if (!(data14 && typeof data14 == "object" && !Array.isArray(data14))) {
          validateListEvents.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs21 === errors;
+       var valid0 = _errs26 === errors;
       } else {
        var valid0 = true;
       }
@@ -1097,6 +1175,7 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
  return errors === 0;
 }
 
+const formatIntegerText = /^-?(?:0|[1-9]\d{0,99})$/;
 const pattern = new RegExp("^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$", "u");
 function validateMineBlocks(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;

@@ -279,6 +279,11 @@ var formats = {
   "user-did": /^did:service:[a-z0-9]{1,64}$/,
   "unix-seconds": integerUpTo(LAST_SECOND),
   "unix-ms": integerUpTo(LAST_MILLISECOND),
+  /**
+   * An integer parameter before it is converted: no other notation that JavaScript reads as a number, and no more
+   * digits than a finite number has.
+   */
+  "integer-text": /^-?(?:0|[1-9]\d{0,99})$/,
   /** Seconds or milliseconds; the contract does not specify which. */
   "unix-time": integerUpTo(LAST_MILLISECOND)
 };

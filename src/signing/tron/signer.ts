@@ -1,11 +1,9 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { createBase58check } from '@scure/base';
 import { bytesToHex, concatBytes } from '../../crypto/encoding.ts';
-import { ecBackend } from '../../crypto/secp256k1.ts';
 import type { ChainSigner } from '../chain-signer.ts';
 import { evmAccount } from '../ethereum/address.ts';
-import { recoverableBytes } from '../ethereum/ecdsa-signature.ts';
-import { compressedKey, requireDigest } from '../signer-parts.ts';
+import { compressedKey, signDigestCompact } from '../signer-parts.ts';
 
 const MAINNET = Uint8Array.of(0x41);
 const base58check = createBase58check(sha256);
@@ -18,9 +16,8 @@ export const tronSigner: ChainSigner = {
       publicKey: bytesToHex(compressedKey(secret)),
     };
   },
-  // CHOICE: r || s || v with v = 27 + recovery id, 65 bytes, as in TRON transactions. The published documents do not
-  // state which chains append the recovery byte.
-  signPayload: (secret, payload) => recoverableBytes(ecBackend.sign(requireDigest(payload), secret)),
+  // NOTE: 64 bytes, r || s, as published clients verify it. TRON transactions append the recovery byte.
+  signPayload: signDigestCompact,
 };
 
 /** 0x41 || account, the 21-byte address in the wire format. */

@@ -96,7 +96,7 @@ test('what was received and sent, newest first, each side with its user and the 
   expect(Math.abs(deposit!.created_at - fundedMs)).toBeLessThan(2000);
   expect(transactions).toHaveLength(2);
   // The same transfer as the receiver sees it: her wallet did not make it.
-  expect((await list({ token: `base:${usdc.toLowerCase()}` }, hers.id)).transactions).toEqual([
+  expect((await list({ token: usdc.toLowerCase() }, hers.id)).transactions).toEqual([
     {
       wallet_id: hers.id,
       service_transaction_id: null,
@@ -192,7 +192,7 @@ test('Solana: a token that the contract does not name is found by its mint', asy
     decimals: 3,
     symbol: 'T',
   });
-  const { transactions } = await list({ chain: 'solana', token: `solana:${mint}` }, solana.id);
+  const { transactions } = await list({ chain: 'solana', token: mint }, solana.id);
   expect(transactions.map(({ details }) => details)).toMatchObject([
     { type: 'transfer_received', asset: mint, raw_value: '12345', display_values: { [mint]: '12.345' } },
   ]);
@@ -200,14 +200,12 @@ test('Solana: a token that the contract does not name is found by its mint', asy
 
 test('what cannot be looked for is refused with its reason', async () => {
   expect(await refused({ chain: 'base' })).toBe('400 invalid_data asset: expected either `asset` or `token`');
-  expect(await refused({ chain: 'base', asset: 'eth', token: `base:${usdc}` })).toMatch(
-    /^400 invalid_data asset/,
-  );
+  expect(await refused({ chain: 'base', asset: 'eth', token: usdc })).toMatch(/^400 invalid_data asset/);
   expect(await refused({ asset: 'eth' })).toMatch(/^400 invalid_data .*chain/);
   expect(await refused({ chain: 'solana', asset: 'sol' })).toMatch(/^400 not_supported chain: `solana`/);
   expect(await refused({ chain: 'base', asset: 'pol' })).toMatch(/^400 not_supported asset: no `pol`/);
-  expect(await refused({ chain: 'base', token: `ethereum:${usdc}` })).toMatch(/^400 invalid_data token/);
-  expect(await refused({ chain: 'base', token: 'base:0x12' })).toMatch(/^400 invalid_data /);
+  expect(await refused({ chain: 'base', token: `base:${usdc}` })).toMatch(/^400 invalid_data token/);
+  expect(await refused({ chain: 'base', token: '0x12' })).toMatch(/^400 invalid_data /);
   for (const cursor of ['x', 'bnVsbA', 'WzEsMiwzXQ', Buffer.from('[1,"a","-1"]').toString('base64url')]) {
     expect(await refused({ chain: 'base', asset: 'eth', cursor })).toMatch(/^400 invalid_data cursor/);
   }

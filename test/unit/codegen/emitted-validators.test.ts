@@ -43,7 +43,9 @@ test('query values are coerced in place, unknown ones and headers are let throug
 
 test.each([
   [{ toy_id: 't' }, {}, {}, '/path/toy_id must NOT have fewer than 2 characters'],
-  [{ toy_id: 't1' }, { count: 'many' }, {}, '/query/count must be integer'],
+  [{ toy_id: 't1' }, { count: 'many' }, {}, '/query/count must match format "integer-text"'],
+  [{ toy_id: 't1' }, { count: '1e400' }, {}, '/query/count must match format "integer-text"'],
+  [{ toy_id: 't1' }, { count: ['0x1'] }, {}, '/query/count/0 must match format "integer-text"'],
   [{ toy_id: 't1' }, { count: ['1', '2'] }, {}, '/query/count must be integer'],
   [{ toy_id: 't1' }, { count: '10' }, {}, '/query/count must be <= 9'],
   [

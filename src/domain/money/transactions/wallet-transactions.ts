@@ -6,7 +6,7 @@ import type { AnyChain } from '../../../ports/chains.ts';
 import { readChain, requireKnownChain } from '../../access/chains/ask-chains.ts';
 import { readChainAddress } from '../../access/chains/chain-address.ts';
 import { findToken } from '../../access/chains/find-token.ts';
-import { assetNamed, type KnownAsset, parseToken } from '../../access/chains/known-assets.ts';
+import { assetNamed, type KnownAsset } from '../../access/chains/known-assets.ts';
 import type { KnownChain } from '../../access/chains/known-chains.ts';
 import { requireWalletChain } from '../../wallets/balances/wallet-balance.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -19,7 +19,7 @@ import { type Seen, transactionViews } from './wallet-transaction-view.ts';
 export interface TransactionQuery {
   readonly chain: string;
   readonly asset?: string | readonly string[] | undefined;
-  /** `<chain name>:<address>`. */
+  /** Contract or mint addresses on the chain. */
   readonly token?: string | readonly string[] | undefined;
   readonly tx_hash?: string | undefined;
   readonly cursor?: string | undefined;
@@ -107,13 +107,9 @@ async function tokenAsked(
   chain: KnownChain,
   text: string,
 ): Promise<KnownAsset> {
-  const token = parseToken(text);
-  if (token?.chain.name !== chain.name) {
-    throw invalidQuery('token', `expected a token of \`${chain.name}\`, got \`${text}\``);
-  }
-  const tokenAddress = readChainAddress(chain.chainType, token.tokenAddress);
+  const tokenAddress = readChainAddress(chain.chainType, text);
   if (tokenAddress === undefined) {
-    throw invalidQuery('token', `expected \`<chain>:<address>\`, got \`${text}\``);
+    throw invalidQuery('token', `expected a contract or mint address on \`${chain.name}\`, got \`${text}\``);
   }
   return findToken(context, chain, tokenAddress);
 }
