@@ -1,4 +1,13 @@
-import { ContractError, type Document, mediaTypes, operationObjects } from './document.ts';
+import {
+  ContractError,
+  type Document,
+  mediaTypes,
+  operationObjects,
+  resolveParameter,
+  type Schema,
+  schemaName,
+  subschemas,
+} from './document.ts';
 
 /** Marks a text that is still missing. */
 const PLACEHOLDER = 'TODO';
@@ -36,4 +45,36 @@ export function findPlaceholders(node: unknown, pointer = '#'): string[] {
     if (DATA_KEYS.includes(key) && !pointer.endsWith('/properties')) return [];
     return findPlaceholders(value, `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`);
   });
+}
+
+/**
+ * Throws ContractError unless every array of a request has `maxItems`: a body of the permitted size could hold hundreds
+ * of thousands of items otherwise, and the work for one request would have no bound.
+ */
+export function requireBoundedArrays(document: Document): void {
+  const unbounded = new Set<string>();
+  const visited = new Set<string>();
+  const visit = (schema: Schema, pointer: string): void => {
+    if (schema.$ref !== undefined) {
+      if (visited.has(schema.$ref)) return;
+      visited.add(schema.$ref);
+      visit(document.components.schemas[schemaName(schema.$ref)] ?? {}, schema.$ref);
+      return;
+    }
+    if ([schema.type].flat().includes('array') && schema.maxItems === undefined) unbounded.add(pointer);
+    for (const [part, at] of subschemas(schema, pointer)) visit(part, at);
+  };
+  for (const { media, pointer, sent } of mediaTypes(document)) {
+    if (sent === 'in') visit(media.schema ?? {}, `${pointer}/schema`);
+  }
+  for (const { operation, pointer, kind } of operationObjects(document)) {
+    if (kind !== 'path') continue;
+    for (const [index, parameter] of (operation.parameters ?? []).entries()) {
+      visit(resolveParameter(document, parameter).schema ?? {}, `${pointer}/parameters/${index}/schema`);
+    }
+  }
+  if (unbounded.size > 0) {
+    const problems = [...unbounded].map((pointer) => `${pointer}: no maxItems`);
+    throw new ContractError('every array of a request must have a bound:', problems);
+  }
 }

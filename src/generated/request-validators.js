@@ -142,21 +142,26 @@ function validateAttachWalletAutomationsRequest(data, { instancePath = "", paren
       const _errs2 = errors;
       if (errors === _errs2) {
        if (Array.isArray(data0)) {
-        if (data0.length < 1) {
-         validateAttachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids", schemaPath: "#/properties/automation_ids/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+        if (data0.length > 100) {
+         validateAttachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids", schemaPath: "#/properties/automation_ids/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
          return false;
         } else {
-         var valid1 = true;
-         const len0 = data0.length;
-         for (let i0 = 0; i0 < len0; i0++) {
-          const _errs4 = errors;
-          if (typeof data0[i0] !== "string") {
-           validateAttachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids/" + i0, schemaPath: "#/properties/automation_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
-          }
-          var valid1 = _errs4 === errors;
-          if (!valid1) {
-           break;
+         if (data0.length < 1) {
+          validateAttachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids", schemaPath: "#/properties/automation_ids/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+          return false;
+         } else {
+          var valid1 = true;
+          const len0 = data0.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs4 = errors;
+           if (typeof data0[i0] !== "string") {
+            validateAttachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids/" + i0, schemaPath: "#/properties/automation_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid1 = _errs4 === errors;
+           if (!valid1) {
+            break;
+           }
           }
          }
         }
@@ -979,21 +984,26 @@ function validateUserBatchCreateInputUser(data, { instancePath = "", parentData,
              const _errs15 = errors;
              if (errors === _errs15) {
               if (Array.isArray(data7)) {
-               if (data7.length < 1) {
-                validateUserBatchCreateInputUser.errors = [{ instancePath: instancePath + "/linked_accounts", schemaPath: "#/properties/linked_accounts/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+               if (data7.length > 100) {
+                validateUserBatchCreateInputUser.errors = [{ instancePath: instancePath + "/linked_accounts", schemaPath: "#/properties/linked_accounts/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
                 return false;
                } else {
-                var valid1 = true;
-                const len0 = data7.length;
-                for (let i0 = 0; i0 < len0; i0++) {
-                 const _errs17 = errors;
-                 if (!validateLinkedAccountInput(data7[i0], { instancePath: instancePath + "/linked_accounts/" + i0, parentData: data7, parentDataProperty: i0, rootData })) {
-                  vErrors = vErrors === null ? validateLinkedAccountInput.errors : vErrors.concat(validateLinkedAccountInput.errors);
-                  errors = vErrors.length;
-                 }
-                 var valid1 = _errs17 === errors;
-                 if (!valid1) {
-                  break;
+                if (data7.length < 1) {
+                 validateUserBatchCreateInputUser.errors = [{ instancePath: instancePath + "/linked_accounts", schemaPath: "#/properties/linked_accounts/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+                 return false;
+                } else {
+                 var valid1 = true;
+                 const len0 = data7.length;
+                 for (let i0 = 0; i0 < len0; i0++) {
+                  const _errs17 = errors;
+                  if (!validateLinkedAccountInput(data7[i0], { instancePath: instancePath + "/linked_accounts/" + i0, parentData: data7, parentDataProperty: i0, rootData })) {
+                   vErrors = vErrors === null ? validateLinkedAccountInput.errors : vErrors.concat(validateLinkedAccountInput.errors);
+                   errors = vErrors.length;
+                  }
+                  var valid1 = _errs17 === errors;
+                  if (!valid1) {
+                   break;
+                  }
                  }
                 }
                }
@@ -1012,17 +1022,22 @@ function validateUserBatchCreateInputUser(data, { instancePath = "", parentData,
               const _errs18 = errors;
               if (errors === _errs18) {
                if (Array.isArray(data9)) {
-                var valid2 = true;
-                const len1 = data9.length;
-                for (let i1 = 0; i1 < len1; i1++) {
-                 const _errs20 = errors;
-                 if (!validateWalletCreationInput(data9[i1], { instancePath: instancePath + "/wallets/" + i1, parentData: data9, parentDataProperty: i1, rootData })) {
-                  vErrors = vErrors === null ? validateWalletCreationInput.errors : vErrors.concat(validateWalletCreationInput.errors);
-                  errors = vErrors.length;
-                 }
-                 var valid2 = _errs20 === errors;
-                 if (!valid2) {
-                  break;
+                if (data9.length > 100) {
+                 validateUserBatchCreateInputUser.errors = [{ instancePath: instancePath + "/wallets", schemaPath: "#/properties/wallets/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+                 return false;
+                } else {
+                 var valid2 = true;
+                 const len1 = data9.length;
+                 for (let i1 = 0; i1 < len1; i1++) {
+                  const _errs20 = errors;
+                  if (!validateWalletCreationInput(data9[i1], { instancePath: instancePath + "/wallets/" + i1, parentData: data9, parentDataProperty: i1, rootData })) {
+                   vErrors = vErrors === null ? validateWalletCreationInput.errors : vErrors.concat(validateWalletCreationInput.errors);
+                   errors = vErrors.length;
+                  }
+                  var valid2 = _errs20 === errors;
+                  if (!valid2) {
+                   break;
+                  }
                  }
                 }
                } else {
@@ -1053,7 +1068,7 @@ function validateUserBatchCreateInputUser(data, { instancePath = "", parentData,
  return errors === 0;
 }
 
-const schemaUserBatchCreateInputUser = { "$id": "UserBatchCreateInputUser", "type": "object", "required": ["linked_accounts"], "additionalProperties": false, "properties": { "create_embedded_wallet": { "type": "boolean" }, "create_ethereum_smart_wallet": { "type": "boolean" }, "create_ethereum_wallet": { "type": "boolean" }, "create_n_embedded_wallets": { "type": "integer", "minimum": 1, "maximum": 10 }, "create_n_ethereum_wallets": { "type": "integer", "minimum": 1, "maximum": 10 }, "create_solana_wallet": { "type": "boolean" }, "custom_metadata": { "$ref": "CustomMetadata" }, "linked_accounts": { "type": "array", "minItems": 1, "items": { "$ref": "LinkedAccountInput" } }, "wallets": { "type": "array", "items": { "$ref": "WalletCreationInput" } } } };
+const schemaUserBatchCreateInputUser = { "$id": "UserBatchCreateInputUser", "type": "object", "required": ["linked_accounts"], "additionalProperties": false, "properties": { "create_embedded_wallet": { "type": "boolean" }, "create_ethereum_smart_wallet": { "type": "boolean" }, "create_ethereum_wallet": { "type": "boolean" }, "create_n_embedded_wallets": { "type": "integer", "minimum": 1, "maximum": 10 }, "create_n_ethereum_wallets": { "type": "integer", "minimum": 1, "maximum": 10 }, "create_solana_wallet": { "type": "boolean" }, "custom_metadata": { "$ref": "CustomMetadata" }, "linked_accounts": { "type": "array", "minItems": 1, "maxItems": 100, "items": { "$ref": "LinkedAccountInput" } }, "wallets": { "type": "array", "maxItems": 100, "items": { "$ref": "WalletCreationInput" } } } };
 function validateWalletCreationInput(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1078,17 +1093,22 @@ function validateWalletCreationInput(data, { instancePath = "", parentData, pare
       const _errs2 = errors;
       if (errors === _errs2) {
        if (Array.isArray(data0)) {
-        var valid1 = true;
-        const len0 = data0.length;
-        for (let i0 = 0; i0 < len0; i0++) {
-         const _errs4 = errors;
-         if (!validateWalletCreationAdditionalSignerItem(data0[i0], { instancePath: instancePath + "/additional_signers/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
-          vErrors = vErrors === null ? validateWalletCreationAdditionalSignerItem.errors : vErrors.concat(validateWalletCreationAdditionalSignerItem.errors);
-          errors = vErrors.length;
-         }
-         var valid1 = _errs4 === errors;
-         if (!valid1) {
-          break;
+        if (data0.length > 100) {
+         validateWalletCreationInput.errors = [{ instancePath: instancePath + "/additional_signers", schemaPath: "#/properties/additional_signers/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateWalletCreationAdditionalSignerItem(data0[i0], { instancePath: instancePath + "/additional_signers/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateWalletCreationAdditionalSignerItem.errors : vErrors.concat(validateWalletCreationAdditionalSignerItem.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
          }
         }
        } else {
@@ -5119,21 +5139,26 @@ function validateCreateKeyQuorumRequest(data, { instancePath = "", parentData, p
      const _errs2 = errors;
      if (errors === _errs2) {
       if (Array.isArray(data0)) {
-       if (data0.length < 1) {
-        validateCreateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/public_keys", schemaPath: "#/properties/public_keys/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+       if (data0.length > 100) {
+        validateCreateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/public_keys", schemaPath: "#/properties/public_keys/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
         return false;
        } else {
-        var valid1 = true;
-        const len0 = data0.length;
-        for (let i0 = 0; i0 < len0; i0++) {
-         const _errs4 = errors;
-         if (!validateP256PublicKey(data0[i0], { instancePath: instancePath + "/public_keys/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
-          vErrors = vErrors === null ? validateP256PublicKey.errors : vErrors.concat(validateP256PublicKey.errors);
-          errors = vErrors.length;
-         }
-         var valid1 = _errs4 === errors;
-         if (!valid1) {
-          break;
+        if (data0.length < 1) {
+         validateCreateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/public_keys", schemaPath: "#/properties/public_keys/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateP256PublicKey(data0[i0], { instancePath: instancePath + "/public_keys/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateP256PublicKey.errors : vErrors.concat(validateP256PublicKey.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
          }
         }
        }
@@ -5152,31 +5177,36 @@ function validateCreateKeyQuorumRequest(data, { instancePath = "", parentData, p
       const _errs5 = errors;
       if (errors === _errs5) {
        if (Array.isArray(data2)) {
-        if (data2.length < 1) {
-         validateCreateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids", schemaPath: "#/properties/user_ids/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+        if (data2.length > 100) {
+         validateCreateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids", schemaPath: "#/properties/user_ids/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
          return false;
         } else {
-         var valid2 = true;
-         const len1 = data2.length;
-         for (let i1 = 0; i1 < len1; i1++) {
-          let data3 = data2[i1];
-          const _errs7 = errors;
-          if (errors === _errs7) {
+         if (data2.length < 1) {
+          validateCreateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids", schemaPath: "#/properties/user_ids/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+          return false;
+         } else {
+          var valid2 = true;
+          const len1 = data2.length;
+          for (let i1 = 0; i1 < len1; i1++) {
+           let data3 = data2[i1];
+           const _errs7 = errors;
            if (errors === _errs7) {
-            if (typeof data3 === "string") {
-             if (!formatUserDid.test(data3)) {
-              validateCreateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids/" + i1, schemaPath: "#/properties/user_ids/items/format", keyword: "format", params: { format: "user-did" }, message: 'must match format "user-did"' }];
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatUserDid.test(data3)) {
+               validateCreateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids/" + i1, schemaPath: "#/properties/user_ids/items/format", keyword: "format", params: { format: "user-did" }, message: 'must match format "user-did"' }];
+               return false;
+              }
+             } else {
+              validateCreateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids/" + i1, schemaPath: "#/properties/user_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
-            } else {
-             validateCreateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids/" + i1, schemaPath: "#/properties/user_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-             return false;
             }
            }
-          }
-          var valid2 = _errs7 === errors;
-          if (!valid2) {
-           break;
+           var valid2 = _errs7 === errors;
+           if (!valid2) {
+            break;
+           }
           }
          }
         }
@@ -5716,21 +5746,26 @@ function validateExternalFiatAccountSwiftData(data, { instancePath = "", parentD
           const _errs9 = errors;
           if (errors === _errs9) {
            if (Array.isArray(data4)) {
-            if (data4.length < 1) {
-             validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/purpose_of_funds", schemaPath: "#/properties/purpose_of_funds/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+            if (data4.length > 20) {
+             validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/purpose_of_funds", schemaPath: "#/properties/purpose_of_funds/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
              return false;
             } else {
-             var valid1 = true;
-             const len0 = data4.length;
-             for (let i0 = 0; i0 < len0; i0++) {
-              const _errs11 = errors;
-              if (!validateExternalFiatAccountSwiftPurposeOfFunds(data4[i0], { instancePath: instancePath + "/purpose_of_funds/" + i0, parentData: data4, parentDataProperty: i0, rootData })) {
-               vErrors = vErrors === null ? validateExternalFiatAccountSwiftPurposeOfFunds.errors : vErrors.concat(validateExternalFiatAccountSwiftPurposeOfFunds.errors);
-               errors = vErrors.length;
-              }
-              var valid1 = _errs11 === errors;
-              if (!valid1) {
-               break;
+             if (data4.length < 1) {
+              validateExternalFiatAccountSwiftData.errors = [{ instancePath: instancePath + "/purpose_of_funds", schemaPath: "#/properties/purpose_of_funds/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+              return false;
+             } else {
+              var valid1 = true;
+              const len0 = data4.length;
+              for (let i0 = 0; i0 < len0; i0++) {
+               const _errs11 = errors;
+               if (!validateExternalFiatAccountSwiftPurposeOfFunds(data4[i0], { instancePath: instancePath + "/purpose_of_funds/" + i0, parentData: data4, parentDataProperty: i0, rootData })) {
+                vErrors = vErrors === null ? validateExternalFiatAccountSwiftPurposeOfFunds.errors : vErrors.concat(validateExternalFiatAccountSwiftPurposeOfFunds.errors);
+                errors = vErrors.length;
+               }
+               var valid1 = _errs11 === errors;
+               if (!valid1) {
+                break;
+               }
               }
              }
             }
@@ -6542,21 +6577,26 @@ function validateCreateUserRequest(data, { instancePath = "", parentData, parent
        const _errs3 = errors;
        if (errors === _errs3) {
         if (Array.isArray(data1)) {
-         if (data1.length < 1) {
-          validateCreateUserRequest.errors = [{ instancePath: instancePath + "/linked_accounts", schemaPath: "#/properties/linked_accounts/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+         if (data1.length > 100) {
+          validateCreateUserRequest.errors = [{ instancePath: instancePath + "/linked_accounts", schemaPath: "#/properties/linked_accounts/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
           return false;
          } else {
-          var valid1 = true;
-          const len0 = data1.length;
-          for (let i0 = 0; i0 < len0; i0++) {
-           const _errs5 = errors;
-           if (!validateLinkedAccountInput(data1[i0], { instancePath: instancePath + "/linked_accounts/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
-            vErrors = vErrors === null ? validateLinkedAccountInput.errors : vErrors.concat(validateLinkedAccountInput.errors);
-            errors = vErrors.length;
-           }
-           var valid1 = _errs5 === errors;
-           if (!valid1) {
-            break;
+          if (data1.length < 1) {
+           validateCreateUserRequest.errors = [{ instancePath: instancePath + "/linked_accounts", schemaPath: "#/properties/linked_accounts/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+           return false;
+          } else {
+           var valid1 = true;
+           const len0 = data1.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            const _errs5 = errors;
+            if (!validateLinkedAccountInput(data1[i0], { instancePath: instancePath + "/linked_accounts/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+             vErrors = vErrors === null ? validateLinkedAccountInput.errors : vErrors.concat(validateLinkedAccountInput.errors);
+             errors = vErrors.length;
+            }
+            var valid1 = _errs5 === errors;
+            if (!valid1) {
+             break;
+            }
            }
           }
          }
@@ -6575,17 +6615,22 @@ function validateCreateUserRequest(data, { instancePath = "", parentData, parent
         const _errs6 = errors;
         if (errors === _errs6) {
          if (Array.isArray(data3)) {
-          var valid2 = true;
-          const len1 = data3.length;
-          for (let i1 = 0; i1 < len1; i1++) {
-           const _errs8 = errors;
-           if (!validateWalletCreationInput(data3[i1], { instancePath: instancePath + "/wallets/" + i1, parentData: data3, parentDataProperty: i1, rootData })) {
-            vErrors = vErrors === null ? validateWalletCreationInput.errors : vErrors.concat(validateWalletCreationInput.errors);
-            errors = vErrors.length;
-           }
-           var valid2 = _errs8 === errors;
-           if (!valid2) {
-            break;
+          if (data3.length > 100) {
+           validateCreateUserRequest.errors = [{ instancePath: instancePath + "/wallets", schemaPath: "#/properties/wallets/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+           return false;
+          } else {
+           var valid2 = true;
+           const len1 = data3.length;
+           for (let i1 = 0; i1 < len1; i1++) {
+            const _errs8 = errors;
+            if (!validateWalletCreationInput(data3[i1], { instancePath: instancePath + "/wallets/" + i1, parentData: data3, parentDataProperty: i1, rootData })) {
+             vErrors = vErrors === null ? validateWalletCreationInput.errors : vErrors.concat(validateWalletCreationInput.errors);
+             errors = vErrors.length;
+            }
+            var valid2 = _errs8 === errors;
+            if (!valid2) {
+             break;
+            }
            }
           }
          } else {
@@ -8314,21 +8359,26 @@ function validateDetachWalletAutomationsRequest(data, { instancePath = "", paren
       const _errs2 = errors;
       if (errors === _errs2) {
        if (Array.isArray(data0)) {
-        if (data0.length < 1) {
-         validateDetachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids", schemaPath: "#/properties/automation_ids/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+        if (data0.length > 100) {
+         validateDetachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids", schemaPath: "#/properties/automation_ids/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
          return false;
         } else {
-         var valid1 = true;
-         const len0 = data0.length;
-         for (let i0 = 0; i0 < len0; i0++) {
-          const _errs4 = errors;
-          if (typeof data0[i0] !== "string") {
-           validateDetachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids/" + i0, schemaPath: "#/properties/automation_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
-          }
-          var valid1 = _errs4 === errors;
-          if (!valid1) {
-           break;
+         if (data0.length < 1) {
+          validateDetachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids", schemaPath: "#/properties/automation_ids/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+          return false;
+         } else {
+          var valid1 = true;
+          const len0 = data0.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs4 = errors;
+           if (typeof data0[i0] !== "string") {
+            validateDetachWalletAutomationsRequest.errors = [{ instancePath: instancePath + "/automation_ids/" + i0, schemaPath: "#/properties/automation_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid1 = _errs4 === errors;
+           if (!valid1) {
+            break;
+           }
           }
          }
         }
@@ -9765,17 +9815,22 @@ function validateInitiateOrganizationKybLinksRequest(data, { instancePath = "", 
          const _errs8 = errors;
          if (errors === _errs8) {
           if (Array.isArray(data3)) {
-           var valid1 = true;
-           const len0 = data3.length;
-           for (let i0 = 0; i0 < len0; i0++) {
-            const _errs10 = errors;
-            if (!validateKyxEndorsementName(data3[i0], { instancePath: instancePath + "/endorsements/" + i0, parentData: data3, parentDataProperty: i0, rootData })) {
-             vErrors = vErrors === null ? validateKyxEndorsementName.errors : vErrors.concat(validateKyxEndorsementName.errors);
-             errors = vErrors.length;
-            }
-            var valid1 = _errs10 === errors;
-            if (!valid1) {
-             break;
+           if (data3.length > 20) {
+            validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath: instancePath + "/endorsements", schemaPath: "#/properties/endorsements/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
+            return false;
+           } else {
+            var valid1 = true;
+            const len0 = data3.length;
+            for (let i0 = 0; i0 < len0; i0++) {
+             const _errs10 = errors;
+             if (!validateKyxEndorsementName(data3[i0], { instancePath: instancePath + "/endorsements/" + i0, parentData: data3, parentDataProperty: i0, rootData })) {
+              vErrors = vErrors === null ? validateKyxEndorsementName.errors : vErrors.concat(validateKyxEndorsementName.errors);
+              errors = vErrors.length;
+             }
+             var valid1 = _errs10 === errors;
+             if (!valid1) {
+              break;
+             }
             }
            }
           } else {
@@ -9979,17 +10034,22 @@ function validateInitiateUserKycLinksRequest(data, { instancePath = "", parentDa
         const _errs6 = errors;
         if (errors === _errs6) {
          if (Array.isArray(data2)) {
-          var valid1 = true;
-          const len0 = data2.length;
-          for (let i0 = 0; i0 < len0; i0++) {
-           const _errs8 = errors;
-           if (!validateKyxEndorsementName(data2[i0], { instancePath: instancePath + "/endorsements/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
-            vErrors = vErrors === null ? validateKyxEndorsementName.errors : vErrors.concat(validateKyxEndorsementName.errors);
-            errors = vErrors.length;
-           }
-           var valid1 = _errs8 === errors;
-           if (!valid1) {
-            break;
+          if (data2.length > 20) {
+           validateInitiateUserKycLinksRequest.errors = [{ instancePath: instancePath + "/endorsements", schemaPath: "#/properties/endorsements/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
+           return false;
+          } else {
+           var valid1 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            const _errs8 = errors;
+            if (!validateKyxEndorsementName(data2[i0], { instancePath: instancePath + "/endorsements/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
+             vErrors = vErrors === null ? validateKyxEndorsementName.errors : vErrors.concat(validateKyxEndorsementName.errors);
+             errors = vErrors.length;
+            }
+            var valid1 = _errs8 === errors;
+            if (!valid1) {
+             break;
+            }
            }
           }
          } else {
@@ -10148,21 +10208,26 @@ function validatePregenerateUserWalletsRequest(data, { instancePath = "", parent
       const _errs2 = errors;
       if (errors === _errs2) {
        if (Array.isArray(data0)) {
-        if (data0.length < 1) {
-         validatePregenerateUserWalletsRequest.errors = [{ instancePath: instancePath + "/wallets", schemaPath: "#/properties/wallets/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+        if (data0.length > 100) {
+         validatePregenerateUserWalletsRequest.errors = [{ instancePath: instancePath + "/wallets", schemaPath: "#/properties/wallets/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
          return false;
         } else {
-         var valid1 = true;
-         const len0 = data0.length;
-         for (let i0 = 0; i0 < len0; i0++) {
-          const _errs4 = errors;
-          if (!validateWalletCreationInput(data0[i0], { instancePath: instancePath + "/wallets/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
-           vErrors = vErrors === null ? validateWalletCreationInput.errors : vErrors.concat(validateWalletCreationInput.errors);
-           errors = vErrors.length;
-          }
-          var valid1 = _errs4 === errors;
-          if (!valid1) {
-           break;
+         if (data0.length < 1) {
+          validatePregenerateUserWalletsRequest.errors = [{ instancePath: instancePath + "/wallets", schemaPath: "#/properties/wallets/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+          return false;
+         } else {
+          var valid1 = true;
+          const len0 = data0.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs4 = errors;
+           if (!validateWalletCreationInput(data0[i0], { instancePath: instancePath + "/wallets/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+            vErrors = vErrors === null ? validateWalletCreationInput.errors : vErrors.concat(validateWalletCreationInput.errors);
+            errors = vErrors.length;
+           }
+           var valid1 = _errs4 === errors;
+           if (!valid1) {
+            break;
+           }
           }
          }
         }
@@ -11173,17 +11238,22 @@ function validateSearchUsersByIdentifiersRequest(data, { instancePath = "", pare
       const _errs2 = errors;
       if (errors === _errs2) {
        if (Array.isArray(data0)) {
-        var valid1 = true;
-        const len0 = data0.length;
-        for (let i0 = 0; i0 < len0; i0++) {
-         const _errs4 = errors;
-         if (typeof data0[i0] !== "string") {
-          validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/emails/" + i0, schemaPath: "#/properties/emails/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
-         }
-         var valid1 = _errs4 === errors;
-         if (!valid1) {
-          break;
+        if (data0.length > 200) {
+         validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/emails", schemaPath: "#/properties/emails/maxItems", keyword: "maxItems", params: { limit: 200 }, message: "must NOT have more than 200 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (typeof data0[i0] !== "string") {
+           validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/emails/" + i0, schemaPath: "#/properties/emails/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
          }
         }
        } else {
@@ -11201,17 +11271,22 @@ function validateSearchUsersByIdentifiersRequest(data, { instancePath = "", pare
        const _errs6 = errors;
        if (errors === _errs6) {
         if (Array.isArray(data2)) {
-         var valid2 = true;
-         const len1 = data2.length;
-         for (let i1 = 0; i1 < len1; i1++) {
-          const _errs8 = errors;
-          if (typeof data2[i1] !== "string") {
-           validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/phoneNumbers/" + i1, schemaPath: "#/properties/phoneNumbers/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-           return false;
-          }
-          var valid2 = _errs8 === errors;
-          if (!valid2) {
-           break;
+         if (data2.length > 200) {
+          validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/phoneNumbers", schemaPath: "#/properties/phoneNumbers/maxItems", keyword: "maxItems", params: { limit: 200 }, message: "must NOT have more than 200 items" }];
+          return false;
+         } else {
+          var valid2 = true;
+          const len1 = data2.length;
+          for (let i1 = 0; i1 < len1; i1++) {
+           const _errs8 = errors;
+           if (typeof data2[i1] !== "string") {
+            validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/phoneNumbers/" + i1, schemaPath: "#/properties/phoneNumbers/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid2 = _errs8 === errors;
+           if (!valid2) {
+            break;
+           }
           }
          }
         } else {
@@ -11229,17 +11304,22 @@ function validateSearchUsersByIdentifiersRequest(data, { instancePath = "", pare
         const _errs10 = errors;
         if (errors === _errs10) {
          if (Array.isArray(data4)) {
-          var valid3 = true;
-          const len2 = data4.length;
-          for (let i2 = 0; i2 < len2; i2++) {
-           const _errs12 = errors;
-           if (typeof data4[i2] !== "string") {
-            validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/walletAddresses/" + i2, schemaPath: "#/properties/walletAddresses/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-            return false;
-           }
-           var valid3 = _errs12 === errors;
-           if (!valid3) {
-            break;
+          if (data4.length > 200) {
+           validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/walletAddresses", schemaPath: "#/properties/walletAddresses/maxItems", keyword: "maxItems", params: { limit: 200 }, message: "must NOT have more than 200 items" }];
+           return false;
+          } else {
+           var valid3 = true;
+           const len2 = data4.length;
+           for (let i2 = 0; i2 < len2; i2++) {
+            const _errs12 = errors;
+            if (typeof data4[i2] !== "string") {
+             validateSearchUsersByIdentifiersRequest.errors = [{ instancePath: instancePath + "/walletAddresses/" + i2, schemaPath: "#/properties/walletAddresses/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+            var valid3 = _errs12 === errors;
+            if (!valid3) {
+             break;
+            }
            }
           }
          } else {
@@ -11391,17 +11471,22 @@ function validateSubmitOrganizationKybRequest(data, { instancePath = "", parentD
         const _errs5 = errors;
         if (errors === _errs5) {
          if (Array.isArray(data2)) {
-          var valid1 = true;
-          const len0 = data2.length;
-          for (let i0 = 0; i0 < len0; i0++) {
-           const _errs7 = errors;
-           if (!validateKyxEndorsementName(data2[i0], { instancePath: instancePath + "/endorsements/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
-            vErrors = vErrors === null ? validateKyxEndorsementName.errors : vErrors.concat(validateKyxEndorsementName.errors);
-            errors = vErrors.length;
-           }
-           var valid1 = _errs7 === errors;
-           if (!valid1) {
-            break;
+          if (data2.length > 20) {
+           validateSubmitOrganizationKybRequest.errors = [{ instancePath: instancePath + "/endorsements", schemaPath: "#/properties/endorsements/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
+           return false;
+          } else {
+           var valid1 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            const _errs7 = errors;
+            if (!validateKyxEndorsementName(data2[i0], { instancePath: instancePath + "/endorsements/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
+             vErrors = vErrors === null ? validateKyxEndorsementName.errors : vErrors.concat(validateKyxEndorsementName.errors);
+             errors = vErrors.length;
+            }
+            var valid1 = _errs7 === errors;
+            if (!valid1) {
+             break;
+            }
            }
           }
          } else {
@@ -11502,17 +11587,22 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
         const _errs7 = errors;
         if (errors === _errs7) {
          if (Array.isArray(data3)) {
-          var valid1 = true;
-          const len0 = data3.length;
-          for (let i0 = 0; i0 < len0; i0++) {
-           const _errs9 = errors;
-           if (!validateKYBAssociatedPerson(data3[i0], { instancePath: instancePath + "/associated_persons/" + i0, parentData: data3, parentDataProperty: i0, rootData })) {
-            vErrors = vErrors === null ? validateKYBAssociatedPerson.errors : vErrors.concat(validateKYBAssociatedPerson.errors);
-            errors = vErrors.length;
-           }
-           var valid1 = _errs9 === errors;
-           if (!valid1) {
-            break;
+          if (data3.length > 100) {
+           validateKYBSubmitData.errors = [{ instancePath: instancePath + "/associated_persons", schemaPath: "#/properties/associated_persons/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+           return false;
+          } else {
+           var valid1 = true;
+           const len0 = data3.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            const _errs9 = errors;
+            if (!validateKYBAssociatedPerson(data3[i0], { instancePath: instancePath + "/associated_persons/" + i0, parentData: data3, parentDataProperty: i0, rootData })) {
+             vErrors = vErrors === null ? validateKYBAssociatedPerson.errors : vErrors.concat(validateKYBAssociatedPerson.errors);
+             errors = vErrors.length;
+            }
+            var valid1 = _errs9 === errors;
+            if (!valid1) {
+             break;
+            }
            }
           }
          } else {
@@ -11541,17 +11631,22 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
           const _errs12 = errors;
           if (errors === _errs12) {
            if (Array.isArray(data6)) {
-            var valid2 = true;
-            const len1 = data6.length;
-            for (let i1 = 0; i1 < len1; i1++) {
-             const _errs14 = errors;
-             if (typeof data6[i1] !== "string") {
-              validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_industry/" + i1, schemaPath: "#/properties/business_industry/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-              return false;
-             }
-             var valid2 = _errs14 === errors;
-             if (!valid2) {
-              break;
+            if (data6.length > 50) {
+             validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_industry", schemaPath: "#/properties/business_industry/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+             return false;
+            } else {
+             var valid2 = true;
+             const len1 = data6.length;
+             for (let i1 = 0; i1 < len1; i1++) {
+              const _errs14 = errors;
+              if (typeof data6[i1] !== "string") {
+               validateKYBSubmitData.errors = [{ instancePath: instancePath + "/business_industry/" + i1, schemaPath: "#/properties/business_industry/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+              var valid2 = _errs14 === errors;
+              if (!valid2) {
+               break;
+              }
              }
             }
            } else {
@@ -11646,17 +11741,22 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                   const _errs29 = errors;
                   if (errors === _errs29) {
                    if (Array.isArray(data15)) {
-                    var valid3 = true;
-                    const len2 = data15.length;
-                    for (let i2 = 0; i2 < len2; i2++) {
-                     const _errs31 = errors;
-                     if (!validateKYBDocument(data15[i2], { instancePath: instancePath + "/documents/" + i2, parentData: data15, parentDataProperty: i2, rootData })) {
-                      vErrors = vErrors === null ? validateKYBDocument.errors : vErrors.concat(validateKYBDocument.errors);
-                      errors = vErrors.length;
-                     }
-                     var valid3 = _errs31 === errors;
-                     if (!valid3) {
-                      break;
+                    if (data15.length > 50) {
+                     validateKYBSubmitData.errors = [{ instancePath: instancePath + "/documents", schemaPath: "#/properties/documents/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+                     return false;
+                    } else {
+                     var valid3 = true;
+                     const len2 = data15.length;
+                     for (let i2 = 0; i2 < len2; i2++) {
+                      const _errs31 = errors;
+                      if (!validateKYBDocument(data15[i2], { instancePath: instancePath + "/documents/" + i2, parentData: data15, parentDataProperty: i2, rootData })) {
+                       vErrors = vErrors === null ? validateKYBDocument.errors : vErrors.concat(validateKYBDocument.errors);
+                       errors = vErrors.length;
+                      }
+                      var valid3 = _errs31 === errors;
+                      if (!valid3) {
+                       break;
+                      }
                      }
                     }
                    } else {
@@ -11740,17 +11840,22 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                         const _errs41 = errors;
                         if (errors === _errs41) {
                          if (Array.isArray(data22)) {
-                          var valid4 = true;
-                          const len3 = data22.length;
-                          for (let i3 = 0; i3 < len3; i3++) {
-                           const _errs43 = errors;
-                           if (!validateKYBHighRiskActivity(data22[i3], { instancePath: instancePath + "/high_risk_activities/" + i3, parentData: data22, parentDataProperty: i3, rootData })) {
-                            vErrors = vErrors === null ? validateKYBHighRiskActivity.errors : vErrors.concat(validateKYBHighRiskActivity.errors);
-                            errors = vErrors.length;
-                           }
-                           var valid4 = _errs43 === errors;
-                           if (!valid4) {
-                            break;
+                          if (data22.length > 50) {
+                           validateKYBSubmitData.errors = [{ instancePath: instancePath + "/high_risk_activities", schemaPath: "#/properties/high_risk_activities/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+                           return false;
+                          } else {
+                           var valid4 = true;
+                           const len3 = data22.length;
+                           for (let i3 = 0; i3 < len3; i3++) {
+                            const _errs43 = errors;
+                            if (!validateKYBHighRiskActivity(data22[i3], { instancePath: instancePath + "/high_risk_activities/" + i3, parentData: data22, parentDataProperty: i3, rootData })) {
+                             vErrors = vErrors === null ? validateKYBHighRiskActivity.errors : vErrors.concat(validateKYBHighRiskActivity.errors);
+                             errors = vErrors.length;
+                            }
+                            var valid4 = _errs43 === errors;
+                            if (!valid4) {
+                             break;
+                            }
                            }
                           }
                          } else {
@@ -11779,17 +11884,22 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                           const _errs46 = errors;
                           if (errors === _errs46) {
                            if (Array.isArray(data25)) {
-                            var valid5 = true;
-                            const len4 = data25.length;
-                            for (let i4 = 0; i4 < len4; i4++) {
-                             const _errs48 = errors;
-                             if (!validateVerificationDocument(data25[i4], { instancePath: instancePath + "/identifying_information/" + i4, parentData: data25, parentDataProperty: i4, rootData })) {
-                              vErrors = vErrors === null ? validateVerificationDocument.errors : vErrors.concat(validateVerificationDocument.errors);
-                              errors = vErrors.length;
-                             }
-                             var valid5 = _errs48 === errors;
-                             if (!valid5) {
-                              break;
+                            if (data25.length > 50) {
+                             validateKYBSubmitData.errors = [{ instancePath: instancePath + "/identifying_information", schemaPath: "#/properties/identifying_information/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+                             return false;
+                            } else {
+                             var valid5 = true;
+                             const len4 = data25.length;
+                             for (let i4 = 0; i4 < len4; i4++) {
+                              const _errs48 = errors;
+                              if (!validateVerificationDocument(data25[i4], { instancePath: instancePath + "/identifying_information/" + i4, parentData: data25, parentDataProperty: i4, rootData })) {
+                               vErrors = vErrors === null ? validateVerificationDocument.errors : vErrors.concat(validateVerificationDocument.errors);
+                               errors = vErrors.length;
+                              }
+                              var valid5 = _errs48 === errors;
+                              if (!valid5) {
+                               break;
+                              }
                              }
                             }
                            } else {
@@ -11850,17 +11960,22 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                               const _errs55 = errors;
                               if (errors === _errs55) {
                                if (Array.isArray(data30)) {
-                                var valid6 = true;
-                                const len5 = data30.length;
-                                for (let i5 = 0; i5 < len5; i5++) {
-                                 const _errs57 = errors;
-                                 if (typeof data30[i5] !== "string") {
-                                  validateKYBSubmitData.errors = [{ instancePath: instancePath + "/other_websites/" + i5, schemaPath: "#/properties/other_websites/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                                  return false;
-                                 }
-                                 var valid6 = _errs57 === errors;
-                                 if (!valid6) {
-                                  break;
+                                if (data30.length > 50) {
+                                 validateKYBSubmitData.errors = [{ instancePath: instancePath + "/other_websites", schemaPath: "#/properties/other_websites/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+                                 return false;
+                                } else {
+                                 var valid6 = true;
+                                 const len5 = data30.length;
+                                 for (let i5 = 0; i5 < len5; i5++) {
+                                  const _errs57 = errors;
+                                  if (typeof data30[i5] !== "string") {
+                                   validateKYBSubmitData.errors = [{ instancePath: instancePath + "/other_websites/" + i5, schemaPath: "#/properties/other_websites/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                                   return false;
+                                  }
+                                  var valid6 = _errs57 === errors;
+                                  if (!valid6) {
+                                   break;
+                                  }
                                  }
                                 }
                                } else {
@@ -11931,17 +12046,22 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
                                    const _errs66 = errors;
                                    if (errors === _errs66) {
                                     if (Array.isArray(data36)) {
-                                     var valid7 = true;
-                                     const len6 = data36.length;
-                                     for (let i6 = 0; i6 < len6; i6++) {
-                                      const _errs68 = errors;
-                                      if (!validateKYBPubliclyTradedListing(data36[i6], { instancePath: instancePath + "/publicly_traded_listings/" + i6, parentData: data36, parentDataProperty: i6, rootData })) {
-                                       vErrors = vErrors === null ? validateKYBPubliclyTradedListing.errors : vErrors.concat(validateKYBPubliclyTradedListing.errors);
-                                       errors = vErrors.length;
-                                      }
-                                      var valid7 = _errs68 === errors;
-                                      if (!valid7) {
-                                       break;
+                                     if (data36.length > 50) {
+                                      validateKYBSubmitData.errors = [{ instancePath: instancePath + "/publicly_traded_listings", schemaPath: "#/properties/publicly_traded_listings/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+                                      return false;
+                                     } else {
+                                      var valid7 = true;
+                                      const len6 = data36.length;
+                                      for (let i6 = 0; i6 < len6; i6++) {
+                                       const _errs68 = errors;
+                                       if (!validateKYBPubliclyTradedListing(data36[i6], { instancePath: instancePath + "/publicly_traded_listings/" + i6, parentData: data36, parentDataProperty: i6, rootData })) {
+                                        vErrors = vErrors === null ? validateKYBPubliclyTradedListing.errors : vErrors.concat(validateKYBPubliclyTradedListing.errors);
+                                        errors = vErrors.length;
+                                       }
+                                       var valid7 = _errs68 === errors;
+                                       if (!valid7) {
+                                        break;
+                                       }
                                       }
                                      }
                                     } else {
@@ -12089,7 +12209,7 @@ function validateKYBSubmitData(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
-const schemaKYBSubmitData = { "$id": "KYBSubmitData", "type": "object", "additionalProperties": false, "properties": { "account_purpose": { "$ref": "KYBAccountPurpose" }, "account_purpose_other": { "type": "string" }, "acting_as_intermediary": { "type": "boolean" }, "associated_persons": { "type": "array", "items": { "$ref": "KYBAssociatedPerson" } }, "business_description": { "type": "string" }, "business_industry": { "type": "array", "items": { "type": "string" } }, "business_legal_name": { "type": "string" }, "business_trade_name": { "type": "string" }, "business_type": { "$ref": "KYBBusinessType" }, "compliance_screening_explanation": { "type": "string" }, "conducts_money_services": { "type": "boolean" }, "conducts_money_services_description": { "type": "string" }, "conducts_money_services_using_bridge": { "type": "boolean" }, "documents": { "type": "array", "items": { "$ref": "KYBDocument" } }, "email": { "type": "string", "format": "email" }, "estimated_annual_revenue_usd": { "$ref": "KYBEstimatedAnnualRevenue" }, "expected_monthly_payments_usd": { "type": "number" }, "has_foreign_tax_registration": { "type": "boolean" }, "has_material_intermediary_ownership": { "type": "boolean" }, "high_risk_activities": { "type": "array", "items": { "$ref": "KYBHighRiskActivity" } }, "high_risk_activities_explanation": { "type": "string" }, "identifying_information": { "type": "array", "items": { "$ref": "VerificationDocument" } }, "incorporation_date": { "type": "string", "format": "date" }, "is_dao": { "type": "boolean" }, "operates_in_prohibited_countries": { "type": "boolean" }, "other_websites": { "type": "array", "items": { "type": "string" } }, "ownership_threshold": { "type": "number" }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "physical_address": { "$ref": "VerificationAddress" }, "primary_website": { "type": "string" }, "publicly_traded_listings": { "type": "array", "items": { "$ref": "KYBPubliclyTradedListing" } }, "registered_address": { "$ref": "VerificationAddress" }, "regulated_activity": { "$ref": "KYBRegulatedActivity" }, "source_of_funds": { "$ref": "KYBSourceOfFunds" }, "source_of_funds_description": { "type": "string" }, "transliterated_business_legal_name": { "type": "string" }, "transliterated_business_trade_name": { "type": "string" }, "transliterated_physical_address": { "$ref": "VerificationAddress" }, "transliterated_registered_address": { "$ref": "VerificationAddress" } } };
+const schemaKYBSubmitData = { "$id": "KYBSubmitData", "type": "object", "additionalProperties": false, "properties": { "account_purpose": { "$ref": "KYBAccountPurpose" }, "account_purpose_other": { "type": "string" }, "acting_as_intermediary": { "type": "boolean" }, "associated_persons": { "type": "array", "maxItems": 100, "items": { "$ref": "KYBAssociatedPerson" } }, "business_description": { "type": "string" }, "business_industry": { "type": "array", "maxItems": 50, "items": { "type": "string" } }, "business_legal_name": { "type": "string" }, "business_trade_name": { "type": "string" }, "business_type": { "$ref": "KYBBusinessType" }, "compliance_screening_explanation": { "type": "string" }, "conducts_money_services": { "type": "boolean" }, "conducts_money_services_description": { "type": "string" }, "conducts_money_services_using_bridge": { "type": "boolean" }, "documents": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBDocument" } }, "email": { "type": "string", "format": "email" }, "estimated_annual_revenue_usd": { "$ref": "KYBEstimatedAnnualRevenue" }, "expected_monthly_payments_usd": { "type": "number" }, "has_foreign_tax_registration": { "type": "boolean" }, "has_material_intermediary_ownership": { "type": "boolean" }, "high_risk_activities": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBHighRiskActivity" } }, "high_risk_activities_explanation": { "type": "string" }, "identifying_information": { "type": "array", "maxItems": 50, "items": { "$ref": "VerificationDocument" } }, "incorporation_date": { "type": "string", "format": "date" }, "is_dao": { "type": "boolean" }, "operates_in_prohibited_countries": { "type": "boolean" }, "other_websites": { "type": "array", "maxItems": 50, "items": { "type": "string" } }, "ownership_threshold": { "type": "number" }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "physical_address": { "$ref": "VerificationAddress" }, "primary_website": { "type": "string" }, "publicly_traded_listings": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBPubliclyTradedListing" } }, "registered_address": { "$ref": "VerificationAddress" }, "regulated_activity": { "$ref": "KYBRegulatedActivity" }, "source_of_funds": { "$ref": "KYBSourceOfFunds" }, "source_of_funds_description": { "type": "string" }, "transliterated_business_legal_name": { "type": "string" }, "transliterated_business_trade_name": { "type": "string" }, "transliterated_physical_address": { "$ref": "VerificationAddress" }, "transliterated_registered_address": { "$ref": "VerificationAddress" } } };
 const formatDate = formats.date;
 const pattern30 = new RegExp("^\\+[1-9]\\d{1,14}$", "u");
 function validateKYBSourceOfFunds(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
@@ -12562,17 +12682,22 @@ function validateKYBDocument(data, { instancePath = "", parentData, parentDataPr
         const _errs6 = errors;
         if (errors === _errs6) {
          if (Array.isArray(data2)) {
-          var valid1 = true;
-          const len0 = data2.length;
-          for (let i0 = 0; i0 < len0; i0++) {
-           const _errs8 = errors;
-           if (!validateKYBDocumentPurpose(data2[i0], { instancePath: instancePath + "/purposes/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
-            vErrors = vErrors === null ? validateKYBDocumentPurpose.errors : vErrors.concat(validateKYBDocumentPurpose.errors);
-            errors = vErrors.length;
-           }
-           var valid1 = _errs8 === errors;
-           if (!valid1) {
-            break;
+          if (data2.length > 20) {
+           validateKYBDocument.errors = [{ instancePath: instancePath + "/purposes", schemaPath: "#/properties/purposes/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
+           return false;
+          } else {
+           var valid1 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            const _errs8 = errors;
+            if (!validateKYBDocumentPurpose(data2[i0], { instancePath: instancePath + "/purposes/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
+             vErrors = vErrors === null ? validateKYBDocumentPurpose.errors : vErrors.concat(validateKYBDocumentPurpose.errors);
+             errors = vErrors.length;
+            }
+            var valid1 = _errs8 === errors;
+            if (!valid1) {
+             break;
+            }
            }
           }
          } else {
@@ -12664,17 +12789,22 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
        const _errs4 = errors;
        if (errors === _errs4) {
         if (Array.isArray(data1)) {
-         var valid1 = true;
-         const len0 = data1.length;
-         for (let i0 = 0; i0 < len0; i0++) {
-          const _errs6 = errors;
-          if (!validateKYBDocument(data1[i0], { instancePath: instancePath + "/documents/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
-           vErrors = vErrors === null ? validateKYBDocument.errors : vErrors.concat(validateKYBDocument.errors);
-           errors = vErrors.length;
-          }
-          var valid1 = _errs6 === errors;
-          if (!valid1) {
-           break;
+         if (data1.length > 50) {
+          validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/documents", schemaPath: "#/properties/documents/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+          return false;
+         } else {
+          var valid1 = true;
+          const len0 = data1.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs6 = errors;
+           if (!validateKYBDocument(data1[i0], { instancePath: instancePath + "/documents/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+            vErrors = vErrors === null ? validateKYBDocument.errors : vErrors.concat(validateKYBDocument.errors);
+            errors = vErrors.length;
+           }
+           var valid1 = _errs6 === errors;
+           if (!valid1) {
+            break;
+           }
           }
          }
         } else {
@@ -12746,17 +12876,22 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
             const _errs15 = errors;
             if (errors === _errs15) {
              if (Array.isArray(data7)) {
-              var valid2 = true;
-              const len1 = data7.length;
-              for (let i1 = 0; i1 < len1; i1++) {
-               const _errs17 = errors;
-               if (!validateVerificationDocument(data7[i1], { instancePath: instancePath + "/identifying_information/" + i1, parentData: data7, parentDataProperty: i1, rootData })) {
-                vErrors = vErrors === null ? validateVerificationDocument.errors : vErrors.concat(validateVerificationDocument.errors);
-                errors = vErrors.length;
-               }
-               var valid2 = _errs17 === errors;
-               if (!valid2) {
-                break;
+              if (data7.length > 50) {
+               validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/identifying_information", schemaPath: "#/properties/identifying_information/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+               return false;
+              } else {
+               var valid2 = true;
+               const len1 = data7.length;
+               for (let i1 = 0; i1 < len1; i1++) {
+                const _errs17 = errors;
+                if (!validateVerificationDocument(data7[i1], { instancePath: instancePath + "/identifying_information/" + i1, parentData: data7, parentDataProperty: i1, rootData })) {
+                 vErrors = vErrors === null ? validateVerificationDocument.errors : vErrors.concat(validateVerificationDocument.errors);
+                 errors = vErrors.length;
+                }
+                var valid2 = _errs17 === errors;
+                if (!valid2) {
+                 break;
+                }
                }
               }
              } else {
@@ -12818,17 +12953,22 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
                  const _errs26 = errors;
                  if (errors === _errs26) {
                   if (Array.isArray(data13)) {
-                   var valid3 = true;
-                   const len2 = data13.length;
-                   for (let i2 = 0; i2 < len2; i2++) {
-                    const _errs28 = errors;
-                    if (typeof data13[i2] !== "string") {
-                     validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/nationalities/" + i2, schemaPath: "#/properties/nationalities/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                     return false;
-                    }
-                    var valid3 = _errs28 === errors;
-                    if (!valid3) {
-                     break;
+                   if (data13.length > 20) {
+                    validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/nationalities", schemaPath: "#/properties/nationalities/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
+                    return false;
+                   } else {
+                    var valid3 = true;
+                    const len2 = data13.length;
+                    for (let i2 = 0; i2 < len2; i2++) {
+                     const _errs28 = errors;
+                     if (typeof data13[i2] !== "string") {
+                      validateKYBAssociatedPerson.errors = [{ instancePath: instancePath + "/nationalities/" + i2, schemaPath: "#/properties/nationalities/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                      return false;
+                     }
+                     var valid3 = _errs28 === errors;
+                     if (!valid3) {
+                      break;
+                     }
                     }
                    }
                   } else {
@@ -13013,7 +13153,7 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
-const schemaKYBAssociatedPerson = { "$id": "KYBAssociatedPerson", "type": "object", "required": ["date_of_birth", "email", "first_name", "has_control", "has_ownership", "identifying_information", "is_signer", "last_name", "residential_address"], "additionalProperties": false, "properties": { "date_of_birth": { "type": "string", "format": "date" }, "documents": { "type": "array", "items": { "$ref": "KYBDocument" } }, "email": { "type": "string", "format": "email" }, "first_name": { "type": "string" }, "has_control": { "type": "boolean" }, "has_ownership": { "type": "boolean" }, "identifying_information": { "type": "array", "items": { "$ref": "VerificationDocument" } }, "is_director": { "type": "boolean" }, "is_signer": { "type": "boolean" }, "last_name": { "type": "string" }, "middle_name": { "type": "string" }, "nationalities": { "type": "array", "items": { "type": "string" } }, "ownership_percentage": { "type": "number", "minimum": 0, "maximum": 100 }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "place_of_birth": { "$ref": "KYBPlaceOfBirth" }, "relationship_established_at": { "type": "string", "format": "date" }, "residential_address": { "$ref": "VerificationAddress" }, "title": { "type": "string" }, "transliterated_first_name": { "type": "string" }, "transliterated_last_name": { "type": "string" }, "transliterated_middle_name": { "type": "string" }, "transliterated_residential_address": { "$ref": "VerificationAddress" } } };
+const schemaKYBAssociatedPerson = { "$id": "KYBAssociatedPerson", "type": "object", "required": ["date_of_birth", "email", "first_name", "has_control", "has_ownership", "identifying_information", "is_signer", "last_name", "residential_address"], "additionalProperties": false, "properties": { "date_of_birth": { "type": "string", "format": "date" }, "documents": { "type": "array", "maxItems": 50, "items": { "$ref": "KYBDocument" } }, "email": { "type": "string", "format": "email" }, "first_name": { "type": "string" }, "has_control": { "type": "boolean" }, "has_ownership": { "type": "boolean" }, "identifying_information": { "type": "array", "maxItems": 50, "items": { "$ref": "VerificationDocument" } }, "is_director": { "type": "boolean" }, "is_signer": { "type": "boolean" }, "last_name": { "type": "string" }, "middle_name": { "type": "string" }, "nationalities": { "type": "array", "maxItems": 20, "items": { "type": "string" } }, "ownership_percentage": { "type": "number", "minimum": 0, "maximum": 100 }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "place_of_birth": { "$ref": "KYBPlaceOfBirth" }, "relationship_established_at": { "type": "string", "format": "date" }, "residential_address": { "$ref": "VerificationAddress" }, "title": { "type": "string" }, "transliterated_first_name": { "type": "string" }, "transliterated_last_name": { "type": "string" }, "transliterated_middle_name": { "type": "string" }, "transliterated_residential_address": { "$ref": "VerificationAddress" } } };
 function validateKYBPlaceOfBirth(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -13136,17 +13276,22 @@ function validateSubmitUserKycRequest(data, { instancePath = "", parentData, par
         const _errs5 = errors;
         if (errors === _errs5) {
          if (Array.isArray(data2)) {
-          var valid1 = true;
-          const len0 = data2.length;
-          for (let i0 = 0; i0 < len0; i0++) {
-           const _errs7 = errors;
-           if (!validateKyxEndorsementName(data2[i0], { instancePath: instancePath + "/endorsements/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
-            vErrors = vErrors === null ? validateKyxEndorsementName.errors : vErrors.concat(validateKyxEndorsementName.errors);
-            errors = vErrors.length;
-           }
-           var valid1 = _errs7 === errors;
-           if (!valid1) {
-            break;
+          if (data2.length > 20) {
+           validateSubmitUserKycRequest.errors = [{ instancePath: instancePath + "/endorsements", schemaPath: "#/properties/endorsements/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
+           return false;
+          } else {
+           var valid1 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            const _errs7 = errors;
+            if (!validateKyxEndorsementName(data2[i0], { instancePath: instancePath + "/endorsements/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
+             vErrors = vErrors === null ? validateKyxEndorsementName.errors : vErrors.concat(validateKyxEndorsementName.errors);
+             errors = vErrors.length;
+            }
+            var valid1 = _errs7 === errors;
+            if (!valid1) {
+             break;
+            }
            }
           }
          } else {
@@ -13267,17 +13412,22 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
         const _errs8 = errors;
         if (errors === _errs8) {
          if (Array.isArray(data3)) {
-          var valid1 = true;
-          const len0 = data3.length;
-          for (let i0 = 0; i0 < len0; i0++) {
-           const _errs10 = errors;
-           if (!validateVerificationDocument(data3[i0], { instancePath: instancePath + "/identifying_information/" + i0, parentData: data3, parentDataProperty: i0, rootData })) {
-            vErrors = vErrors === null ? validateVerificationDocument.errors : vErrors.concat(validateVerificationDocument.errors);
-            errors = vErrors.length;
-           }
-           var valid1 = _errs10 === errors;
-           if (!valid1) {
-            break;
+          if (data3.length > 50) {
+           validateKYCSubmitData.errors = [{ instancePath: instancePath + "/identifying_information", schemaPath: "#/properties/identifying_information/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+           return false;
+          } else {
+           var valid1 = true;
+           const len0 = data3.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            const _errs10 = errors;
+            if (!validateVerificationDocument(data3[i0], { instancePath: instancePath + "/identifying_information/" + i0, parentData: data3, parentDataProperty: i0, rootData })) {
+             vErrors = vErrors === null ? validateVerificationDocument.errors : vErrors.concat(validateVerificationDocument.errors);
+             errors = vErrors.length;
+            }
+            var valid1 = _errs10 === errors;
+            if (!valid1) {
+             break;
+            }
            }
           }
          } else {
@@ -13317,17 +13467,22 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
            const _errs15 = errors;
            if (errors === _errs15) {
             if (Array.isArray(data7)) {
-             var valid2 = true;
-             const len1 = data7.length;
-             for (let i1 = 0; i1 < len1; i1++) {
-              const _errs17 = errors;
-              if (typeof data7[i1] !== "string") {
-               validateKYCSubmitData.errors = [{ instancePath: instancePath + "/nationalities/" + i1, schemaPath: "#/properties/nationalities/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-               return false;
-              }
-              var valid2 = _errs17 === errors;
-              if (!valid2) {
-               break;
+             if (data7.length > 20) {
+              validateKYCSubmitData.errors = [{ instancePath: instancePath + "/nationalities", schemaPath: "#/properties/nationalities/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
+              return false;
+             } else {
+              var valid2 = true;
+              const len1 = data7.length;
+              for (let i1 = 0; i1 < len1; i1++) {
+               const _errs17 = errors;
+               if (typeof data7[i1] !== "string") {
+                validateKYCSubmitData.errors = [{ instancePath: instancePath + "/nationalities/" + i1, schemaPath: "#/properties/nationalities/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
+               var valid2 = _errs17 === errors;
+               if (!valid2) {
+                break;
+               }
               }
              }
             } else {
@@ -13447,7 +13602,7 @@ function validateKYCSubmitData(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
-const schemaKYCSubmitData = { "$id": "KYCSubmitData", "type": "object", "additionalProperties": false, "properties": { "date_of_birth": { "type": "string", "format": "date" }, "email": { "type": "string", "format": "email" }, "first_name": { "type": "string" }, "identifying_information": { "type": "array", "items": { "$ref": "VerificationDocument" } }, "last_name": { "type": "string" }, "middle_name": { "type": "string" }, "nationalities": { "type": "array", "items": { "type": "string" } }, "nonresident_alien_attestation": { "type": "boolean" }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "residential_address": { "$ref": "VerificationAddress" }, "transliterated_first_name": { "type": "string" }, "transliterated_last_name": { "type": "string" }, "transliterated_middle_name": { "type": "string" }, "transliterated_residential_address": { "$ref": "VerificationAddress" } } };
+const schemaKYCSubmitData = { "$id": "KYCSubmitData", "type": "object", "additionalProperties": false, "properties": { "date_of_birth": { "type": "string", "format": "date" }, "email": { "type": "string", "format": "email" }, "first_name": { "type": "string" }, "identifying_information": { "type": "array", "maxItems": 50, "items": { "$ref": "VerificationDocument" } }, "last_name": { "type": "string" }, "middle_name": { "type": "string" }, "nationalities": { "type": "array", "maxItems": 20, "items": { "type": "string" } }, "nonresident_alien_attestation": { "type": "boolean" }, "phone": { "type": "string", "pattern": "^\\+[1-9]\\d{1,14}$" }, "residential_address": { "$ref": "VerificationAddress" }, "transliterated_first_name": { "type": "string" }, "transliterated_last_name": { "type": "string" }, "transliterated_middle_name": { "type": "string" }, "transliterated_residential_address": { "$ref": "VerificationAddress" } } };
 function validateSubmitWalletImportRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

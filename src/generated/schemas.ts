@@ -5126,7 +5126,7 @@ export type SMSMfaMethod = {
   verified_at: number;
 };
 
-/** Search by identifiers. All three lists are required; each can be empty. */
+/** Search by identifiers. All three lists are required; each can be empty and have at most 200 items. */
 export type SearchUsersByIdentifiersRequest = {
   /** Email addresses, ignoring case. */
   emails: string[];
@@ -6882,7 +6882,7 @@ export type UnsignedTempoTransaction = {
   aa_authorization_list?: TempoAaAuthorization[] | undefined;
   /** Storage that the transaction accesses. */
   access_list?: AccessListEntry[] | undefined;
-  /** At least one call. The calls run in order, and either all of them take effect or none. */
+  /** 1 to 100 calls. They run in order, and either all of them take effect or none. */
   calls: TempoCall[];
   /** EIP-155 chain id. */
   chain_id?: Quantity | undefined;

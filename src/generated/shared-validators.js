@@ -9198,17 +9198,22 @@ function validateUpdateKeyQuorumRequest(data, { instancePath = "", parentData, p
       const _errs2 = errors;
       if (errors === _errs2) {
        if (Array.isArray(data0)) {
-        var valid1 = true;
-        const len0 = data0.length;
-        for (let i0 = 0; i0 < len0; i0++) {
-         const _errs4 = errors;
-         if (!validateP256PublicKey(data0[i0], { instancePath: instancePath + "/public_keys/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
-          vErrors = vErrors === null ? validateP256PublicKey.errors : vErrors.concat(validateP256PublicKey.errors);
-          errors = vErrors.length;
-         }
-         var valid1 = _errs4 === errors;
-         if (!valid1) {
-          break;
+        if (data0.length > 100) {
+         validateUpdateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/public_keys", schemaPath: "#/properties/public_keys/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateP256PublicKey(data0[i0], { instancePath: instancePath + "/public_keys/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateP256PublicKey.errors : vErrors.concat(validateP256PublicKey.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
          }
         }
        } else {
@@ -9226,27 +9231,32 @@ function validateUpdateKeyQuorumRequest(data, { instancePath = "", parentData, p
        const _errs5 = errors;
        if (errors === _errs5) {
         if (Array.isArray(data2)) {
-         var valid2 = true;
-         const len1 = data2.length;
-         for (let i1 = 0; i1 < len1; i1++) {
-          let data3 = data2[i1];
-          const _errs7 = errors;
-          if (errors === _errs7) {
+         if (data2.length > 100) {
+          validateUpdateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids", schemaPath: "#/properties/user_ids/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+          return false;
+         } else {
+          var valid2 = true;
+          const len1 = data2.length;
+          for (let i1 = 0; i1 < len1; i1++) {
+           let data3 = data2[i1];
+           const _errs7 = errors;
            if (errors === _errs7) {
-            if (typeof data3 === "string") {
-             if (!formatUserDid.test(data3)) {
-              validateUpdateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids/" + i1, schemaPath: "#/properties/user_ids/items/format", keyword: "format", params: { format: "user-did" }, message: 'must match format "user-did"' }];
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatUserDid.test(data3)) {
+               validateUpdateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids/" + i1, schemaPath: "#/properties/user_ids/items/format", keyword: "format", params: { format: "user-did" }, message: 'must match format "user-did"' }];
+               return false;
+              }
+             } else {
+              validateUpdateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids/" + i1, schemaPath: "#/properties/user_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
-            } else {
-             validateUpdateKeyQuorumRequest.errors = [{ instancePath: instancePath + "/user_ids/" + i1, schemaPath: "#/properties/user_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-             return false;
             }
            }
-          }
-          var valid2 = _errs7 === errors;
-          if (!valid2) {
-           break;
+           var valid2 = _errs7 === errors;
+           if (!valid2) {
+            break;
+           }
           }
          }
         } else {
@@ -10568,17 +10578,22 @@ function validateAbiItem(data, { instancePath = "", parentData, parentDataProper
        const _errs4 = errors;
        if (errors === _errs4) {
         if (Array.isArray(data1)) {
-         var valid1 = true;
-         const len0 = data1.length;
-         for (let i0 = 0; i0 < len0; i0++) {
-          const _errs6 = errors;
-          if (!validateAbiParameter(data1[i0], { instancePath: instancePath + "/inputs/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
-           vErrors = vErrors === null ? validateAbiParameter.errors : vErrors.concat(validateAbiParameter.errors);
-           errors = vErrors.length;
-          }
-          var valid1 = _errs6 === errors;
-          if (!valid1) {
-           break;
+         if (data1.length > 200) {
+          validateAbiItem.errors = [{ instancePath: instancePath + "/inputs", schemaPath: "#/properties/inputs/maxItems", keyword: "maxItems", params: { limit: 200 }, message: "must NOT have more than 200 items" }];
+          return false;
+         } else {
+          var valid1 = true;
+          const len0 = data1.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs6 = errors;
+           if (!validateAbiParameter(data1[i0], { instancePath: instancePath + "/inputs/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+            vErrors = vErrors === null ? validateAbiParameter.errors : vErrors.concat(validateAbiParameter.errors);
+            errors = vErrors.length;
+           }
+           var valid1 = _errs6 === errors;
+           if (!valid1) {
+            break;
+           }
           }
          }
         } else {
@@ -10607,17 +10622,22 @@ function validateAbiItem(data, { instancePath = "", parentData, parentDataProper
          const _errs9 = errors;
          if (errors === _errs9) {
           if (Array.isArray(data4)) {
-           var valid2 = true;
-           const len1 = data4.length;
-           for (let i1 = 0; i1 < len1; i1++) {
-            const _errs11 = errors;
-            if (!validateAbiParameter(data4[i1], { instancePath: instancePath + "/outputs/" + i1, parentData: data4, parentDataProperty: i1, rootData })) {
-             vErrors = vErrors === null ? validateAbiParameter.errors : vErrors.concat(validateAbiParameter.errors);
-             errors = vErrors.length;
-            }
-            var valid2 = _errs11 === errors;
-            if (!valid2) {
-             break;
+           if (data4.length > 200) {
+            validateAbiItem.errors = [{ instancePath: instancePath + "/outputs", schemaPath: "#/properties/outputs/maxItems", keyword: "maxItems", params: { limit: 200 }, message: "must NOT have more than 200 items" }];
+            return false;
+           } else {
+            var valid2 = true;
+            const len1 = data4.length;
+            for (let i1 = 0; i1 < len1; i1++) {
+             const _errs11 = errors;
+             if (!validateAbiParameter(data4[i1], { instancePath: instancePath + "/outputs/" + i1, parentData: data4, parentDataProperty: i1, rootData })) {
+              vErrors = vErrors === null ? validateAbiParameter.errors : vErrors.concat(validateAbiParameter.errors);
+              errors = vErrors.length;
+             }
+             var valid2 = _errs11 === errors;
+             if (!valid2) {
+              break;
+             }
             }
            }
           } else {
@@ -10677,7 +10697,7 @@ function validateAbiItem(data, { instancePath = "", parentData, parentDataProper
  return errors === 0;
 }
 
-const schemaAbiItem = { "$id": "AbiItem", "type": "object", "required": ["type"], "additionalProperties": false, "properties": { "anonymous": { "type": "boolean" }, "inputs": { "type": "array", "items": { "$ref": "AbiParameter" } }, "name": { "type": "string" }, "outputs": { "type": "array", "items": { "$ref": "AbiParameter" } }, "stateMutability": { "type": "string", "enum": ["pure", "view", "nonpayable", "payable"] }, "type": { "type": "string", "enum": ["function", "constructor", "event", "fallback", "receive"] } } };
+const schemaAbiItem = { "$id": "AbiItem", "type": "object", "required": ["type"], "additionalProperties": false, "properties": { "anonymous": { "type": "boolean" }, "inputs": { "type": "array", "maxItems": 200, "items": { "$ref": "AbiParameter" } }, "name": { "type": "string" }, "outputs": { "type": "array", "maxItems": 200, "items": { "$ref": "AbiParameter" } }, "stateMutability": { "type": "string", "enum": ["pure", "view", "nonpayable", "payable"] }, "type": { "type": "string", "enum": ["function", "constructor", "event", "fallback", "receive"] } } };
 function validateAbiParameter(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -10702,21 +10722,26 @@ function validateAbiParameter(data, { instancePath = "", parentData, parentDataP
       const _errs2 = errors;
       if (errors === _errs2) {
        if (Array.isArray(data0)) {
-        var valid1 = true;
-        const len0 = data0.length;
-        for (let i0 = 0; i0 < len0; i0++) {
-         let data1 = data0[i0];
-         const _errs4 = errors;
-         if (errors === _errs4) {
-          if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
-          } else {
-           validateAbiParameter.errors = [{ instancePath: instancePath + "/components/" + i0, schemaPath: "#/properties/components/items/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-           return false;
+        if (data0.length > 200) {
+         validateAbiParameter.errors = [{ instancePath: instancePath + "/components", schemaPath: "#/properties/components/maxItems", keyword: "maxItems", params: { limit: 200 }, message: "must NOT have more than 200 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          let data1 = data0[i0];
+          const _errs4 = errors;
+          if (errors === _errs4) {
+           if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+           } else {
+            validateAbiParameter.errors = [{ instancePath: instancePath + "/components/" + i0, schemaPath: "#/properties/components/items/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+            return false;
+           }
           }
-         }
-         var valid1 = _errs4 === errors;
-         if (!valid1) {
-          break;
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
          }
         }
        } else {
@@ -11601,17 +11626,22 @@ function validateTypedDataTypesInputParams(data, { instancePath = "", parentData
     const _errs2 = errors;
     if (errors === _errs2) {
      if (Array.isArray(data0)) {
-      var valid1 = true;
-      const len0 = data0.length;
-      for (let i0 = 0; i0 < len0; i0++) {
-       const _errs4 = errors;
-       if (!validateTypedDataTypeFieldInput(data0[i0], { instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1") + "/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
-        vErrors = vErrors === null ? validateTypedDataTypeFieldInput.errors : vErrors.concat(validateTypedDataTypeFieldInput.errors);
-        errors = vErrors.length;
-       }
-       var valid1 = _errs4 === errors;
-       if (!valid1) {
-        break;
+      if (data0.length > 200) {
+       validateTypedDataTypesInputParams.errors = [{ instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/additionalProperties/maxItems", keyword: "maxItems", params: { limit: 200 }, message: "must NOT have more than 200 items" }];
+       return false;
+      } else {
+       var valid1 = true;
+       const len0 = data0.length;
+       for (let i0 = 0; i0 < len0; i0++) {
+        const _errs4 = errors;
+        if (!validateTypedDataTypeFieldInput(data0[i0], { instancePath: instancePath + "/" + key0.replace(/~/g, "~0").replace(/\//g, "~1") + "/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+         vErrors = vErrors === null ? validateTypedDataTypeFieldInput.errors : vErrors.concat(validateTypedDataTypeFieldInput.errors);
+         errors = vErrors.length;
+        }
+        var valid1 = _errs4 === errors;
+        if (!valid1) {
+         break;
+        }
        }
       }
      } else {
@@ -13524,17 +13554,22 @@ function validateTransferScaAttestation(data, { instancePath = "", parentData, p
       const _errs2 = errors;
       if (errors === _errs2) {
        if (Array.isArray(data0)) {
-        var valid1 = true;
-        const len0 = data0.length;
-        for (let i0 = 0; i0 < len0; i0++) {
-         const _errs4 = errors;
-         if (!validateTransferScaAuthFactor(data0[i0], { instancePath: instancePath + "/auth_factors/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
-          vErrors = vErrors === null ? validateTransferScaAuthFactor.errors : vErrors.concat(validateTransferScaAuthFactor.errors);
-          errors = vErrors.length;
-         }
-         var valid1 = _errs4 === errors;
-         if (!valid1) {
-          break;
+        if (data0.length > 10) {
+         validateTransferScaAttestation.errors = [{ instancePath: instancePath + "/auth_factors", schemaPath: "#/properties/auth_factors/maxItems", keyword: "maxItems", params: { limit: 10 }, message: "must NOT have more than 10 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateTransferScaAuthFactor(data0[i0], { instancePath: instancePath + "/auth_factors/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateTransferScaAuthFactor.errors : vErrors.concat(validateTransferScaAuthFactor.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
          }
         }
        } else {
@@ -17552,21 +17587,26 @@ function validateSparkTransferTokensRpcInputParams(data, { instancePath = "", pa
         const _errs5 = errors;
         if (errors === _errs5) {
          if (Array.isArray(data2)) {
-          if (data2.length < 1) {
-           validateSparkTransferTokensRpcInputParams.errors = [{ instancePath: instancePath + "/selected_outputs", schemaPath: "#/properties/selected_outputs/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+          if (data2.length > 100) {
+           validateSparkTransferTokensRpcInputParams.errors = [{ instancePath: instancePath + "/selected_outputs", schemaPath: "#/properties/selected_outputs/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
            return false;
           } else {
-           var valid1 = true;
-           const len0 = data2.length;
-           for (let i0 = 0; i0 < len0; i0++) {
-            const _errs7 = errors;
-            if (!validateOutputWithPreviousTransactionData(data2[i0], { instancePath: instancePath + "/selected_outputs/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
-             vErrors = vErrors === null ? validateOutputWithPreviousTransactionData.errors : vErrors.concat(validateOutputWithPreviousTransactionData.errors);
-             errors = vErrors.length;
-            }
-            var valid1 = _errs7 === errors;
-            if (!valid1) {
-             break;
+           if (data2.length < 1) {
+            validateSparkTransferTokensRpcInputParams.errors = [{ instancePath: instancePath + "/selected_outputs", schemaPath: "#/properties/selected_outputs/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+            return false;
+           } else {
+            var valid1 = true;
+            const len0 = data2.length;
+            for (let i0 = 0; i0 < len0; i0++) {
+             const _errs7 = errors;
+             if (!validateOutputWithPreviousTransactionData(data2[i0], { instancePath: instancePath + "/selected_outputs/" + i0, parentData: data2, parentDataProperty: i0, rootData })) {
+              vErrors = vErrors === null ? validateOutputWithPreviousTransactionData.errors : vErrors.concat(validateOutputWithPreviousTransactionData.errors);
+              errors = vErrors.length;
+             }
+             var valid1 = _errs7 === errors;
+             if (!valid1) {
+              break;
+             }
             }
            }
           }
@@ -20628,17 +20668,22 @@ function validateUnsignedTempoTransaction(data, { instancePath = "", parentData,
        const _errs5 = errors;
        if (errors === _errs5) {
         if (Array.isArray(data2)) {
-         var valid2 = true;
-         const len1 = data2.length;
-         for (let i1 = 0; i1 < len1; i1++) {
-          const _errs7 = errors;
-          if (!validateAccessListEntry(data2[i1], { instancePath: instancePath + "/access_list/" + i1, parentData: data2, parentDataProperty: i1, rootData })) {
-           vErrors = vErrors === null ? validateAccessListEntry.errors : vErrors.concat(validateAccessListEntry.errors);
-           errors = vErrors.length;
-          }
-          var valid2 = _errs7 === errors;
-          if (!valid2) {
-           break;
+         if (data2.length > 100) {
+          validateUnsignedTempoTransaction.errors = [{ instancePath: instancePath + "/access_list", schemaPath: "#/properties/access_list/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+          return false;
+         } else {
+          var valid2 = true;
+          const len1 = data2.length;
+          for (let i1 = 0; i1 < len1; i1++) {
+           const _errs7 = errors;
+           if (!validateAccessListEntry(data2[i1], { instancePath: instancePath + "/access_list/" + i1, parentData: data2, parentDataProperty: i1, rootData })) {
+            vErrors = vErrors === null ? validateAccessListEntry.errors : vErrors.concat(validateAccessListEntry.errors);
+            errors = vErrors.length;
+           }
+           var valid2 = _errs7 === errors;
+           if (!valid2) {
+            break;
+           }
           }
          }
         } else {
@@ -20656,21 +20701,26 @@ function validateUnsignedTempoTransaction(data, { instancePath = "", parentData,
         const _errs8 = errors;
         if (errors === _errs8) {
          if (Array.isArray(data4)) {
-          if (data4.length < 1) {
-           validateUnsignedTempoTransaction.errors = [{ instancePath: instancePath + "/calls", schemaPath: "#/properties/calls/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+          if (data4.length > 100) {
+           validateUnsignedTempoTransaction.errors = [{ instancePath: instancePath + "/calls", schemaPath: "#/properties/calls/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
            return false;
           } else {
-           var valid3 = true;
-           const len2 = data4.length;
-           for (let i2 = 0; i2 < len2; i2++) {
-            const _errs10 = errors;
-            if (!validateTempoCall(data4[i2], { instancePath: instancePath + "/calls/" + i2, parentData: data4, parentDataProperty: i2, rootData })) {
-             vErrors = vErrors === null ? validateTempoCall.errors : vErrors.concat(validateTempoCall.errors);
-             errors = vErrors.length;
-            }
-            var valid3 = _errs10 === errors;
-            if (!valid3) {
-             break;
+           if (data4.length < 1) {
+            validateUnsignedTempoTransaction.errors = [{ instancePath: instancePath + "/calls", schemaPath: "#/properties/calls/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+            return false;
+           } else {
+            var valid3 = true;
+            const len2 = data4.length;
+            for (let i2 = 0; i2 < len2; i2++) {
+             const _errs10 = errors;
+             if (!validateTempoCall(data4[i2], { instancePath: instancePath + "/calls/" + i2, parentData: data4, parentDataProperty: i2, rootData })) {
+              vErrors = vErrors === null ? validateTempoCall.errors : vErrors.concat(validateTempoCall.errors);
+              errors = vErrors.length;
+             }
+             var valid3 = _errs10 === errors;
+             if (!valid3) {
+              break;
+             }
             }
            }
           }
@@ -20845,7 +20895,7 @@ function validateUnsignedTempoTransaction(data, { instancePath = "", parentData,
  return errors === 0;
 }
 
-const schemaUnsignedTempoTransaction = { "$id": "UnsignedTempoTransaction", "type": "object", "required": ["calls", "type"], "additionalProperties": false, "properties": { "aa_authorization_list": { "type": "array", "maxItems": 10, "items": { "$ref": "TempoAaAuthorization" } }, "access_list": { "type": "array", "items": { "$ref": "AccessListEntry" } }, "calls": { "type": "array", "minItems": 1, "items": { "$ref": "TempoCall" } }, "chain_id": { "$ref": "Quantity" }, "fee_payer_signature": { "$ref": "TempoFeePayerSignature" }, "fee_token": { "type": "string" }, "from": { "type": "string" }, "gas_limit": { "$ref": "Quantity" }, "max_fee_per_gas": { "$ref": "Quantity" }, "max_priority_fee_per_gas": { "$ref": "Quantity" }, "nonce": { "$ref": "Quantity" }, "nonce_key": { "$ref": "Quantity" }, "type": { "type": "number", "const": 118 }, "valid_after": { "$ref": "Quantity" }, "valid_before": { "$ref": "Quantity" } } };
+const schemaUnsignedTempoTransaction = { "$id": "UnsignedTempoTransaction", "type": "object", "required": ["calls", "type"], "additionalProperties": false, "properties": { "aa_authorization_list": { "type": "array", "maxItems": 10, "items": { "$ref": "TempoAaAuthorization" } }, "access_list": { "type": "array", "maxItems": 100, "items": { "$ref": "AccessListEntry" } }, "calls": { "type": "array", "minItems": 1, "maxItems": 100, "items": { "$ref": "TempoCall" } }, "chain_id": { "$ref": "Quantity" }, "fee_payer_signature": { "$ref": "TempoFeePayerSignature" }, "fee_token": { "type": "string" }, "from": { "type": "string" }, "gas_limit": { "$ref": "Quantity" }, "max_fee_per_gas": { "$ref": "Quantity" }, "max_priority_fee_per_gas": { "$ref": "Quantity" }, "nonce": { "$ref": "Quantity" }, "nonce_key": { "$ref": "Quantity" }, "type": { "type": "number", "const": 118 }, "valid_after": { "$ref": "Quantity" }, "valid_before": { "$ref": "Quantity" } } };
 function validateTempoFeePayerSignature(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -21015,17 +21065,22 @@ function validateAccessListEntry(data, { instancePath = "", parentData, parentDa
        const _errs4 = errors;
        if (errors === _errs4) {
         if (Array.isArray(data1)) {
-         var valid1 = true;
-         const len0 = data1.length;
-         for (let i0 = 0; i0 < len0; i0++) {
-          const _errs6 = errors;
-          if (!validateHex(data1[i0], { instancePath: instancePath + "/storage_keys/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
-           vErrors = vErrors === null ? validateHex.errors : vErrors.concat(validateHex.errors);
-           errors = vErrors.length;
-          }
-          var valid1 = _errs6 === errors;
-          if (!valid1) {
-           break;
+         if (data1.length > 1e3) {
+          validateAccessListEntry.errors = [{ instancePath: instancePath + "/storage_keys", schemaPath: "#/properties/storage_keys/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+          return false;
+         } else {
+          var valid1 = true;
+          const len0 = data1.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs6 = errors;
+           if (!validateHex(data1[i0], { instancePath: instancePath + "/storage_keys/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+            vErrors = vErrors === null ? validateHex.errors : vErrors.concat(validateHex.errors);
+            errors = vErrors.length;
+           }
+           var valid1 = _errs6 === errors;
+           if (!valid1) {
+            break;
+           }
           }
          }
         } else {

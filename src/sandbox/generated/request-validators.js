@@ -96,17 +96,22 @@ function validateConfigureSandboxUserRequest(data, { instancePath = "", parentDa
       const _errs2 = errors;
       if (errors === _errs2) {
        if (Array.isArray(data0)) {
-        var valid1 = true;
-        const len0 = data0.length;
-        for (let i0 = 0; i0 < len0; i0++) {
-         const _errs4 = errors;
-         if (!validateSandboxMfaMethod(data0[i0], { instancePath: instancePath + "/mfa_methods/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
-          vErrors = vErrors === null ? validateSandboxMfaMethod.errors : vErrors.concat(validateSandboxMfaMethod.errors);
-          errors = vErrors.length;
-         }
-         var valid1 = _errs4 === errors;
-         if (!valid1) {
-          break;
+        if (data0.length > 10) {
+         validateConfigureSandboxUserRequest.errors = [{ instancePath: instancePath + "/mfa_methods", schemaPath: "#/properties/mfa_methods/maxItems", keyword: "maxItems", params: { limit: 10 }, message: "must NOT have more than 10 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateSandboxMfaMethod(data0[i0], { instancePath: instancePath + "/mfa_methods/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateSandboxMfaMethod.errors : vErrors.concat(validateSandboxMfaMethod.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
          }
         }
        } else {
@@ -428,21 +433,26 @@ function validateDraftPolicy(data, { instancePath = "", parentData, parentDataPr
       const _errs4 = errors;
       if (errors === _errs4) {
        if (Array.isArray(data1)) {
-        var valid1 = true;
-        const len0 = data1.length;
-        for (let i0 = 0; i0 < len0; i0++) {
-         let data2 = data1[i0];
-         const _errs6 = errors;
-         if (errors === _errs6) {
-          if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
-          } else {
-           validateDraftPolicy.errors = [{ instancePath: instancePath + "/rules/" + i0, schemaPath: "#/properties/rules/items/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-           return false;
+        if (data1.length > 100) {
+         validateDraftPolicy.errors = [{ instancePath: instancePath + "/rules", schemaPath: "#/properties/rules/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data1.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          let data2 = data1[i0];
+          const _errs6 = errors;
+          if (errors === _errs6) {
+           if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+           } else {
+            validateDraftPolicy.errors = [{ instancePath: instancePath + "/rules/" + i0, schemaPath: "#/properties/rules/items/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+            return false;
+           }
           }
-         }
-         var valid1 = _errs6 === errors;
-         if (!valid1) {
-          break;
+          var valid1 = _errs6 === errors;
+          if (!valid1) {
+           break;
+          }
          }
         }
        } else {

@@ -1,5 +1,7 @@
 import { decode, encode, encodeForSigning } from 'ripple-binary-codec';
+import { hexToBytes } from '../../crypto/encoding.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
+import { refuseLargeXrpl } from './refuse-large.ts';
 
 /** A transaction as JSON with the ledger's field names. */
 export type XrplTransaction = Readonly<Record<string, unknown>>;
@@ -20,10 +22,12 @@ export function decodeXrplTransaction(hex: string): XrplTransaction {
   if (!HEX.test(blob))
     throw new InvalidTransactionError('/transaction', 'expected an even number of hex digits');
   try {
+    refuseLargeXrpl(hexToBytes(blob));
     const transaction = decode(blob);
     if (encode(transaction) === blob && typeof transaction.TransactionType === 'string') return transaction;
-  } catch {
-    // refused below
+  } catch (error) {
+    if (error instanceof InvalidTransactionError) throw error;
+    // Anything else is the codec's and refused below.
   }
   throw new InvalidTransactionError('/transaction', 'expected one transaction in canonical serialization');
 }

@@ -29,6 +29,20 @@ const faults: [string, File, string, string, string][] = [
     '#/components/schemas/Ball/properties/made_at: unknown format `unix-weeks`',
   ],
   [
+    'an array of a body without a bound',
+    'toys.yaml',
+    'owner_ids: { type: array, maxItems: 9,',
+    'owner_ids: { type: array,',
+    '#/components/schemas/Bear/properties/owner_ids: no maxItems',
+  ],
+  [
+    'an array of a query without a bound',
+    'toys.yaml',
+    'schema: { type: array, maxItems: 9,',
+    'schema: { type: array,',
+    '#/paths/~1v1~1toys~1{toy_id}/put/parameters/1/schema: no maxItems',
+  ],
+  [
     'a key of an operation that nobody reads',
     'toys.yaml',
     'x-errors:',

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Keypair, PublicKey, SystemProgram, Transaction } from '@solana/web3.js';
 import { decode, encode } from 'ripple-binary-codec';
 import { describe, expect, test } from 'vitest';
+import { encodeAccountID } from 'xrpl';
 import { bytesToHex } from '../../../src/crypto/encoding.ts';
 import { type ChainType, derivePrivateKey } from '../../../src/signing/chains.ts';
 import { isOfflineMethod, type OfflineMethod, signOffline } from '../../../src/signing/offline-rpc.ts';
@@ -166,6 +167,44 @@ describe('xrpl', () => {
   ])('refuses a transaction with %s', async (_what, transaction) => {
     const refusal = await refusalOf('xrpl', 'xrpl_signTransaction', { transaction, encoding: 'hex' });
     expect(refusal.field).toBe('/transaction');
+  });
+
+  // Each of these would take the codec minutes. `F9EA` begins a list and an object in it, `E1F1` ends both.
+  test.each([
+    [
+      'nested 2,000 deep',
+      `120000${'F9EA'.repeat(1000)}${'E1F1'.repeat(1000)}`,
+      '10 nested objects and arrays',
+    ],
+    ['nested 2,000 deep and not closed', `120000${'F9EA'.repeat(1000)}`, '10 nested objects and arrays'],
+    ['of 4,000 objects', `120000F9${'EAE1'.repeat(4000)}F1`, '160 fields'],
+    [
+      'of 700 path steps',
+      `120000011201${`${'11'.repeat(20)}01`.repeat(700)}${'11'.repeat(20)}00`,
+      '160 fields',
+    ],
+    ['of 140 KB', `120000${'F9EA'.repeat(70_000)}`, '16384 bytes'],
+  ])('refuses a transaction %s before it is decoded', async (_what, transaction, most) => {
+    const refusal = await refusalOf('xrpl', 'xrpl_signTransaction', { transaction, encoding: 'hex' });
+    expect(refusal.message).toContain(`expected at most ${most}`);
+  });
+
+  test('takes a list of 32 signers and the longest memo', async () => {
+    const secret = await derivePrivateKey('xrpl', { mnemonic });
+    const SignerEntries = Array.from({ length: 32 }, (_, index) => ({
+      SignerEntry: { Account: encodeAccountID(new Uint8Array(20).fill(index + 1)), SignerWeight: 1 },
+    }));
+    const transaction = encode({
+      TransactionType: 'SignerListSet',
+      Account: fields.Account,
+      Fee: '12',
+      Sequence: 1,
+      SignerQuorum: 32,
+      SignerEntries,
+      Memos: [{ Memo: { MemoData: 'AB'.repeat(1000) } }],
+    });
+    const signed = await signOffline('xrpl_signTransaction', secret, { transaction, encoding: 'hex' });
+    expect(JSON.stringify(signed)).toContain('AB'.repeat(1000));
   });
 
   test('takes an empty key as none', async () => {

@@ -20,9 +20,6 @@ import {
 // HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
 // Kysely.
 
-// CHOICE: the contract sets no limit.
-const MAX_ACCOUNTS_AT_ONCE = 100;
-
 /** A validated user to create, with everything checked that needs no database. */
 export interface PreparedUser {
   readonly accounts: readonly LinkedAccountRecord[];
@@ -55,9 +52,6 @@ export async function prepareUser(
   context: OperationContext,
   input: CreateUserRequest,
 ): Promise<PreparedUser> {
-  if (input.linked_accounts.length > MAX_ACCOUNTS_AT_ONCE) {
-    throw invalidField('/linked_accounts', `must have at most ${MAX_ACCOUNTS_AT_ONCE} items`);
-  }
   const accounts = input.linked_accounts.map((account, index) =>
     encodeLinkedAccount(account, `/linked_accounts/${index}`),
   );
