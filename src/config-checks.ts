@@ -242,10 +242,59 @@ function readPublicKey(pem: string): KeyObject {
   return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem);
 }
 
+/** The most that is believed of what the nodes of a chain say: wei per gas, gas, and wei. */
+export interface FeeCeilings {
+  readonly maxFeePerGas?: bigint;
+  readonly maxPriorityFeePerGas?: bigint;
+  readonly gas?: bigint;
+  readonly fee?: bigint;
+}
+
 /** The nodes of one chain, the preferred one first. */
 export interface RpcEndpoints {
   readonly caip2: string;
   readonly urls: readonly string[];
+  readonly ceilings?: FeeCeilings;
+}
+
+const WEI_PER_GWEI = 1_000_000_000n;
+const CEILINGS: Readonly<Record<string, (value: bigint) => FeeCeilings>> = {
+  price_gwei: (value) => ({ maxFeePerGas: value * WEI_PER_GWEI }),
+  tip_gwei: (value) => ({ maxPriorityFeePerGas: value * WEI_PER_GWEI }),
+  gas: (value) => ({ gas: value }),
+  fee_gwei: (value) => ({ fee: value * WEI_PER_GWEI }),
+};
+
+/**
+ * Adds ceilings, in entries such as `eip155:1=price_gwei:300,gas:5000000`, to the endpoints of their chains.
+ */
+export function feeCeilings(
+  faults: Faults,
+  name: string,
+  {
+    entries,
+    endpoints,
+  }: { readonly entries: readonly string[]; readonly endpoints: readonly RpcEndpoints[] },
+): RpcEndpoints[] {
+  const byChain = new Map<string, FeeCeilings>();
+  for (const entry of entries) {
+    const [caip2 = '', list = ''] = entry.split(/=(.*)/s);
+    if (!endpoints.some((each) => each.caip2 === caip2 && caip2.startsWith('eip155:'))) {
+      faults.push(`${name}: expected the id of an EVM chain that has nodes, got \`${caip2}\``);
+    }
+    for (const item of items(list)) {
+      const [, key = '', digits = ''] = /^([a-z_]+):([1-9][0-9]{0,30})$/.exec(item) ?? [];
+      const read = Object.hasOwn(CEILINGS, key) ? CEILINGS[key] : undefined;
+      if (read === undefined) {
+        const known = Object.keys(CEILINGS).join(', ');
+        faults.push(`${name}: expected \`<name>:<whole number>\` with one of ${known}, got \`${item}\``);
+      } else byChain.set(caip2, { ...byChain.get(caip2), ...read(BigInt(digits)) });
+    }
+  }
+  return endpoints.map((each) => {
+    const ceilings = byChain.get(each.caip2);
+    return ceilings === undefined ? each : { ...each, ceilings };
+  });
 }
 
 /**

@@ -177,10 +177,15 @@ const serveNames = [
   'CUSTOS_MAX_DELAY_MS',
   'CUSTOS_RESPONSE_CHECK',
   'CUSTOS_RPC',
+  'CUSTOS_FEE_CEILINGS',
   'CUSTOS_DRAIN_SECONDS',
   'CUSTOS_LOG_LEVEL',
   'CUSTOS_SEED',
 ];
+
+function words(text = ''): string[] {
+  return text.split(/\s+/).filter((word) => word !== '');
+}
 
 /**
  * Reads the settings of a production server from the environment.
@@ -227,10 +232,10 @@ export function readServeConfig(
     trustedProxies,
     masterKeys: check.masterKeys(faults, env),
     // Endpoints from the environment and the option are combined.
-    rpc: check.rpcEndpoints(faults, 'CUSTOS_RPC', [
-      ...(env.CUSTOS_RPC ?? '').split(/\s+/).filter((entry) => entry !== ''),
-      ...(flags.rpc ?? []),
-    ]),
+    rpc: check.feeCeilings(faults, 'CUSTOS_FEE_CEILINGS', {
+      entries: words(env.CUSTOS_FEE_CEILINGS),
+      endpoints: check.rpcEndpoints(faults, 'CUSTOS_RPC', [...words(env.CUSTOS_RPC), ...(flags.rpc ?? [])]),
+    }),
     drainMs:
       1000 *
       check.count(faults, 'CUSTOS_DRAIN_SECONDS', env.CUSTOS_DRAIN_SECONDS ?? '5', { least: 0, most: 300 }),

@@ -33,6 +33,12 @@ export function isUnavailable(error: unknown): boolean {
   return false;
 }
 
+/** What several nodes of a chain disagree about, if that is the error; a message for callers. */
+export function disagreementOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  return (error as { isDisagreement?: boolean }).isDisagreement === true ? error.message : undefined;
+}
+
 /**
  * The only error that the domain throws to its callers. `code` determines the status and the default text (the contract's
  * error catalogue, `x-error-catalogue` in `openapi/common.yaml`); `message` is sent to the caller.

@@ -35,7 +35,11 @@ Settings (environment):
   CUSTOS_DRAIN_SECONDS     how long /readyz returns 503 before a stop closes the port       5
   CUSTOS_RESPONSE_CHECK    check responses against the document: off, sampled, always       sampled
   CUSTOS_RPC               nodes of EVM and Solana chains, separated by spaces:
-                           eip155:1=https://a.example,https://b.example                     no chain
+                           eip155:1=https://a.example,https://b.example; several nodes of
+                           a chain are compared                                             no chain
+  CUSTOS_FEE_CEILINGS      the most that nodes may ask for, per chain, separated by spaces:
+                           eip155:1=price_gwei:300,tip_gwei:50,gas:5000000,fee_gwei:90000000
+                                                                        2000, 500, 16777216, 1 ether
   CUSTOS_PREFIX            the word that clients use for service                            service
   CUSTOS_LOG_LEVEL         debug, info, warn, error, silent                                 info
 

@@ -35,6 +35,14 @@ export interface ActionUnit {
   /** Why the bytes could not be decoded; every condition on them then observes `unreadable`. */
   readonly undecodable?: string;
   readonly ethereumCall?: EthereumCall;
+  /** What an EVM transaction offers for gas. For readers of traces: the contract has no condition on it. */
+  readonly fee?: {
+    readonly gasLimit: bigint;
+    /** Wei. */
+    readonly pricePerGas: bigint;
+    /** gasLimit × pricePerGas. */
+    readonly most: bigint;
+  };
   readonly typedData?: {
     readonly domain: Readonly<Record<string, unknown>>;
     readonly types: Readonly<Record<string, readonly { name: string; type: string }[]>>;

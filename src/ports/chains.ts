@@ -60,18 +60,36 @@ interface Chain {
   transfersAfter?(position: string | undefined, limit: number): Promise<readonly ChainTransfer[]>;
 }
 
+/** The most that is believed of what nodes say. Wei per gas; gas; wei. */
+export interface EvmCeilings {
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+  readonly gas: bigint;
+  /** gas × maxFeePerGas. */
+  readonly fee: bigint;
+}
+
 /** A chain whose id is `eip155:…`. */
 export interface EvmChain extends Chain {
   readonly kind: 'evm';
   readonly chainId: bigint;
+  /** Undefined where fees and gas need no distrust. */
+  readonly ceilings?: EvmCeilings;
   /** The account's next nonce, counting transactions in the pool. */
   nonce(address: string): Promise<bigint>;
   /** Wei per gas. `maxPriorityFeePerGas` is undefined on a chain without EIP-1559. */
   fees(): Promise<{ readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined }>;
   /** Executes a call on the latest state without committing it; `units` is the estimated gas limit. */
   simulate(call: EvmCall): Promise<Simulation>;
-  /** Read-only call; returns the contract's return data, empty without a contract. */
-  read(call: { readonly to: string; readonly data: Uint8Array }): Promise<Uint8Array>;
+  /**
+   * Read-only call; returns the contract's return data, empty without a contract. `isConstant`: the answer never
+   * changes, so all nodes must give the same.
+   */
+  read(call: {
+    readonly to: string;
+    readonly data: Uint8Array;
+    readonly isConstant?: boolean;
+  }): Promise<Uint8Array>;
   /** The code at an address: empty for a plain account, `ef0100` || contract for a delegated account (EIP-7702). */
   code(address: string): Promise<Uint8Array>;
   /** Undefined where gas cannot be sponsored. */

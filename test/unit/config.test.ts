@@ -133,6 +133,41 @@ test.each([
   expect(faultsOf({ ...whole, ...change })).toEqual([fault]);
 });
 
+describe('fee ceilings', () => {
+  const rpc = 'eip155:1=https://a.example eip155:137=https://b.example solana:abc=https://c.example';
+  const gwei = 1_000_000_000n;
+
+  test('belong to the nodes of a chain', () => {
+    const env = {
+      ...whole,
+      CUSTOS_RPC: rpc,
+      CUSTOS_FEE_CEILINGS:
+        'eip155:1=price_gwei:300,tip_gwei:50,gas:5000000,fee_gwei:90000000 eip155:137=gas:1',
+    };
+    expect(readServeConfig({}, env).rpc.map(({ ceilings }) => ceilings)).toEqual([
+      {
+        maxFeePerGas: 300n * gwei,
+        maxPriorityFeePerGas: 50n * gwei,
+        gas: 5_000_000n,
+        fee: 90_000_000n * gwei,
+      },
+      { gas: 1n },
+      undefined,
+    ]);
+  });
+
+  test.each([
+    ['eip155:10=gas:1', 'expected the id of an EVM chain that has nodes, got `eip155:10`'],
+    ['solana:abc=gas:1', 'expected the id of an EVM chain that has nodes, got `solana:abc`'],
+    ['eip155:1=gas:-1', 'with one of price_gwei, tip_gwei, gas, fee_gwei, got `gas:-1`'],
+    ['eip155:1=constructor:1', 'got `constructor:1`'],
+    ['eip155:1=gas:1.5', 'got `gas:1.5`'],
+  ])('%s is refused', (entry, fault) => {
+    const faults = faultsOf({ ...whole, CUSTOS_RPC: rpc, CUSTOS_FEE_CEILINGS: entry });
+    expect(faults).toEqual([expect.stringContaining(fault)]);
+  });
+});
+
 describe('master keys', () => {
   const otherHex = 'ab'.repeat(32);
   const kms = {

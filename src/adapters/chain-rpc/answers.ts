@@ -10,9 +10,9 @@ export function unexpected(method: string): never {
   throw new ChainUnavailableError(`expected a valid response to ${method} from the node`);
 }
 
-/** Parses a 0x quantity. */
+/** Parses a 0x quantity of up to 256 bits. */
 export function quantity(method: string, value: unknown): bigint {
-  if (typeof value !== 'string' || !/^0x[0-9a-fA-F]+$/.test(value)) unexpected(method);
+  if (typeof value !== 'string' || !/^0x[0-9a-fA-F]{1,64}$/.test(value)) unexpected(method);
   return BigInt(value);
 }
 

@@ -1,6 +1,14 @@
 import { ChainUnavailableError } from '../chain-unavailable-error.ts';
 
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+/** Responses are bounded, because parsing one occupies the thread. Only blocks grow beyond this. */
+const MAX_ANSWER_BYTES = 1024 * 1024;
+const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
+const BLOCK_METHODS: ReadonlySet<string> = new Set(['eth_getBlockByNumber', 'eth_getBlockByHash']);
+/** 2^256 has 78 decimal digits; parsing much longer numbers takes seconds. */
+const MAX_DIGITS = 80;
+const MAX_DEPTH = 32;
+/** Every number with fewer digits is a safe integer. */
+const SAFE_DIGITS = 15;
 
 /** A JSON-RPC error returned by a node. `data` is the node's, unvalidated. */
 export class NodeError extends Error {
@@ -24,7 +32,9 @@ export async function callNode(
   call: { readonly method: string; readonly params: readonly unknown[]; readonly timeoutMs: number },
 ): Promise<unknown> {
   const { method, params, timeoutMs } = call;
-  const answer = await post(url, JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }), timeoutMs);
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+  const maxBytes = BLOCK_METHODS.has(method) ? MAX_BLOCK_BYTES : MAX_ANSWER_BYTES;
+  const answer = await post(url, body, { timeoutMs, maxBytes });
   const { error, result } = answer as { error?: unknown; result?: unknown };
   if (error === undefined || error === null) {
     if (result === undefined) throw unavailable(url, 'expected a result or an error in the response');
@@ -47,9 +57,13 @@ function unavailable(url: string, what: string, cause?: unknown): ChainUnavailab
 }
 
 // NOTE: messages must not contain bodies or URLs, which may include signed bytes and API keys.
-async function post(url: string, body: string, timeoutMs: number): Promise<object> {
+async function post(
+  url: string,
+  body: string,
+  { timeoutMs, maxBytes }: { readonly timeoutMs: number; readonly maxBytes: number },
+): Promise<object> {
   let status: number;
-  let text: string;
+  let text: string | undefined;
   try {
     const response = await fetch(url, {
       method: 'POST',
@@ -60,11 +74,12 @@ async function post(url: string, body: string, timeoutMs: number): Promise<objec
       signal: AbortSignal.timeout(timeoutMs),
     });
     status = response.status;
-    text = await readText(response);
+    text = await readText(response, maxBytes);
   } catch (error) {
     const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
     throw unavailable(url, isTimeout ? `no response within ${timeoutMs} ms` : 'no connection', error);
   }
+  if (text === undefined) throw unavailable(url, `expected a response of at most ${maxBytes} bytes`);
   const answer = parse(text);
   // Only the body counts: some nodes return JSON-RPC errors with a 4xx or 5xx status.
   if (answer === undefined) throw unavailable(url, `status ${status} without a JSON-RPC response`);
@@ -72,13 +87,34 @@ async function post(url: string, body: string, timeoutMs: number): Promise<objec
 }
 
 function parse(text: string): object | undefined {
+  const { depth, digits } = measure(text);
+  if (depth > MAX_DEPTH || digits > MAX_DIGITS) return undefined;
   try {
-    const value: unknown = JSON.parse(text, exactNumber);
+    const value: unknown = JSON.parse(text, digits > SAFE_DIGITS ? exactNumber : undefined);
     const isAnswer = typeof value === 'object' && value !== null && ('result' in value || 'error' in value);
     return isAnswer ? value : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** The nesting of JSON text and the digits of its longest number, without parsing it. */
+function measure(text: string): { readonly depth: number; readonly digits: number } {
+  let [depth, open, digits, run] = [0, 0, 0, 0];
+  let isInText = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at]!;
+    const isDigit = !isInText && character >= '0' && character <= '9';
+    run = isDigit ? run + 1 : 0;
+    if (run > digits) digits = run;
+    if (isInText && character === '\\') at += 1;
+    else if (character === '"') isInText = !isInText;
+    else if (isInText) continue;
+    else if (character === '{' || character === '[') open += 1;
+    else if (character === '}' || character === ']') open -= 1;
+    if (open > depth) depth = open;
+  }
+  return { depth, digits };
 }
 
 // Returns integers beyond 2^53 as exact bigints: lamports have 64 bits. (TypeScript's types lack `context.source`.)
@@ -88,12 +124,13 @@ function exactNumber(_key: string, value: unknown, context?: { source?: string }
   return /^-?\d+$/.test(digits) ? BigInt(digits) : value;
 }
 
-async function readText(response: Response): Promise<string> {
+/** The text of a response; undefined when it is longer than `maxBytes`. */
+async function readText(response: Response, maxBytes: number): Promise<string | undefined> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
-    if (size > MAX_ANSWER_BYTES) throw new Error(`expected a response of at most ${MAX_ANSWER_BYTES} bytes`);
+    if (size > maxBytes) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -8,13 +8,18 @@ import { encodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 import { dataBytes, quantity, record } from './answers.ts';
 import { NodeError } from './endpoint.ts';
 import { classifyRefusal, isAlreadyKnown, revertReason } from './evm-refusals.ts';
-import { makeNodes, type Nodes, WrongChainError } from './nodes.ts';
+import { allEqual, makeNodes, type Nodes, type Read, WrongChainError } from './nodes.ts';
 
 /** Wei per gas; for nodes without `eth_maxPriorityFeePerGas`. */
 const DEFAULT_PRIORITY_FEE = 1_000_000_000n;
 /** Confirmations after which a block counts as final on a chain without the `finalized` tag. */
 const FINAL_CONFIRMATIONS = 64n;
 const METHOD_NOT_FOUND = -32601;
+
+/** Base fees of nodes that are a few blocks apart differ by less than this factor. */
+const FEE_TOLERANCE = 2n;
+/** Wei per gas: below it, base fees count as equal, since factors between tiny amounts mean nothing. */
+const SMALL_FEE = 1_000_000_000n;
 
 /** An EVM chain behind JSON-RPC. */
 export function connectEvm(caip2: string, urls: readonly string[], log: Log): EvmChain {
@@ -33,11 +38,22 @@ export function connectEvm(caip2: string, urls: readonly string[], log: Log): Ev
     caip2,
     chainId,
     balances: (address, tokens) => Promise.all(tokens.map((token) => balanceOf(nodes, address, token))),
-    nonce: async (address) =>
-      quantity('nonce', await nodes.read('eth_getTransactionCount', address, 'pending')),
+    nonce: (address) =>
+      nodes.compare({
+        what: `the nonce of \`${address}\``,
+        ask: async (read) => quantity('nonce', await read('eth_getTransactionCount', address, 'pending')),
+        settle: allEqual(String),
+      }),
     fees: () => feesOf(nodes),
     simulate: (call) => simulate(nodes, call),
-    read: ({ to, data }) => readContract(nodes, to, data),
+    read: ({ to, data, isConstant = false }) =>
+      isConstant
+        ? nodes.compare({
+            what: `the contract \`${to}\``,
+            ask: (read) => readContract(read, to, data),
+            settle: allEqual(bytesTo0xHex),
+          })
+        : readContract(nodes.read, to, data),
     code: async (address) => dataBytes('eth_getCode', await nodes.read('eth_getCode', address, 'latest')),
     async broadcast(signedBytes) {
       const hash = bytesTo0xHex(keccak_256(signedBytes));
@@ -56,36 +72,70 @@ export function connectEvm(caip2: string, urls: readonly string[], log: Log): Ev
 async function balanceOf(nodes: Nodes, address: string, token: string | null): Promise<bigint> {
   if (token === null)
     return quantity('eth_getBalance', await nodes.read('eth_getBalance', address, 'latest'));
-  const answer = await readContract(nodes, token, encodeTokenCall({ name: 'balanceOf', owner: address }));
+  const answer = await readContract(
+    nodes.read,
+    token,
+    encodeTokenCall({ name: 'balanceOf', owner: address }),
+  );
   // An address without a token contract returns no data: the balance is 0.
   return answer.length < 32 ? 0n : BigInt(bytesTo0xHex(answer.subarray(0, 32)));
 }
 
 /** CHOICE: a read-only call that reverts returns no data, as an address without a contract does. */
-async function readContract(nodes: Nodes, to: string, data: Uint8Array): Promise<Uint8Array> {
+async function readContract(read: Read, to: string, data: Uint8Array): Promise<Uint8Array> {
   try {
-    return dataBytes('eth_call', await nodes.read('eth_call', { to, data: bytesTo0xHex(data) }, 'latest'));
+    return dataBytes('eth_call', await read('eth_call', { to, data: bytesTo0xHex(data) }, 'latest'));
   } catch (error) {
     if (error instanceof NodeError && revertReason(error) !== undefined) return new Uint8Array();
     throw error;
   }
 }
 
-async function feesOf(nodes: Nodes): ReturnType<EvmChain['fees']> {
-  const block = record('block', await nodes.read('eth_getBlockByNumber', 'latest', false));
-  if (block.baseFeePerGas === undefined || block.baseFeePerGas === null) {
-    const gasPrice = quantity('eth_gasPrice', await nodes.read('eth_gasPrice'));
-    return { maxFeePerGas: gasPrice, maxPriorityFeePerGas: undefined };
-  }
-  const baseFee = quantity('baseFeePerGas', block.baseFeePerGas);
-  const maxPriorityFeePerGas = await priorityFee(nodes);
-  // Twice the base fee stays sufficient for six consecutive full blocks.
-  return { maxFeePerGas: 2n * baseFee + maxPriorityFeePerGas, maxPriorityFeePerGas };
+/** What a node says about fees, in wei per gas. */
+interface FeeReading {
+  /** The base fee, or the gas price of a chain without EIP-1559. */
+  readonly price: bigint;
+  /** Undefined on a chain without EIP-1559. */
+  readonly tip: bigint | undefined;
 }
 
-async function priorityFee(nodes: Nodes): Promise<bigint> {
+async function feesOf(nodes: Nodes): ReturnType<EvmChain['fees']> {
+  const { price, tip } = await nodes.compare({ what: 'the fees', ask: readFees, settle: settleFees });
+  if (tip === undefined) return { maxFeePerGas: price, maxPriorityFeePerGas: undefined };
+  // Twice the base fee stays sufficient for six consecutive full blocks.
+  return { maxFeePerGas: 2n * price + tip, maxPriorityFeePerGas: tip };
+}
+
+async function readFees(read: Read): Promise<FeeReading> {
+  const block = record('block', await read('eth_getBlockByNumber', 'latest', false));
+  if (block.baseFeePerGas === undefined || block.baseFeePerGas === null) {
+    return { price: quantity('eth_gasPrice', await read('eth_gasPrice')), tip: undefined };
+  }
+  return { price: quantity('baseFeePerGas', block.baseFeePerGas), tip: await priorityFee(read) };
+}
+
+/**
+ * CHOICE: prices must agree within a factor of two, and the lower median counts. Tips are suggestions that each node
+ * computes in its own way: the lower median counts, so one node of several cannot raise the tip.
+ */
+function settleFees(readings: readonly FeeReading[]): { readonly answer: FeeReading } | undefined {
+  const prices = readings.map(({ price }) => price);
+  const tips = readings.map(({ tip }) => tip).filter((tip) => tip !== undefined);
+  if (tips.length !== 0 && tips.length !== readings.length) return undefined;
+  const [lowest, highest] = [inOrder(prices, 0), inOrder(prices, prices.length - 1)];
+  if (highest > FEE_TOLERANCE * lowest && highest > SMALL_FEE) return undefined;
+  return { answer: { price: inOrder(prices), tip: tips.length === 0 ? undefined : inOrder(tips) } };
+}
+
+/** The value in the middle, the lower one of two; or at another place in ascending order. */
+function inOrder(values: readonly bigint[], place = (values.length - 1) >> 1): bigint {
+  // INVARIANT: there is at least one value.
+  return values.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))[place]!;
+}
+
+async function priorityFee(read: Read): Promise<bigint> {
   try {
-    return quantity('eth_maxPriorityFeePerGas', await nodes.read('eth_maxPriorityFeePerGas'));
+    return quantity('eth_maxPriorityFeePerGas', await read('eth_maxPriorityFeePerGas'));
   } catch (error) {
     if (error instanceof NodeError && error.code === METHOD_NOT_FOUND) return DEFAULT_PRIORITY_FEE;
     throw error;

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import {
   BrokenCircuitError,
   ConsecutiveBreaker,
@@ -10,17 +11,38 @@ import {
 import type { Log } from '../../ports/log.ts';
 import { ChainUnavailableError } from '../chain-unavailable-error.ts';
 import { callNode, nameOfNode } from './endpoint.ts';
+import { NodesDisagreeError } from './nodes-disagree-error.ts';
 
 const READ_TIMEOUT_MS = 5_000;
 const SEND_TIMEOUT_MS = 10_000;
 /** After this many consecutive failures, a node is not called for BREAK_MS. */
 const FAILURES_UNTIL_BREAK = 5;
 const BREAK_MS = 10_000;
+/** Nodes may be a block or a pool message apart, so a disagreement is final only after this many comparisons. */
+const COMPARISONS = 3;
+const COMPARE_AGAIN_MS = 700;
+
+/** Calls a read-only method. Throws NodeError, ChainUnavailableError. */
+export type Read = (method: string, ...params: readonly unknown[]) => Promise<unknown>;
+
+/** A question whose answer decides what a transaction costs or means. */
+export interface Comparison<T> {
+  /** Completes the message "the nodes disagree about …". */
+  readonly what: string;
+  readonly ask: (read: Read) => Promise<T>;
+  /** The common answer; undefined when the answers, one or more, have none. */
+  readonly settle: (answers: readonly T[]) => { readonly answer: T } | undefined;
+}
 
 /** The nodes of one chain, the preferred one first. */
 export interface Nodes {
   /** Calls a read-only method; fails over to the next node and retries. Throws NodeError, ChainUnavailableError. */
-  read(method: string, ...params: readonly unknown[]): Promise<unknown>;
+  readonly read: Read;
+  /**
+   * Asks every node that responds and returns what they agree on, so that no single node of several decides it.
+   * Throws NodesDisagreeError, NodeError, ChainUnavailableError.
+   */
+  compare<T>(comparison: Comparison<T>): Promise<T>;
   /** Calls a state-changing method; tries each node at most once. Throws NodeError, ChainUnavailableError. */
   send(method: string, ...params: readonly unknown[]): Promise<unknown>;
 }
@@ -69,11 +91,49 @@ export function makeNodes(options: NodesOptions): Nodes {
     throw failure;
   }
 
+  async function compare<T>({ what, ask, settle }: Comparison<T>): Promise<T> {
+    for (let asked = 0; asked < COMPARISONS; asked += 1) {
+      if (asked > 0) await setTimeout(COMPARE_AGAIN_MS);
+      const settled = settle(await retries.execute(() => allAnswers(nodes, ask)));
+      if (settled !== undefined) return settled.answer;
+    }
+    options.log.error({ caip2: options.caip2 }, `the nodes disagree about ${what}`);
+    throw new NodesDisagreeError(options.caip2, what);
+  }
+
   return {
     read: (method, ...params) =>
       retries.execute(() => firstAnswer((node) => node.call(method, params, READ_TIMEOUT_MS))),
+    compare,
     // Safe to send to several nodes: the transaction is the same, and another node at most reports it as already known.
     send: (method, ...params) => firstAnswer((node) => node.call(method, params, SEND_TIMEOUT_MS)),
+  };
+}
+
+/**
+ * The answers of all nodes that respond.
+ *
+ * CHOICE: a node that cannot be reached is left out, so an outage of one of two nodes leaves the other one to be
+ * believed, within the ceilings. Demanding all of them would let each provider stop every transaction.
+ */
+async function allAnswers<T>(nodes: readonly Node[], ask: Comparison<T>['ask']): Promise<readonly T[]> {
+  const outcomes = await Promise.allSettled(
+    nodes.map((node) => ask((method, ...params) => node.call(method, params, READ_TIMEOUT_MS))),
+  );
+  const failures = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason);
+  const refusal = failures.find((error) => !(error instanceof ChainUnavailableError));
+  if (refusal !== undefined) throw refusal;
+  const answers = outcomes.filter((outcome) => outcome.status === 'fulfilled').map(({ value }) => value);
+  if (answers.length === 0) throw failures[0];
+  return answers;
+}
+
+/** Settles a comparison whose answers must be equal. */
+export function allEqual<T>(keyOf: (answer: T) => string): Comparison<T>['settle'] {
+  return (answers) => {
+    const [first] = answers;
+    const isEqual = new Set(answers.map(keyOf)).size === 1;
+    return isEqual ? { answer: first as T } : undefined;
   };
 }
 

@@ -4,7 +4,7 @@ import type { Log } from '../../ports/log.ts';
 import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
 import { integer, list, record, text, unexpected } from './answers.ts';
 import { NodeError } from './endpoint.ts';
-import { makeNodes, type Nodes, WrongChainError } from './nodes.ts';
+import { allEqual, makeNodes, type Nodes, type Read, WrongChainError } from './nodes.ts';
 import { classifyFailure, classifyRefusal, isAlreadyKnown } from './solana-refusals.ts';
 
 // A supermajority of the stake has voted for the block: fast, and practically never rolled back.
@@ -31,7 +31,12 @@ export function connectSolana(caip2: string, urls: readonly string[], log: Log):
     latestBlockhash: () => latestBlockhash(nodes),
     simulate: (transactionBytes) => simulate(nodes, transactionBytes),
     tokenAccounts: (owner, mint) => tokenAccounts(nodes, owner, mint),
-    mint: (address) => mintOf(nodes, address),
+    mint: (address) =>
+      nodes.compare({
+        what: `the token \`${address}\``,
+        ask: (read) => mintOf(read, address),
+        settle: allEqual((mint) => JSON.stringify([mint?.decimals, mint?.tokenProgram])),
+      }),
     rentExemption: async (sizeBytes) =>
       integer('rent', await nodes.read('getMinimumBalanceForRentExemption', sizeBytes)),
     async broadcast(signedBytes) {
@@ -93,9 +98,9 @@ async function tokenAccounts(
   });
 }
 
-async function mintOf(nodes: Nodes, address: string): ReturnType<SolanaChain['mint']> {
+async function mintOf(read: Read, address: string): ReturnType<SolanaChain['mint']> {
   const method = 'getAccountInfo';
-  const account = await contextValue(nodes, method, address, BASE64);
+  const account = record(method, await read(method, address, BASE64)).value;
   if (account === null) return undefined;
   // authority option 4 + 32 || supply u64 || decimals u8 || is initialized u8 || …
   const data = accountData(method, account);

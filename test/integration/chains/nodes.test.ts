@@ -53,7 +53,8 @@ describe('a question to nodes', () => {
   test('that a node refuses is not put to another', async () => {
     await using first = await ethereum(() => ({ error: { code: -32602, message: 'invalid argument' } }));
     await using second = await ethereum(() => ({ result: '0x2a' }));
-    await expect(connect([first.url, second.url]).nonce(address)).rejects.toThrow('invalid argument');
+    const asked = connect([first.url, second.url]).balances(address, [null]);
+    await expect(asked).rejects.toThrow('invalid argument');
     expect(second.calls).toEqual([]);
   });
 

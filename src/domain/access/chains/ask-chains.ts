@@ -1,4 +1,4 @@
-import { ApiError } from '../../../errors.ts';
+import { ApiError, disagreementOf } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import type { KnownChain } from './known-chains.ts';
@@ -19,6 +19,7 @@ export async function readChain<T>(question: Promise<T>, { name }: KnownChain): 
     return await question;
   } catch (cause) {
     if (cause instanceof ApiError) throw cause;
-    throw new ApiError('unavailable', `the chain \`${name}\` could not be reached`, { cause });
+    const message = disagreementOf(cause) ?? `the chain \`${name}\` could not be reached`;
+    throw new ApiError('unavailable', message, { cause });
   }
 }

@@ -12,7 +12,7 @@ const WORD_BYTES = 32;
 const MAX_DECIMALS = 255n;
 
 /**
- * The token at an address. Its decimals come from the chain unless it is a named asset.
+ * The token at an address. Its decimals come from the chain, whose nodes must agree, unless it is a named asset.
  *
  * CHOICE: a token without a name in the contract is identified by its address. Token contracts have symbols too, but
  * anyone can deploy a contract with the symbol USDC.
@@ -40,7 +40,7 @@ export async function findToken(
 
 async function decimalsOf(chain: AnyChain, tokenAddress: string): Promise<number | undefined> {
   if (chain.kind === 'evm') {
-    const word = await chain.read({ to: tokenAddress, data: DECIMALS_CALL });
+    const word = await chain.read({ to: tokenAddress, data: DECIMALS_CALL, isConstant: true });
     if (word.length !== WORD_BYTES) return undefined;
     const decimals = word.reduce((value, byte) => value * 256n + BigInt(byte), 0n);
     return decimals > MAX_DECIMALS ? undefined : Number(decimals);

@@ -107,9 +107,12 @@ async function decodeSolanaMessage({ message }: Params<'signMessage'>): Promise<
 /** The units of an EVM transaction, one per call; fields that a batch states once are repeated in each unit. */
 export function transactionUnits(view: EthereumTransactionView): readonly ActionUnit[] {
   const chainId = view.chainId === undefined ? undefined : BigInt(view.chainId);
+  const pricePerGas = view.gasPrice ?? view.maxFeePerGas ?? 0n;
+  const fee = { gasLimit: view.gasLimit, pricePerGas, most: view.gasLimit * pricePerGas };
   return view.calls.map((call, index) => ({
     label: view.calls.length === 1 ? 'transaction' : `call ${index}`,
     ethereumCall: { to: call.to, value: call.value, chainId, data: hexToBytes(call.data.slice(2)) },
+    fee,
     ...(view.tempo === undefined
       ? {}
       : {

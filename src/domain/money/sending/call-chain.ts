@@ -1,4 +1,4 @@
-import { ApiError, invalidField } from '../../../errors.ts';
+import { ApiError, disagreementOf, invalidField } from '../../../errors.ts';
 import type { Services } from '../../../operation-context.ts';
 import type { AnyChain, BroadcastRefusal } from '../../../ports/chains.ts';
 
@@ -38,11 +38,8 @@ export async function callChain<T>(question: Promise<T>): Promise<T> {
     return await question;
   } catch (cause) {
     if (cause instanceof ApiError) throw cause;
-    throw new ApiError(
-      'transaction_broadcast_failure',
-      'the chain could not be reached; nothing was signed or sent',
-      { cause },
-    );
+    const why = disagreementOf(cause) ?? 'the chain could not be reached';
+    throw new ApiError('transaction_broadcast_failure', `${why}; nothing was signed or sent`, { cause });
   }
 }
 

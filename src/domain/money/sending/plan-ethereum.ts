@@ -7,6 +7,7 @@ import { wordHex } from '../../../signing/ethereum/transaction.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity, parseSafeInteger } from '../../../signing/fields.ts';
 import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
+import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
 
 /** A transaction to send from one address, as the caller specified it. */
 export interface EthereumDraft {
@@ -56,7 +57,7 @@ export async function planEthereum(
       chain.balances(draft.address, [null]),
     ]),
   );
-  const gas = transaction.gas_limit ?? hexOf(withMargin(units + authorizationGas(draft)));
+  const gas = transaction.gas_limit ?? gasWithin(chain, units + authorizationGas(draft));
   const filled = {
     ...transaction,
     ...fees,
@@ -64,6 +65,7 @@ export async function planEthereum(
     chain_id: Number(chain.chainId),
     gas_limit: gas,
   } as EthereumTransaction;
+  if (!isPricedBy(transaction)) requireFeeBelow(chain, feeOf(filled));
   // Tempo fees are paid in a token, and the transaction itself says who pays.
   const known = chainOfCaip2(draft.caip2);
   const paysInTokens = filled.type === TEMPO_TYPE || (known !== undefined && known.native === undefined);
@@ -181,6 +183,22 @@ export function withMargin(units: bigint): bigint {
   return units === PLAIN_TRANSFER_GAS ? units : (units * 6n) / 5n;
 }
 
+/** The gas limit for an estimate. @throws ApiError transaction_broadcast_failure above the chain's ceiling. */
+function gasWithin(chain: EvmChain, estimate: bigint): string {
+  const gas = withMargin(estimate);
+  requireGasBelow(chain, gas);
+  return hexOf(gas);
+}
+
+/** Whether the caller set the fee himself: the gas limit and the price of gas. */
+function isPricedBy(transaction: UnsignedEthereumTransaction): boolean {
+  const gasPrice = 'gas_price' in transaction ? transaction.gas_price : undefined;
+  return (
+    transaction.gas_limit !== undefined &&
+    (gasPrice !== undefined || transaction.max_fee_per_gas !== undefined)
+  );
+}
+
 /** The fee fields that the transaction's type needs and the caller omitted. */
 async function feesFor(transaction: UnsignedEthereumTransaction, chain: EvmChain): Promise<object> {
   const gasPrice = 'gas_price' in transaction ? transaction.gas_price : undefined;
@@ -193,6 +211,9 @@ async function feesFor(transaction: UnsignedEthereumTransaction, chain: EvmChain
     (transaction.type === undefined &&
       !isDynamic &&
       (gasPrice !== undefined || fees.maxPriorityFeePerGas === undefined));
+  // What the caller sets is not compared with the nodes' prices.
+  if (isLegacy ? gasPrice === undefined : maxFee === undefined || priority === undefined)
+    requirePricesBelow(chain, fees);
   if (isLegacy) return { type: transaction.type ?? 0, gas_price: gasPrice ?? hexOf(fees.maxFeePerGas) };
   const suggested = fees.maxPriorityFeePerGas ?? 0n;
   const given = priority === undefined ? undefined : quantityAt(priority, 'max_priority_fee_per_gas');
@@ -210,15 +231,20 @@ function quantityAt(value: number | string, field: string): bigint {
   return parseQuantity(value, `/transaction/${field}`, 256);
 }
 
+/** The most that the transaction pays for gas: gas_limit * price, in wei. */
+function feeOf(transaction: EthereumTransaction): bigint {
+  const gas = parseQuantity(transaction.gas_limit ?? 0, '/transaction/gas_limit', 64);
+  const field = 'gas_price' in transaction ? 'gas_price' : 'max_fee_per_gas';
+  const price = ('gas_price' in transaction ? transaction.gas_price : transaction.max_fee_per_gas) ?? 0;
+  return gas * quantityAt(price, field);
+}
+
 // The check a node makes before it accepts a transaction: value + gas_limit * price.
 function requireFunds(
   transaction: EthereumTransaction,
   { calls, balance }: { calls: readonly EvmCall[]; balance: bigint },
 ): void {
-  const gas = parseQuantity(transaction.gas_limit ?? 0, '/transaction/gas_limit', 64);
-  const field = 'gas_price' in transaction ? 'gas_price' : 'max_fee_per_gas';
-  const price = ('gas_price' in transaction ? transaction.gas_price : transaction.max_fee_per_gas) ?? 0;
-  const cost = calls.reduce((sum, { value }) => sum + value, gas * quantityAt(price, field));
+  const cost = calls.reduce((sum, { value }) => sum + value, feeOf(transaction));
   if (cost > balance) throw chainRefusal('insufficient_funds', '');
 }
 

@@ -22,6 +22,7 @@ import {
 import { unfoldBatches } from '../../base/actions/unfold-batches.ts';
 import type { BuiltTransaction } from './built-transaction.ts';
 import { callChain, requireChain } from './call-chain.ts';
+import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
 import { findNonce, lockNonces } from './find-nonce.ts';
 import { pendingDelegation } from './hold-nonces.ts';
 import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
@@ -83,8 +84,12 @@ export async function planOperation(
       simulateAll(chain, [dryCall(address, calls)]),
     ]),
   );
+  const callGas = withMargin(units);
+  requirePricesBelow(chain, fees);
+  requireGasBelow(chain, callGas);
+  requireFeeBelow(chain, callGas * fees.maxFeePerGas);
   const isDelegated = bytesTo0xHex(code) === `0xef0100${SIMPLE_ACCOUNT_ADDRESS.slice(2)}`;
-  return { chain, bundler, address, calls, callGas: withMargin(units), fees, isDelegated, pendingCount };
+  return { chain, bundler, address, calls, callGas, fees, isDelegated, pendingCount };
 }
 
 /** Fields an operation cannot carry: its nonce, fees and delegation are its own. */

@@ -1,0 +1,38 @@
+import { ApiError } from '../../../errors.ts';
+import type { EvmChain } from '../../../ports/chains.ts';
+
+/*
+ * Fees and gas that a chain's nodes suggest are signed only up to the chain's ceilings: what the caller sets himself is
+ * his decision, what a node says is nobody's.
+ *
+ * CHOICE: policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The
+ * decoded action of a trace shows it as `fee`.
+ */
+
+type Fees = Awaited<ReturnType<EvmChain['fees']>>;
+
+/** @throws ApiError transaction_broadcast_failure when the suggested prices exceed the ceilings. */
+export function requirePricesBelow(chain: EvmChain, { maxFeePerGas, maxPriorityFeePerGas }: Fees): void {
+  const { ceilings } = chain;
+  if (ceilings === undefined) return;
+  requireBelow(chain, 'wei per gas', maxFeePerGas, ceilings.maxFeePerGas);
+  requireBelow(chain, 'wei per gas as a tip', maxPriorityFeePerGas ?? 0n, ceilings.maxPriorityFeePerGas);
+}
+
+/** @throws ApiError transaction_broadcast_failure when the estimated gas exceeds the ceiling. */
+export function requireGasBelow(chain: EvmChain, gas: bigint): void {
+  if (chain.ceilings !== undefined) requireBelow(chain, 'gas', gas, chain.ceilings.gas);
+}
+
+/** @throws ApiError transaction_broadcast_failure when the whole fee, in wei, exceeds the ceiling. */
+export function requireFeeBelow(chain: EvmChain, fee: bigint): void {
+  if (chain.ceilings !== undefined) requireBelow(chain, 'wei as the fee', fee, chain.ceilings.fee);
+}
+
+function requireBelow({ caip2 }: EvmChain, unit: string, asked: bigint, ceiling: bigint): void {
+  if (asked <= ceiling) return;
+  throw new ApiError(
+    'transaction_broadcast_failure',
+    `the nodes of \`${caip2}\` ask for ${asked} ${unit}, more than the ceiling of ${ceiling}; nothing was signed or sent`,
+  );
+}
