@@ -102,7 +102,8 @@ test('a policy that is written is judged with everything that it was judged from
       allow('personal_sign'),
     ],
   };
-  const request = payment({ to: shop, value: '0x65', data: '0x00ff' });
+  const fee = { gas_limit: 21_000, max_fee_per_gas: 7, max_priority_fee_per_gas: 1 };
+  const request = payment({ to: shop, value: '0x65', data: '0x00ff', ...fee });
   expect(await askDesk(sandbox, 'explainPolicy', { policy, request })).toEqual({
     app_id: sandbox.appId,
     wallet_id: null,
@@ -115,6 +116,7 @@ test('a policy that is written is judged with everything that it was judged from
         {
           label: 'transaction',
           ethereumCall: { to: shop.toLowerCase(), value: '101', chainId: '1', data: '0x00ff' },
+          fee: { gasLimit: '21000', pricePerGas: '7', most: '147000' },
         },
       ],
     },
