@@ -2,11 +2,10 @@ import { ApiError } from '../../../errors.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 
 /*
- * Fees and gas that a chain's nodes suggest are signed only up to the chain's ceilings: what the caller sets himself is
- * his decision, what a node says is nobody's.
+ * Ceilings limit the fees and gas that a chain's nodes suggest. They do not limit what the caller sets.
  *
  * CHOICE: policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The
- * decoded action of a trace shows it as `fee`.
+ * decoded action of an explanation shows it as `fee`.
  */
 
 type Fees = Awaited<ReturnType<EvmChain['fees']>>;
