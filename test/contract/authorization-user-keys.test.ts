@@ -49,7 +49,7 @@ const refusedRpc = async (walletId: string, signWith: string[]) => {
 };
 
 describe("a user's wallet", () => {
-  test('signs with a key that was exchanged for a token, for an hour', async () => {
+  test('signs for an hour with a key that was exchanged for a token', async () => {
     const userId = await newUser('u1');
     const wallet = await newWallet({ user_id: userId });
     expect(await refusedRpc(wallet.id, [bobKey.privateKey])).toBe('401 no_valid_user_session_keys');
@@ -70,7 +70,7 @@ describe("a user's wallet", () => {
     sandbox.clock.set(start);
   });
 
-  test('hands the key over sealed to a recipient, as published clients open it', async () => {
+  test('returns the key encrypted to a recipient, readable by published clients', async () => {
     const wallet = await newWallet({ user_id: await newUser('u2') });
     const suite = new CipherSuite({
       kem: new DhkemP256HkdfSha256(),
@@ -114,12 +114,12 @@ describe("a user's wallet", () => {
     const { body: signedFor } = await call(sandbox, 'createWallet', {
       body: { chain_type: 'ethereum', additional_signers: [{ signer_id: quorum.body.id }] },
     });
-    await newWallet({ user_id: await newUser('somebody else') });
+    await newWallet({ user_id: await newUser('another user') });
     const listed = (await bareKey('u3')).wallets.map((wallet) => wallet.id);
     expect(listed.toSorted()).toEqual([own.id, shared.id, signedFor.id].toSorted());
   });
 
-  test('a quorum of a key and a user counts each', async () => {
+  test('a quorum of a key and a user counts both', async () => {
     const userId = await newUser('u4');
     const quorum = async (threshold: number) =>
       (
@@ -170,9 +170,9 @@ describe("a user's wallet", () => {
 
   test.each([
     ['not a token', async () => 'x', 401, 'missing_or_invalid_token'],
-    ['a token of a stranger', () => tokenOf('nobody'), 404, undefined],
+    ['a token of an unknown user', () => tokenOf('nobody'), 404, undefined],
     ['a token of a user without wallets', () => tokenOf('bob'), 404, undefined],
-  ])('no key is given for %s', async (_, token, status, code) => {
+  ])('no key is issued for %s', async (_, token, status, code) => {
     const body = { user_jwt: await token() };
     const answer = await refusal(sandbox, 'authenticateWallets', { body });
     expect([answer.status, answer.body.code]).toEqual([status, code]);
@@ -217,7 +217,7 @@ describe("a user's wallet", () => {
     expect((await rpc(own.id, [(await bareKey('u6')).authorization_key])).status).toBe(200);
   });
 
-  test('no operation gives a stranger a key', async () => {
+  test('no operation issues a key to an unknown user', async () => {
     const body = { user_jwt: await tokenOf('nobody') };
     const bindings = [{ type: 'intent', intentId: 'fmfdj6yqly31huorjqzq38zc' }];
     for (const [operation, input] of [
@@ -232,7 +232,7 @@ describe("a user's wallet", () => {
     }
   });
 
-  test('no key is given to a recipient that cannot be read', async () => {
+  test('no key is issued to an invalid recipient key', async () => {
     const body = { user_jwt: await tokenOf('u1'), encryption_type: 'HPKE', recipient_public_key: 'AAAA' };
     const answer = await refusal(sandbox, 'authenticateWallets', { body });
     expect(answer.body).toMatchObject({
@@ -255,7 +255,7 @@ describe('a test account', () => {
     return (await answer.body.json()) as JSONWebKeySet;
   };
 
-  test('is told to the app alone', async () => {
+  test('is visible to the app only', async () => {
     const time = new Date(sandbox.clock.now()).toISOString();
     expect(await credentials()).toEqual([{ ...acmeApp.testAccount, created_at: time, updated_at: time }]);
     const other = await refusal(sandbox, 'getAppTestCredentials', {
@@ -264,7 +264,7 @@ describe('a test account', () => {
     expect(other).toEqual({ status: 404, body: { error: 'App not found' } });
   });
 
-  test('logs in with its code: a user is made once, and the token is verified by the open key set', async () => {
+  test('logs in with its code: a user is created once, and the token is verified with the public key set', async () => {
     const { email, otp_code: code } = acmeApp.testAccount;
     const seconds = Math.floor(sandbox.clock.now() / 1000);
     const first = (await call(sandbox, 'authenticatePasswordless', { body: { email, code } })).body;
@@ -311,7 +311,7 @@ describe('a test account', () => {
     expect(again).toMatchObject({ user: { id: first.user.id }, is_new_user: false });
   });
 
-  test('logs in by phone, however the number is written, and gets a wallet key for the token', async () => {
+  test('logs in by phone in any spelling of the number, and exchanges the token for a wallet key', async () => {
     const { otp_code: code } = acmeApp.testAccount;
     const login = { phone_number: '+1 (555) 555-4010', code };
     const { user, token } = (await call(sandbox, 'authenticatePasswordless', { body: login })).body;
@@ -342,7 +342,7 @@ describe('a test account', () => {
     expect([answer.status, answer.body.code]).toEqual([status, code]);
   });
 
-  test('an unknown user is not made under `no-signup`', async () => {
+  test('an unknown user is not created with `no-signup`', async () => {
     await using fresh = await startSandbox();
     const { email, otp_code: code } = acmeApp.testAccount;
     const answer = await refusal(fresh, 'authenticatePasswordless', {
@@ -351,7 +351,7 @@ describe('a test account', () => {
     expect([answer.status, answer.body.code]).toEqual([404, 'user_does_not_exist']);
   });
 
-  test('gets an identity token with what the app knows of the user, once the app has turned that on', async () => {
+  test('receives an identity token with the data of the user if the app has enabled it', async () => {
     await using own = await startSandbox();
     const { email, otp_code: code } = acmeApp.testAccount;
     const { body: user } = await call(own, 'createUser', {
@@ -413,7 +413,7 @@ describe('a test account', () => {
     expect((await refusal(sandbox, 'getIntent', { path }, { headers })).status).toBe(404);
   });
 
-  test('a user token stands in for the secret where the contract takes one, and nowhere else', async () => {
+  test('a user token replaces the secret only in operations that accept one', async () => {
     const { email, otp_code: code } = acmeApp.testAccount;
     const { token } = (await call(sandbox, 'authenticatePasswordless', { body: { email, code } })).body;
     const path = { intent_id: 'fmfdj6yqly31huorjqzq38zc' };

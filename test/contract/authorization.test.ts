@@ -37,7 +37,7 @@ const outcome = async (walletId: string, signWith: string[], headers = {}) => {
 };
 
 describe('a wallet of two of two', () => {
-  test('signs when both agree', async () => {
+  test('signs with both signatures', async () => {
     const { id } = await newWallet({ owner_id: await newQuorum([aliceKey, bobKey], 2) });
     expect(await outcome(id, [])).toBe('401 missing_or_empty_authorization_header');
     expect(await outcome(id, [], { 'service-authorization-signature': '' })).toBe(
@@ -53,7 +53,7 @@ describe('a wallet of two of two', () => {
 });
 
 describe('a wallet of two of three', () => {
-  test('signs when any two agree, and when all do', async () => {
+  test('signs with any two signatures, and with all of them', async () => {
     const { id } = await newWallet({ owner_id: await newQuorum([aliceKey, bobKey, carolKey], 2) });
     for (const keys of [
       [alice, bob],
@@ -80,7 +80,7 @@ describe('the owner of a wallet', () => {
     return `${answer.status} ${answer.body.code}`;
   };
 
-  test('is set without a signature, replaced and removed with the current one', async () => {
+  test('is set without a signature, and replaced and removed with a signature of the current owner', async () => {
     const { id, owner_id: none } = await newWallet({});
     expect(none).toBeNull();
     const owned = (await update(id, { owner: { public_key: aliceKey.publicKey } })).body;
@@ -113,7 +113,7 @@ describe('the owner of a wallet', () => {
     });
   });
 
-  test('shares the signing, not the ownership, with additional signers', async () => {
+  test('shares signing, but not ownership, with additional signers', async () => {
     const signer = await newQuorum([bobKey], 1);
     const { id } = await newWallet({
       owner: { public_key: aliceKey.publicKey },
@@ -129,7 +129,7 @@ describe('the owner of a wallet', () => {
 });
 
 describe('a wallet without an owner', () => {
-  test('signs for everybody who has the secret; stray signatures are not looked at', async () => {
+  test('signs for every caller with the secret; unneeded signatures are ignored', async () => {
     const { id } = await newWallet({});
     expect(await outcome(id, [])).toBe(200);
     expect(await outcome(id, [carol])).toBe(200);
@@ -149,7 +149,7 @@ describe('the request expiry', () => {
     return `${status} ${body.code}`;
   };
 
-  test('is judged before everything else, and where nothing needs to be signed', async () => {
+  test('is checked first, even if no signature is required', async () => {
     const free = (await newWallet({})).id;
     const owned = (await newWallet({ owner: { public_key: aliceKey.publicKey } })).id;
     for (const id of [free, owned]) {
@@ -160,7 +160,7 @@ describe('the request expiry', () => {
     expect(await outcome(free, [], { 'service-request-expiry': String(now()) })).toBe(200);
   });
 
-  test('is part of what is signed', async () => {
+  test('is part of the signed payload', async () => {
     const { id } = await newWallet({ owner: { public_key: aliceKey.publicKey } });
     const input = { path: { wallet_id: id }, body: message };
     const expiryMs = now() + 60_000;
@@ -176,7 +176,7 @@ describe('the request expiry', () => {
     ).toBe('401 zero_correct_authorization_signatures');
   });
 
-  test('so is the idempotency key', async () => {
+  test('the idempotency key is part of the signed payload as well', async () => {
     const { id } = await newWallet({ owner: { public_key: aliceKey.publicKey } });
     const input = { path: { wallet_id: id }, body: message };
     const options = { signWith: [alice], idempotencyKey: 'once' };
@@ -186,7 +186,7 @@ describe('the request expiry', () => {
   });
 });
 
-describe('the signed text', () => {
+describe('the signed payload', () => {
   interface Sent {
     target: string;
     method?: string;
@@ -233,7 +233,7 @@ describe('the signed text', () => {
     return { id, body, payloadFor, target: `/v1/wallets/${id}/rpc` };
   }
 
-  test('names the URL as the client knows it: the host of the request or a public base URL', async () => {
+  test('contains the URL as the client knows it: the host of the request or a public base URL', async () => {
     const { body, target, payloadFor } = await aliceWallet();
     for (const base of [sandbox.baseUrl, publicUrl]) {
       expect((await send({ target, body, payload: payloadFor(base + target) })).status).toBe(200);
@@ -243,7 +243,7 @@ describe('the signed text', () => {
     }
   });
 
-  test('names the path as it is sent, with the prefix `/api` and the external id', async () => {
+  test('contains the path as sent, with the prefix `/api` and the external id', async () => {
     const { id, body, target, payloadFor } = await aliceWallet('signed-as-sent');
     const alias = `/api${target}`;
     const external = '/v1/wallets/ext_wal_signed-as-sent/rpc';
@@ -256,7 +256,7 @@ describe('the signed text', () => {
     expect(id).toMatch(/^[a-z][0-9a-z]{23}$/);
   });
 
-  test('covers the body as a value, not as a text', async () => {
+  test('covers the value of the body, not its spelling', async () => {
     const { body, target, payloadFor } = await aliceWallet();
     const payload = payloadFor(sandbox.baseUrl + target);
     const reordered =
@@ -282,7 +282,7 @@ describe('the signed text', () => {
     }
   });
 
-  test('may spell an empty body in three ways', async () => {
+  test('may represent an empty body in three ways', async () => {
     const spellings = [{ body: '' }, {}, { body: {} }];
     for (const spelling of spellings) {
       const id = await newQuorum([aliceKey], 1);
@@ -307,7 +307,7 @@ describe('the signed text', () => {
     expect((await send({ target, body, payload, raw: true })).status).toBe(200);
   });
 
-  test('has to be canonical', async () => {
+  test('must be canonical', async () => {
     const { body, target, payloadFor } = await aliceWallet();
     const payload = JSON.stringify(payloadFor(sandbox.baseUrl + target));
     const answer = await send({ target, body, payload });
@@ -325,7 +325,7 @@ describe('the signed text', () => {
     ]);
   });
 
-  test('a body that has no canonical form is told so', async () => {
+  test('a body without a canonical form is refused with the reason', async () => {
     const { target } = await aliceWallet();
     const body = '{"method":"personal_sign","params":{"message":"\\ud800","encoding":"utf-8"}}';
     const answer = await send({ target, body, payload: 'x' });
@@ -338,7 +338,7 @@ describe('the signed text', () => {
 });
 
 describe('a refusal in the sandbox', () => {
-  test('shows the expected text, which needs only to be signed', async () => {
+  test('shows the expected payload, ready to be signed', async () => {
     const { id } = await newWallet({ owner: { public_key: aliceKey.publicKey } });
     const input = { path: { wallet_id: id }, body: message };
     const refused = await refusal(sandbox, 'walletRpc', input, { signWith: [bob] });
@@ -366,7 +366,7 @@ describe('a refusal in the sandbox', () => {
     }
   });
 
-  test('more signatures than a quorum can have members are too many', async () => {
+  test('more signatures than a quorum can have members are refused', async () => {
     const { id } = await newWallet({ owner: { public_key: aliceKey.publicKey } });
     const input = { path: { wallet_id: id }, body: message };
     const headers = { 'service-authorization-signature': 'MEUC,'.repeat(101) };
@@ -379,7 +379,7 @@ describe('a refusal in the sandbox', () => {
   });
 });
 
-test('a client of another brand signs in its own words', async () => {
+test('a client of another brand signs branded payloads', async () => {
   await using branded = await startSandbox({ prefix: 'acme' });
   const wallet = await call(branded, 'createWallet', {
     body: { chain_type: 'ethereum', owner: { public_key: aliceKey.publicKey } },

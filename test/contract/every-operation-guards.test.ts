@@ -108,7 +108,7 @@ test('a server with more requests than it can answer refuses every operation wit
   }
 });
 
-test('a database that fails is a 500 without a word about it', async () => {
+test('a database failure is a 500 without details', async () => {
   await using broken = await startSandbox();
   await attempt(broken, 'getApp', { path: { app_id: broken.appId } });
   const em = broken.database.orm.em.fork();
@@ -135,7 +135,7 @@ test('a database that fails is a 500 without a word about it', async () => {
   }
 });
 
-test('every operation that asks for credentials refuses a request that has expired', async () => {
+test('every operation that requires credentials refuses an expired request', async () => {
   const expiryMs = Date.UTC(2025, 0, 1);
   for (const operation of withCredentials) {
     const answer = await attempt(sandbox, operation.operationId, exampleInput(operation), { expiryMs });

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox[Symbol.asyncDispose]());
 
-describe('sent as the document exemplifies it', () => {
+describe('sent like the example in the document', () => {
   test.each(documentedOperations.map((operation) => [operation.operationId, operation] as const))(
     '%s gives a documented answer',
     async (id, operation) => {
@@ -32,7 +32,7 @@ describe('sent as the document exemplifies it', () => {
   );
 });
 
-describe('with a property that the document does not know', () => {
+describe('with a property that is not in the document', () => {
   const withObjects = documentedOperations.flatMap((operation) => {
     const { body } = exampleInput(operation);
     return typeof body === 'object' && body !== null && !Array.isArray(body)
@@ -115,7 +115,7 @@ describe('the resources of another app', () => {
     );
   }
 
-  test('answer like those that are not there, in every operation', async () => {
+  test('cannot be distinguished from absent ones in any operation', async () => {
     const own = await resources();
     const { body: app } = (await sandbox.dispatcher
       .request({

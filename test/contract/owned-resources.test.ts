@@ -90,7 +90,7 @@ async function makeOwned(ownerId: string): Promise<Owned> {
 
 const inputOf = (path: Owned, body: unknown) => (body === undefined ? { path } : { path, body });
 
-test('every operation that documents a user without a key is tried here', () => {
+test('every operation that documents a user without a key is tested here', () => {
   const asking = documentedOperations.filter(
     ({ responses }) =>
       responses['501'] === undefined &&
@@ -107,7 +107,7 @@ describe('what two keys own together', () => {
     owned = await makeOwned(await makePair(sandbox));
   });
 
-  test.each(changes)('%s asks both of them', async (operation, body) => {
+  test.each(changes)('%s requires both signatures', async (operation, body) => {
     await expectOwnersAreAsked(sandbox, { operation, input: inputOf(owned, body) });
   });
 });
@@ -122,7 +122,7 @@ describe('what a user owns', () => {
     owned = await makeOwned(quorum.id);
   });
 
-  test.each(changes)('%s is refused while the user has no key', async (operation, body) => {
+  test.each(changes)('%s is refused if the user has no key', async (operation, body) => {
     const signed = { signWith: [bobKey.privateKey] };
     expect(await refusal(sandbox, operation, inputOf(owned, body), signed)).toMatchObject({
       status: 401,

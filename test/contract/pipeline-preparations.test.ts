@@ -50,7 +50,7 @@ describe.each(databaseKinds)('on %s, with two connections', (kind) => {
   const loginKeys = [{ ...login.publicKey.export({ format: 'jwk' }), kid: 'login' }];
 
   test.each(['authenticateWallets', 'authenticateUserSigner'] as const)(
-    `${MANY} users who log in at once by %s are all answered`,
+    `${MANY} concurrent logins by %s all get a response`,
     async (operation) => {
       await open({ jwks: { keys: async () => loginKeys } });
       await addAlice();
@@ -66,7 +66,7 @@ describe.each(databaseKinds)('on %s, with two connections', (kind) => {
     },
   );
 
-  test('a login whose key set is slow to come holds up no other request', async () => {
+  test('a login with a slow key set does not delay other requests', async () => {
     const jwks = gate();
     await open({
       jwks: {
@@ -88,7 +88,7 @@ describe.each(databaseKinds)('on %s, with two connections', (kind) => {
     expect((await Promise.all(logins)).map(({ status }) => status)).toEqual(Array(MANY).fill(200));
   });
 
-  test('a chain that is slow to answer holds up no request that does not ask it', async () => {
+  test('a slow chain delays only requests that need it', async () => {
     const chain = gate();
     const asked = {
       kind: 'evm',

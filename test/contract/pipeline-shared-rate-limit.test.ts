@@ -28,7 +28,7 @@ test('several processes on one PostgreSQL count together', async () => {
   await pool.end();
 });
 
-test('a database that is away stops nobody: each process counts for itself', async () => {
+test('while the database is unavailable each process counts on its own', async () => {
   const pool = new Pool({ connectionString: 'postgresql://nobody@127.0.0.1:1/none', max: 1 });
   {
     await using server = await startToyServer({

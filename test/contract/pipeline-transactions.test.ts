@@ -90,7 +90,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   };
 
   describe('what is prepared', () => {
-    test('is asked once, outside any transaction, and given to every attempt', async () => {
+    test('runs once, outside any transaction, and is passed to every attempt', async () => {
       const asked: boolean[] = [];
       const given: string[] = [];
       prepare = async ({ body }, { em }) => {
@@ -109,9 +109,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
     });
 
-    test('refuses where the handler unwraps it, and not before', async () => {
+    test('throws its refusal when the handler unwraps it, not earlier', async () => {
       prepare = async () => {
-        throw new ApiError('invalid_state', 'The shop is closed.');
+        throw new ApiError('invalid_state', 'the shop is closed');
       };
       expect(await create('bear')).toMatchObject({ status: 200 });
       handler = async (_input, _context, prepared) => {
@@ -121,21 +121,21 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await create('cat')).toMatchObject({ status: 401 });
       expect(await create('cat')).toMatchObject({
         status: 400,
-        body: { error: 'The shop is closed.', code: 'invalid_state' },
+        body: { error: 'the shop is closed', code: 'invalid_state' },
       });
     });
 
-    test('changes nothing of an answer that is kept', async () => {
+    test('does not affect a stored response', async () => {
       expect(await create('bear', { key: 'k' })).toMatchObject({ status: 200 });
       prepare = async () => {
-        throw new ApiError('invalid_state', 'The shop is closed.');
+        throw new ApiError('invalid_state', 'the shop is closed');
       };
       handler = async (_input, _context, prepared) => ({ id: unwrapPrepared(prepared) });
       expect(await create('bear', { key: 'k' })).toMatchObject({ status: 200, body: { id: 'bear' } });
       expect(runs).toBe(1);
     });
 
-    test('that fails is a fault of ours where the handler unwraps it', async () => {
+    test('that fails is an internal error when the handler unwraps it', async () => {
       prepare = async () => {
         throw new TypeError('no such shop');
       };
@@ -144,29 +144,29 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
   });
 
-  describe('what is stored of a refusal', () => {
+  describe('a record of a refusal', () => {
     const sleep = (name: string): Handler => {
       return async (input, context) => {
         context.afterRefusal(async (em) => void (await insertToy({ body: { name } }, { em })));
         await insertToy(input, context);
-        throw new ApiError('invalid_state', 'The bear is asleep.');
+        throw new ApiError('invalid_state', 'the bear is asleep');
       };
     };
 
-    test('stays although the work is undone, once', async () => {
+    test('is stored once although the work is rolled back', async () => {
       handler = sleep('a dream');
       expect(await create('bear', { key: 'k' })).toMatchObject({ status: 400 });
       expect(await create('bear', { key: 'k' })).toMatchObject({ status: 400 });
       expect({ runs, toys: await toys() }).toEqual({ runs: 1, toys: ['a dream'] });
     });
 
-    test('is forgotten when the request succeeds, or runs again', async () => {
+    test('is dropped when the request succeeds or runs again', async () => {
       handler = async (input, context) => {
         context.afterRefusal(
           async (em) => void (await insertToy({ body: { name: `dream ${runs}` } }, { em })),
         );
         if (runs === 1) throw Object.assign(new Error('duplicate'), { code: '23505' });
-        if (input.body.name === 'cat') throw new ApiError('invalid_state', 'The cat is asleep.');
+        if (input.body.name === 'cat') throw new ApiError('invalid_state', 'the cat is asleep');
         return insertToy(input, context);
       };
       expect(await create('bear')).toMatchObject({ status: 200 });
@@ -183,14 +183,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
   });
 
-  describe('what follows the commit', () => {
-    test('sees what was committed, and the answer waits for it', async () => {
+  describe('work after the commit', () => {
+    test('sees the committed state, and the response waits for it', async () => {
       let seen: readonly string[] = [];
       handler = async (input, context) => {
         context.afterCommit(async () => {
           seen = await toys();
           await context.inUnit((em) =>
-            sql`update apps set settings = '{"told":true}' where id = 'bear'`.execute(em.getKysely()),
+            sql`update apps set settings = '{"noted":true}' where id = 'bear'`.execute(em.getKysely()),
           );
         });
         return insertToy(input, context);
@@ -198,30 +198,30 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await create('bear')).toMatchObject({ status: 200, body: { id: 'bear' } });
       expect(seen).toEqual(['bear']);
       const rows = await database.orm.em.fork().execute("select settings from apps where id = 'bear'");
-      expect(JSON.stringify(rows)).toContain('told');
+      expect(JSON.stringify(rows)).toContain('noted');
     });
 
-    test('is left out when the transaction is undone', async () => {
+    test('is skipped when the transaction is rolled back', async () => {
       let isDone = false;
       handler = async (input, context) => {
         context.afterCommit(async () => {
           isDone = true;
         });
         await insertToy(input, context);
-        throw new ApiError('invalid_state', 'The bear is asleep.');
+        throw new ApiError('invalid_state', 'the bear is asleep');
       };
       expect(await create('bear')).toMatchObject({ status: 400 });
       expect(isDone).toBe(false);
     });
 
-    test('can refuse: the refusal is the answer and the one of every repetition, and the work stays', async () => {
+    test('can refuse: the refusal is the response, also for replays, and the work stays committed', async () => {
       handler = async (input, context) => {
         context.afterCommit(async () => {
-          throw new ApiError('invalid_state', 'Nobody wants the bear.');
+          throw new ApiError('invalid_state', 'the bear is not wanted');
         });
         return insertToy(input, context);
       };
-      const refused = { status: 400, body: { error: 'Nobody wants the bear.', code: 'invalid_state' } };
+      const refused = { status: 400, body: { error: 'the bear is not wanted', code: 'invalid_state' } };
       expect(await create('bear', { key: 'k' })).toMatchObject(refused);
       expect(await create('bear', { key: 'k' })).toMatchObject(refused);
       expect({ runs, toys: await toys() }).toEqual({ runs: 1, toys: ['bear'] });
@@ -240,24 +240,24 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   describe('one transaction around one handler', () => {
-    test('is committed before the answer is sent', async () => {
+    test('is committed before the response is sent', async () => {
       expect(await create('bear')).toMatchObject({ status: 200, body: { id: 'bear' } });
       expect(await toys()).toEqual(['bear']);
     });
 
-    test('is undone by a refusal', async () => {
+    test('is rolled back by a refusal', async () => {
       handler = async (input, context) => {
         await insertToy(input, context);
-        throw new ApiError('invalid_state', 'The bear is asleep.');
+        throw new ApiError('invalid_state', 'the bear is asleep');
       };
       expect(await create('bear')).toMatchObject({
         status: 400,
-        body: { error: 'The bear is asleep.', code: 'invalid_state' },
+        body: { error: 'the bear is asleep', code: 'invalid_state' },
       });
       expect(await toys()).toEqual([]);
     });
 
-    test('is undone by a fault', async () => {
+    test('is rolled back by an internal error', async () => {
       handler = async (input, context) => {
         await insertToy(input, context);
         throw new Error('bug');
@@ -266,7 +266,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await toys()).toEqual([]);
     });
 
-    test('is undone when the answer breaks the contract, which is told with its place', async () => {
+    test('is rolled back when the response violates the contract, and the error names the position', async () => {
       handler = async (input, context) => {
         await insertToy(input, context);
         return { id: 7 };
@@ -288,7 +288,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await toys()).toEqual([]);
     });
 
-    test('a refusal that the contract does not know is a fault', async () => {
+    test('a refusal that is not in the contract is an internal error', async () => {
       handler = () => Promise.reject(new ApiError('feature_not_enabled'));
       expect(await create('bear')).toMatchObject({
         status: 500,
@@ -300,7 +300,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect((await server.fetch('GET', '/v1/toys')).body).toEqual({ inTransaction: false });
     });
 
-    test('many at once do not mix: each is whole or not there', async () => {
+    test('concurrent transactions are atomic', async () => {
       handler = async (input, context) => {
         await insertToy({ body: { name: `${input.body.name}-a` } }, context);
         await new Promise((resolve) => setTimeout(resolve, 2));
@@ -316,7 +316,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await toys()).toEqual(whole.flatMap((name) => [`${name}-a`, `${name}-b`]));
     });
 
-    test('that collides with another is run again and sees what the other did', async () => {
+    test("that collides with another runs again and sees the other's changes", async () => {
       handler = async (input, context) => {
         const found = await context.em.execute<object[]>('select id from apps where id = ?', [
           input.body.name,
@@ -343,7 +343,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       code: 'invalid_data',
     };
 
-    test('makes a repetition get the first answer, byte for byte, and changes nothing again', async () => {
+    test('returns the first response to a replay, byte for byte, without running it again', async () => {
       const first = await create('bear', { key: 'k1' });
       const second = await create('bear', { key: 'k1' });
       expect([second.status, second.text]).toEqual([first.status, first.text]);
@@ -352,7 +352,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(runs).toBe(1);
     });
 
-    test('knows a body by its value, not by its spelling', async () => {
+    test('compares bodies by value, not by spelling', async () => {
       const headers = { ...json, 'service-idempotency-key': 'k1' };
       await server.fetch('POST', '/v1/toys', { headers, body: '{"name":"bear","note":{"a":1.0,"b":2}}' });
       const { status } = await server.fetch('POST', '/v1/toys', {
@@ -369,7 +369,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await toys()).toEqual(['bear']);
     });
 
-    test('belongs to one app and is one of many', async () => {
+    test('is scoped to the app', async () => {
       await create('bear', { key: 'k1' });
       expect(await create('doll', { key: 'k2' })).toMatchObject({ status: 200 });
       expect(await create('ball')).toMatchObject({ status: 200 });
@@ -384,7 +384,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(answer).toMatchObject({ status: 200, body: { id: 'kite' } });
     });
 
-    test('tells a second request that the first is still at work', async () => {
+    test('refuses a second request while the first is in progress', async () => {
       let finish = (): void => undefined;
       const wait = new Promise<void>((resolve) => {
         finish = resolve;
@@ -402,10 +402,10 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(runs).toBe(1);
     });
 
-    test('keeps a refusal too, though its work was undone', async () => {
+    test('stores a refusal although its work is rolled back', async () => {
       handler = async (input, context) => {
         await insertToy(input, context);
-        throw new ApiError('resource_conflict', 'There is a bear.', { data: { n: 1 } });
+        throw new ApiError('resource_conflict', 'there is a bear', { data: { n: 1 } });
       };
       const first = await create('bear', { key: 'k1' });
       handler = insertToy;
@@ -418,7 +418,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       ['a policy violation', new ApiError('policy_violation')],
       ['a missing signature', new ApiError('missing_or_empty_authorization_header')],
       ['a fault', new Error('bug')],
-    ])('does not keep %s', async (_what, error) => {
+    ])('does not store %s', async (_what, error) => {
       handler = () => Promise.reject(error);
       const first = await create('bear', { key: 'k1' });
       expect(first.status).toBeGreaterThanOrEqual(400);
@@ -427,7 +427,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(runs).toBe(2);
     });
 
-    test('is forgotten after 24 hours', async () => {
+    test('expires after 24 hours', async () => {
       await create('bear', { key: 'k1' });
       server.clock.nowMs += 24 * 60 * 60 * 1000 - 1;
       expect(await create('bear', { key: 'k1' })).toMatchObject({ status: 200 });
@@ -438,7 +438,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(runs).toBe(2);
     });
 
-    test('has one effect, however many requests carry it at once', async () => {
+    test('has one effect with any number of concurrent requests', async () => {
       const answers = await Promise.all(Array.from({ length: 30 }, () => create('bear', { key: 'storm' })));
       const bodies = new Set(answers.map(({ text }) => text));
       expect(bodies.size).toBeLessThanOrEqual(2);
@@ -450,7 +450,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 });
 
-test('processes that share a PostgreSQL know of each other’s idempotency keys', async () => {
+test('processes on one PostgreSQL share idempotency keys', async () => {
   await using database = await openTestDatabase('postgres');
   const use = { appId: 'capp', key: 'k1', fingerprint: 'f', nowMs: 0 };
   const [here, there] = [answerOnce(), answerOnce()];

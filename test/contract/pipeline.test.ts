@@ -25,7 +25,7 @@ interface Sent {
   readonly body?: string;
 }
 
-/** Sends whatever it is told to an operation, and has the answer judged by the document. */
+/** Sends a request to an operation and validates the response against the document. */
 async function sendTo(id: OperationId, { headers = {}, body }: Sent) {
   const { method, path } = operations[id];
   const own = { authorization: basic(sandbox.appId, sandbox.appSecret), 'service-app-id': sandbox.appId };
@@ -91,7 +91,7 @@ describe('every operation with a body', () => {
   );
 });
 
-describe('what was sent is named where it is wrong', () => {
+describe('faults are reported with their position', () => {
   test('in the body, by JSON pointer', async () => {
     expect(await refusal(sandbox, 'createWallet', { body: { chain_type: 'dogecoin' } })).toMatchObject({
       status: 400,
@@ -138,7 +138,7 @@ describe('addresses', () => {
     return { status: answer.statusCode, headers: answer.headers, text };
   };
 
-  test('an unknown one is not found, a known one names its methods', async () => {
+  test('an unknown path is not found, a known one lists its methods', async () => {
     expect(await get('/v1/nothing')).toMatchObject({ status: 404, text: '{"error":"Not found"}' });
     expect(await get('/nothing')).toMatchObject({ status: 404, text: '{"error":"Not found"}' });
     expect(await get('/v1/wallets', 'DELETE')).toMatchObject({
@@ -148,7 +148,7 @@ describe('addresses', () => {
     });
   });
 
-  test('/api/v1 is /v1, and a slash at the end is let pass', async () => {
+  test('/api/v1 equals /v1, and a trailing slash is accepted', async () => {
     const [plain, alias, slash] = await Promise.all(
       ['/v1/wallets', '/api/v1/wallets', '/v1/wallets/'].map((path) => get(path)),
     );
@@ -166,7 +166,7 @@ describe('addresses', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test('the document and its reference are read without credentials, and only read', async () => {
+  test('the document and its reference need no credentials and are read-only', async () => {
     const bare = { authorization: '', 'service-app-id': '' };
     expect(JSON.parse((await get('/openapi.json', 'GET', bare)).text)).toMatchObject({ openapi: '3.1.0' });
     const page = await get('/docs', 'GET', bare);
@@ -176,7 +176,7 @@ describe('addresses', () => {
   });
 });
 
-test('a client of another brand is served in its own words', async () => {
+test('a client of another brand gets branded responses', async () => {
   await using acme = await startSandbox({ prefix: 'acme' });
   const { body } = await call(acme, 'listWallets', {});
   expect(body.data.length).toBeGreaterThan(0);
@@ -188,7 +188,7 @@ test('a client of another brand is served in its own words', async () => {
   expect(await refusal(acme, 'listWallets', {}, { headers: inOurWords })).toMatchObject({ status: 400 });
 });
 
-test('a rate limit is off unless it is asked for', async () => {
+test('the rate limit is off by default', async () => {
   await using limited = await startSandbox({ rateLimit: { perSecond: 1, burst: 2 } });
   const free = await Promise.all(Array.from({ length: 20 }, () => call(sandbox, 'listWallets', {})));
   expect(free[0]?.headers).not.toHaveProperty('ratelimit');

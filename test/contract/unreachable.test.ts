@@ -45,7 +45,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
   });
 
-  test("without the key set of the app's own login nobody is let in", async () => {
+  test("without the key set of the app's own login no user is authenticated", async () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const jwt_auth = { jwks_url: 'https://login.example.com/jwks.json', user_id_claim: 'sub', audiences: [] };
     await operations.database.orm.em.fork().transactional(async (em) => {
@@ -69,7 +69,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     }
   });
 
-  test('a wallet is not opened at a custodian that is not configured', async () => {
+  test('no wallet is opened at a custodian that is not configured', async () => {
     const body = { provider: 'bridge', provider_user_id: 'cust_8f14e45fceea167a' };
     expect(await operations.run('createCustodialWallet', { body })).toEqual({
       status: 400,

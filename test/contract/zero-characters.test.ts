@@ -50,7 +50,7 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox[Symbol.asyncDispose]());
 
-test('a zero character in any text of any request is refused, and its place is named', async () => {
+test('U+0000 in any string of any request is refused with its position', async () => {
   const places = documentedOperations.flatMap((operation) => [...placesOf(operation)]);
   const told = { byName: 0, asMalformed: 0 };
   for (const place of places) {

@@ -17,7 +17,7 @@ async function makeWallet(sandbox: TestSandbox, chain_type: 'ethereum' | 'solana
   return { id: body.id, chain_type: body.chain_type, address: body.address };
 }
 
-test('an account groups wallets that exist, in the order that they are named', async () => {
+test('an account groups existing wallets in the given order', async () => {
   await using sandbox = await startSandbox();
   const [solana, ethereum] = [await walletNamed(sandbox, 'acme-solana'), await walletNamed(sandbox, 'alice')];
   const { body: made } = await call(sandbox, 'createAccount', {
@@ -31,7 +31,7 @@ test('an account groups wallets that exist, in the order that they are named', a
   expect((await call(sandbox, 'getAccount', { path: { account_id: made.id } })).body).toEqual(made);
 });
 
-test('an account gets wallets of its own, which nobody owns', async () => {
+test('an account is created with new wallets without an owner', async () => {
   await using sandbox = await startSandbox();
   const { body: made } = await call(sandbox, 'createAccount', {
     body: {
@@ -50,7 +50,7 @@ test('an account gets wallets of its own, which nobody owns', async () => {
   }
 });
 
-test('a repeated request under an idempotency key makes no second account', async () => {
+test('a replay under an idempotency key creates no second account', async () => {
   await using sandbox = await startSandbox();
   const body = { wallets_configuration: [{ chain_type: 'ethereum' as const }] };
   const first = await call(sandbox, 'createAccount', { body }, { idempotencyKey: 'account-1' });
@@ -59,7 +59,7 @@ test('a repeated request under an idempotency key makes no second account', asyn
   expect((await call(sandbox, 'listAccounts', {})).body.data).toEqual([first.body]);
 });
 
-test('an account is renamed and gets wallets until it has five', async () => {
+test('an account can be renamed and have up to five wallets', async () => {
   await using sandbox = await startSandbox();
   const wallet = await walletNamed(sandbox, 'acme-ethereum');
   const { body: made } = await call(sandbox, 'createAccount', {
@@ -98,7 +98,7 @@ test('an account is renamed and gets wallets until it has five', async () => {
   expect((await call(sandbox, 'getAccount', { path })).body).toEqual(four.body);
 });
 
-test('a wallet that is absent, foreign, archived or of an extended chain cannot come into an account', async () => {
+test('a wallet that is absent, archived, of another app or of an extended chain cannot be added to an account', async () => {
   await using sandbox = await startSandbox();
   const own = await makeWallet(sandbox);
   const archived = await makeWallet(sandbox);
@@ -142,7 +142,7 @@ test.each([
   expect({ status, code: told.code }).toEqual({ status: 400, code: 'invalid_data' });
 });
 
-test('pages go from the newest to the oldest, and a search finds what names contain', async () => {
+test('pages go from the newest to the oldest, and a search matches any part of a name', async () => {
   await using sandbox = await startSandbox();
   const { id } = await walletNamed(sandbox, 'acme-ethereum');
   const ids: string[] = [];

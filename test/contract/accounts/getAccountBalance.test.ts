@@ -28,7 +28,7 @@ test('an account of empty wallets is worth nothing', async () => {
   );
 });
 
-test('wallets and chains add up, by asset and by asset and chain', async () => {
+test('balances of wallets and chains are summed, by asset and by asset and chain', async () => {
   await using sandbox = await startSandbox();
   const { path, addresses } = await accountOf(sandbox, 'acme-ethereum', 'alice', 'acme-solana');
   const [acme, alice, solana] = addresses;
@@ -55,7 +55,7 @@ test('wallets and chains add up, by asset and by asset and chain', async () => {
   });
 });
 
-test('test networks are told apart from main networks and are worth nothing', async () => {
+test('test networks are separate from main networks and are worth nothing', async () => {
   await using sandbox = await startSandbox();
   const { path, addresses } = await accountOf(sandbox, 'acme-ethereum');
   await fund(sandbox, addresses[0], { chain: 'base_sepolia', asset: 'usdc', rawAmount: 3_000_000n });
@@ -68,7 +68,7 @@ test('test networks are told apart from main networks and are worth nothing', as
   });
 });
 
-test('fractions of a cent count in the sum and are rounded once, at its end', async () => {
+test('fractions of a cent are summed exactly and rounded once at the end', async () => {
   await using sandbox = await startSandbox();
   const { path, addresses } = await accountOf(sandbox, 'acme-ethereum', 'alice', 'acme-solana');
   for (const address of addresses.slice(0, 2)) {
@@ -78,7 +78,7 @@ test('fractions of a cent count in the sum and are rounded once, at its end', as
   expect((await call(sandbox, 'getAccountBalance', { path })).body.total).toEqual(usd('0.01'));
 });
 
-test('two wallets of one key hold their money once', async () => {
+test('the balance of two wallets with the same key counts once', async () => {
   await using sandbox = await startSandbox();
   const { path, addresses } = await accountOf(sandbox, 'acme-ethereum', 'alice');
   await fund(sandbox, addresses[0], { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });

@@ -54,7 +54,7 @@ const tokens: CreateAggregationRequest = {
   ],
 };
 
-test.each([daily, tokens])('$name is made, read and deleted', async (body) => {
+test.each([daily, tokens])('$name is created, read and deleted', async (body) => {
   const { body: made } = await call(sandbox, 'createAggregation', { body });
   expect(made).toEqual({ ...body, id: cuid2, owner_id: null, created_at: seededStartMs });
   const path = { aggregation_id: made.id };
@@ -64,7 +64,7 @@ test.each([daily, tokens])('$name is made, read and deleted', async (body) => {
   expect(await refusal(sandbox, 'deleteAggregation', { path })).toEqual(notFound);
 });
 
-test('one with owners is deleted by them', async () => {
+test("an aggregation with an owner is deleted with the owner's signatures", async () => {
   const owner_id = await makePair(sandbox);
   const { body: made } = await call(sandbox, 'createAggregation', { body: { ...daily, owner_id } });
   expect(made).toEqual({ ...daily, id: cuid2, owner_id, created_at: seededStartMs });
@@ -86,7 +86,7 @@ test('an owner may be a key', async () => {
   expect(body).toEqual({ ...daily, id: cuid2, owner_id: cuid2, created_at: seededStartMs });
 });
 
-test('one that is nobody’s or another app’s is not found', async () => {
+test('an unknown aggregation, or one of another app, is not found', async () => {
   const { body: made } = await call(sandbox, 'createAggregation', { body: daily });
   const other = await asOtherApp(sandbox);
   for (const [who, aggregation_id] of [
@@ -100,7 +100,7 @@ test('one that is nobody’s or another app’s is not found', async () => {
   expect((await call(sandbox, 'getAggregation', { path: { aggregation_id: made.id } })).body).toEqual(made);
 });
 
-test('an app has at most ten', async () => {
+test('an app can have at most ten aggregations', async () => {
   const other = await asOtherApp(sandbox);
   const make = (who = sandbox) => call(who, 'createAggregation', { body: daily });
   const ten = await Promise.all(Array.from({ length: 10 }, () => make()));
@@ -114,13 +114,13 @@ test('an app has at most ten', async () => {
   await make();
 });
 
-test('one is made once under one idempotency key', async () => {
+test('one idempotency key creates one aggregation', async () => {
   const first = await call(sandbox, 'createAggregation', { body: daily }, { idempotencyKey: 'k' });
   const again = await call(sandbox, 'createAggregation', { body: daily }, { idempotencyKey: 'k' });
   expect(again.body).toEqual(first.body);
 });
 
-test('the bounds themselves are taken', async () => {
+test('values at the limits are accepted', async () => {
   const condition = tokens.conditions![0]!;
   for (const body of [
     { ...daily, name: 'a'.repeat(255), window: { type: 'rolling', seconds: 3600 } },
@@ -161,7 +161,7 @@ test('what is not in the contract is refused', async () => {
   }
 });
 
-describe('one without a meaning is refused:', () => {
+describe('an aggregation with an invalid definition is refused:', () => {
   const meaningless: readonly [what: string, body: object, pointer: string, message: string][] = [
     [
       'a metric that is no number',
@@ -194,7 +194,7 @@ describe('one without a meaning is refused:', () => {
       'not a valid function: unknown type `money`',
     ],
     [
-      'a condition that is none',
+      'an invalid condition',
       { ...tokens, conditions: [{ ...tokens.conditions![0], value: 'alice.eth' }] },
       '/conditions/0/value',
       'expected an address of 0x and 40 hex digits, got `alice.eth`',

@@ -23,7 +23,7 @@ describe('entries', () => {
     },
   ] as const;
 
-  test('of four kinds are stored as accounts are, listed newest first, and taken off', async () => {
+  test('of four kinds are stored like accounts, listed newest first, and removed', async () => {
     await using sandbox = await startSandbox();
     const path = { app_id: sandbox.appId };
     const made = [];
@@ -89,13 +89,13 @@ describe('entries', () => {
   });
 });
 
-describe('a login while the list counts', () => {
+describe('a login while the allowlist is enabled', () => {
   const rejected = {
     status: 401,
     body: { error: 'the user is not on the allowlist of this app', code: 'allowlist_rejected' },
   };
 
-  test('is refused to who is on no list, and nobody is made', async () => {
+  test('is refused for identities that are not listed, and creates no user', async () => {
     await using sandbox = await startSandbox();
     await configureApp(sandbox, { allowlist_enabled: true });
     expect(await refusal(sandbox, 'authenticatePasswordless', { body: { email, code } })).toEqual(rejected);
@@ -107,7 +107,7 @@ describe('a login while the list counts', () => {
     { entry: { type: 'emailDomain', value: 'example.com' }, login: { email, code } },
     { entry: { type: 'phone', value: phone_number.replaceAll(' ', '') }, login: { phone_number, code } },
   ] as const)(
-    'is open to who is listed by $entry.type, which counts as accepted then',
+    'is allowed for identities listed by $entry.type, which marks the entry as accepted',
     async ({ entry, login }) => {
       await using sandbox = await startSandbox();
       await configureApp(sandbox, { allowlist_enabled: true });
@@ -126,7 +126,7 @@ describe('a login while the list counts', () => {
     },
   );
 
-  test('is open to a user who has another listed account', async () => {
+  test('is allowed for a user with another listed account', async () => {
     await using sandbox = await startSandbox();
     await call(sandbox, 'createUser', {
       body: {

@@ -4,7 +4,7 @@ import { call, refusal } from '../../support/call.ts';
 import { asOtherApp, configureApp } from '../../support/other-app.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
-test('an app is shown with the key that its tokens are checked with, and nothing secret', async () => {
+test('an app is shown with its verification key and without secrets', async () => {
   await using sandbox = await startSandbox();
   const path = { app_id: sandbox.appId };
   const { body } = await call(sandbox, 'getApp', { path });
@@ -15,7 +15,7 @@ test('an app is shown with the key that its tokens are checked with, and nothing
   expect(JSON.stringify(body)).not.toContain(sandbox.appSecret);
 });
 
-test('settings show what the operator set; what is of another type counts as not set', async () => {
+test('settings are those that the operator set; a setting of another type counts as not set', async () => {
   await using sandbox = await startSandbox();
   const path = { app_id: sandbox.appId };
   const before = (await call(sandbox, 'getApp', { path })).body;

@@ -29,7 +29,7 @@ test('an app that sponsored nothing spent nothing', async () => {
   expect((await call(sandbox, 'getAppGasSpend', { query })).body).toEqual({ value: '0', currency: 'usd' });
 });
 
-test('what the app sponsored is summed, exactly as the events told it', async () => {
+test('the gas that the app sponsored is summed and equals the amounts of its events', async () => {
   await using sandbox = await startSandbox();
   const { body: wallet } = await call(sandbox, 'getWallet', { path });
   await fund(sandbox, wallet.address, { chain: 'base', asset: 'usdc', rawAmount: 1_000_000n });

@@ -28,7 +28,7 @@ async function makeSet(values: readonly string[] = []): Promise<{ condition_set_
 const list = async (path: { condition_set_id: string }, query: { query?: string; limit?: number } = {}) =>
   (await call(sandbox, 'listConditionSetItems', { path, query })).body;
 
-test('items are answered in the order in which they were given', async () => {
+test('items are returned in the given order', async () => {
   const path = await makeSet();
   const { body } = await call(sandbox, 'addConditionSetItems', { path, body: asItems(['c', 'a', 'b']) });
   const created_at = sandbox.clock.now();
@@ -46,7 +46,7 @@ test('items are answered in the order in which they were given', async () => {
   }
 });
 
-test('a value that the set has keeps its item; the same in another case is another', async () => {
+test('an existing value keeps its item; values are case-sensitive', async () => {
   const path = await makeSet();
   const { body: first } = await call(sandbox, 'addConditionSetItems', { path, body: asItems(['0xAB', 'x']) });
   sandbox.clock.advance(1000);
@@ -59,7 +59,7 @@ test('a value that the set has keeps its item; the same in another case is anoth
   expect(valuesOf((await list(path)).items).sort()).toEqual(['0xAB', '0xab', 'x', 'y']);
 });
 
-test('all items are replaced by others; those that stay get new ids', async () => {
+test('replacing the items gives new ids to values that stay', async () => {
   const path = await makeSet(['a', 'b']);
   const before = (await list(path)).items;
   const { body } = await call(sandbox, 'replaceConditionSetItems', { path, body: asItems(['b', 'c', 'b']) });
@@ -74,7 +74,7 @@ test('all items are replaced by others; those that stay get new ids', async () =
   }
 });
 
-test('an item is deleted, the others stay', async () => {
+test('deleting an item leaves the others', async () => {
   const path = await makeSet(['a', 'b', 'c']);
   const { items } = await list(path);
   const itemPath = { ...path, condition_set_item_id: items[1]!.id };
@@ -96,7 +96,7 @@ test('an item of another set is not found', async () => {
   expect((await list(other)).items).toEqual(items);
 });
 
-test('`query` keeps the values that contain it, whatever their case, and takes every sign as itself', async () => {
+test('`query` matches values that contain it, ignoring case and without wildcards', async () => {
   const path = await makeSet([
     '100% pure',
     '100 pure',
@@ -121,7 +121,7 @@ test('`query` keeps the values that contain it, whatever their case, and takes e
   expect(await found('nothing')).toEqual([]);
 });
 
-test('a walk by cursor meets every item once, newest first, and ends', async () => {
+test('paging returns every item once, newest first', async () => {
   const path = await makeSet();
   const values = Array.from({ length: 25 }, (_, index) => `v${index}`);
   // Many of one moment, so that the cursor must tell items of equal age apart.
@@ -145,7 +145,7 @@ test('a walk by cursor meets every item once, newest first, and ends', async () 
   expect(newest).toEqual(newest.toSorted(([a, x], [b, y]) => b - a || (x < y ? 1 : -1)));
 });
 
-test('a page that just holds all is the last; a walk goes on within `query`', async () => {
+test('a page that holds exactly all items is the last one; paging works within `query`', async () => {
   const path = await makeSet(['a1', 'b', 'a2', 'a3']);
   expect((await list(path, { limit: 4 })).next_cursor).toBeNull();
   const first = await list(path, { limit: 2, query: 'a' });
@@ -155,7 +155,7 @@ test('a page that just holds all is the last; a walk goes on within `query`', as
   expect([valuesOf(second.items), second.next_cursor]).toEqual([['a1'], null]);
 });
 
-test('a set of more than 100 values is listed 100 at a time', async () => {
+test('more than 100 values are listed in pages of 100', async () => {
   const path = await makeSet();
   const values = Array.from({ length: 150 }, (_, index) => `v${index}`);
   await call(sandbox, 'addConditionSetItems', { path, body: asItems(values.slice(0, 100)) });
@@ -165,7 +165,7 @@ test('a set of more than 100 values is listed 100 at a time', async () => {
   expect(page.next_cursor).toEqual(page.items[99]!.id);
 });
 
-test('cursors and limits that are none are refused', async () => {
+test('invalid cursors and limits are refused', async () => {
   const [path, other] = [await makeSet(['a']), await makeSet(['b'])];
   const foreign = (await list(other)).items[0]!.id;
   for (const query of [
@@ -181,7 +181,7 @@ test('cursors and limits that are none are refused', async () => {
   }
 });
 
-test('1 to 100 values of 1 to 512 characters are taken', async () => {
+test('1 to 100 values of 1 to 512 characters are accepted', async () => {
   const path = await makeSet();
   const longest = 'a'.repeat(512);
   const hundred = [longest, ...Array.from({ length: 99 }, (_, index) => `v${index}`)];
@@ -208,7 +208,7 @@ test('1 to 100 values of 1 to 512 characters are taken', async () => {
   }
 });
 
-test('text that no column can hold is refused, and located', async () => {
+test('text that cannot be stored is refused with its position', async () => {
   const path = await makeSet(['a']);
   const message = 'must be text without halves of surrogate pairs';
   for (const value of ['\ud83d', 'a\udc00']) {

@@ -16,7 +16,7 @@ afterAll(() => sandbox[Symbol.asyncDispose]());
 const cuid2 = expect.stringMatching(/^[a-z][0-9a-z]{23}$/);
 const notFound = { status: 404, body: { error: 'Condition set not found' } };
 
-test('a set is made, read, renamed and deleted', async () => {
+test('a set is created, read, renamed and deleted', async () => {
   const { body: made } = await call(sandbox, 'createConditionSet', { body: { name: 'Suppliers' } });
   expect(made).toEqual({ id: cuid2, name: 'Suppliers', owner_id: null, created_at: seededStartMs });
   const path = { condition_set_id: made.id };
@@ -28,7 +28,7 @@ test('a set is made, read, renamed and deleted', async () => {
   expect(await refusal(sandbox, 'getConditionSet', { path })).toEqual(notFound);
 });
 
-test('an owner is set, and removed by its signature', async () => {
+test('an owner is set, and removed with its signature', async () => {
   const owner = { public_key: aliceKey.publicKey };
   const { body: made } = await call(sandbox, 'createConditionSet', { body: { name: 'Alice’s', owner } });
   expect(made.owner_id).toEqual(cuid2);
@@ -81,7 +81,7 @@ const changes: readonly { operation: OperationId; body?: unknown; ofItem?: true 
   { operation: 'deleteConditionSet' },
 ];
 
-test.each(changes)('$operation asks the owners', async ({ operation, body, ofItem }) => {
+test.each(changes)("$operation requires the owners' signatures", async ({ operation, body, ofItem }) => {
   const owner_id = await makePair(sandbox);
   const { body: made } = await call(sandbox, 'createConditionSet', { body: { name: 'Ours', owner_id } });
   const setPath = { condition_set_id: made.id };
@@ -102,7 +102,7 @@ test.each(changes)('$operation asks the owners', async ({ operation, body, ofIte
   await call(sandbox, operation, change.input as never, signedByPair);
 });
 
-test('a set that is nobody’s or another app’s is not found', async () => {
+test('an unknown set, or one of another app, is not found', async () => {
   const { body: made } = await call(sandbox, 'createConditionSet', { body: { name: 'Mine' } });
   const mine = { condition_set_id: made.id };
   const { body: items } = await call(sandbox, 'addConditionSetItems', { path: mine, body: [{ value: 'a' }] });

@@ -5,7 +5,7 @@ import { startSandbox } from '../../support/sandbox.ts';
 
 const customer = { provider: 'bridge', provider_user_id: 'cust_8f14e45fceea167a' } as const;
 
-test('a custodian opens a wallet, which is found like any other', async () => {
+test('a custodian opens a wallet, which can be read like any other', async () => {
   await using sandbox = await startSandbox();
   const { body: made } = await call(sandbox, 'createCustodialWallet', {
     body: { ...customer, chain: 'base' },
@@ -33,7 +33,7 @@ test.each([
   [{ chain_type: 'solana' }, 'solana', 'solana'],
   [{ chain: 'tempo', chain_type: 'ethereum' }, 'tempo', 'ethereum'],
   [{ chain: 'solana' }, 'solana', 'solana'],
-] as const)('asked for %o it is on %s', async (asked, chain, chainType) => {
+] as const)('a request for %o opens a wallet on %s', async (asked, chain, chainType) => {
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'createCustodialWallet', { body: { ...customer, ...asked } });
   expect(body.chain).toBe(chain);
@@ -41,7 +41,7 @@ test.each([
   expect(found.body.chain_type).toBe(chainType);
 });
 
-test('an owner, a policy and signers bind it', async () => {
+test('it can have an owner, a policy and signers', async () => {
   await using sandbox = await startSandbox();
   const { body: quorum } = await call(sandbox, 'createKeyQuorum', {
     body: { public_keys: [bobKey.publicKey] },
@@ -67,7 +67,7 @@ test('an owner, a policy and signers bind it', async () => {
   expect(refused.status).toBe(400);
 });
 
-test('its key is never used here', async () => {
+test('no operation uses its key', async () => {
   await using sandbox = await startSandbox();
   const { body: wallet } = await call(sandbox, 'createCustodialWallet', { body: customer });
   const path = { wallet_id: wallet.id };
@@ -115,7 +115,7 @@ test.each([
   ).toBe(false);
 });
 
-test('a repeated request under an idempotency key opens no second wallet', async () => {
+test('a replay under an idempotency key opens no second wallet', async () => {
   await using sandbox = await startSandbox();
   const first = await call(sandbox, 'createCustodialWallet', { body: customer }, { idempotencyKey: 'one' });
   const again = await call(sandbox, 'createCustodialWallet', { body: customer }, { idempotencyKey: 'one' });

@@ -39,7 +39,7 @@ const nameOf = async (policyId: string) =>
   (await call(sandbox, 'getPolicy', { path: { policy_id: policyId } })).body.name;
 
 describe('a signature of the proposed request', () => {
-  test('counts with and without the expiry that the intent was made with', async () => {
+  test('counts with and without the expiry of the request that created the intent', async () => {
     const policy = await world.policy();
     const expiryMs = sandbox.clock.now() + 60_000;
     const intent = await propose('updatePolicyIntent', policy.id, 'New', expiryMs);
@@ -65,7 +65,7 @@ describe('a signature of the proposed request', () => {
     expect((await authorize(sandbox, intent, bob)).status).toBe('executed');
   });
 
-  test('given twice changes nothing and tells nothing', async () => {
+  test('sent twice has no effect and records no event', async () => {
     const policy = await world.policy();
     const intent = await propose('updatePolicyIntent', policy.id, 'New');
     const once = await authorize(sandbox, intent, alice);
@@ -77,7 +77,7 @@ describe('a signature of the proposed request', () => {
     ]);
   });
 
-  test('is told with its member and the result that followed', async () => {
+  test('is recorded as an event with its member and the result', async () => {
     const policy = await world.policy();
     const intent = await propose('updatePolicyIntent', policy.id, 'New');
     const summary = {
@@ -116,7 +116,7 @@ describe('a signature of the proposed request', () => {
 });
 
 describe('a signature is refused', () => {
-  test('of strangers, with what was expected of them', async () => {
+  test('of keys that are not members, with the expected payload', async () => {
     const policy = await world.policy(['x'], { owner_id: await sole(aliceKey.publicKey) });
     const intent = await propose('updatePolicyIntent', policy.id, 'New');
     const input = authorizationOf(sandbox, intent, carol);
@@ -208,8 +208,8 @@ describe('a signature is refused', () => {
   });
 });
 
-describe('who agrees is judged by the key quorum as it is now', () => {
-  test('a member who was removed does not count any more, one who was added does', async () => {
+describe('eligible members are those of the current key quorum', () => {
+  test('a removed member no longer counts, an added one does', async () => {
     const quorum = await world.quorum();
     const policy = await world.policy(['x'], { owner_id: quorum.id });
     const intent = await propose('updatePolicyIntent', policy.id, 'New');
@@ -235,7 +235,7 @@ describe('who agrees is judged by the key quorum as it is now', () => {
     expect((await authorize(sandbox, intent, carol)).status).toBe('executed');
   });
 
-  test('a threshold that was lowered is met by the next signature, also a repeated one', async () => {
+  test('a lowered threshold is met by the next signature, even a repeated one', async () => {
     const quorum = await world.quorum();
     const policy = await world.policy(['x'], { owner_id: quorum.id });
     const intent = await propose('updatePolicyIntent', policy.id, 'New');
@@ -250,7 +250,7 @@ describe('who agrees is judged by the key quorum as it is now', () => {
     expect((await authorize(sandbox, intent, alice)).status).toBe('executed');
   });
 
-  test('a key quorum inside another counts as one member, shown with its own members', async () => {
+  test('a nested key quorum counts as one member and is shown with its own members', async () => {
     const inner = await world.quorum({ ...treasury, display_name: 'Inner' });
     const outer = await world.quorum({
       public_keys: [carolKey.publicKey],
@@ -293,7 +293,7 @@ describe('who agrees is judged by the key quorum as it is now', () => {
 });
 
 describe('users', () => {
-  test('sign with keys that are bound to the intent, and see and reject what is theirs', async () => {
+  test('sign with keys that are bound to the intent, and see and reject their own intents', async () => {
     const [dora, erik] = (await logIn(sandbox, 2)) as [
       Awaited<ReturnType<typeof logIn>>[number],
       Awaited<ReturnType<typeof logIn>>[number],
@@ -336,7 +336,7 @@ describe('users', () => {
     expect((await authorize(sandbox, first, eriks)).status).toBe('executed');
   });
 
-  test('cannot sign with a key that has expired, whatever time they give', async () => {
+  test('cannot sign with an expired key, whatever timestamp they send', async () => {
     const [dora] = await logIn(sandbox, 1);
     const quorum = await world.quorum({ user_ids: [dora!.id], public_keys: [aliceKey.publicKey] });
     const policy = await world.policy(['x'], { owner_id: quorum.id });
@@ -365,7 +365,7 @@ describe('users', () => {
     expect((await authorize(sandbox, intent, alice)).status).toBe('executed');
   });
 
-  test('who were deleted do not count any more', async () => {
+  test('no longer count after they are deleted', async () => {
     const [dora] = await logIn(sandbox, 1);
     const quorum = await world.quorum({
       user_ids: [dora!.id],
@@ -380,7 +380,7 @@ describe('users', () => {
     expect((await authorize(sandbox, intent, bob)).status).toBe('executed');
   });
 
-  test('who have been frozen since do not count until they are no longer frozen', async () => {
+  test('do not count while they are frozen', async () => {
     const [dora] = await logIn(sandbox, 1);
     const { id } = await world.quorum({ user_ids: [dora!.id], public_keys: [aliceKey.publicKey] });
     const policy = await world.policy(['x'], { owner_id: id });
@@ -394,7 +394,7 @@ describe('users', () => {
 });
 
 describe('a signing', () => {
-  test('is agreed to by the owner or a signer, each under its own policies, which are evaluated then', async () => {
+  test('is authorized by the owner or a signer under their own policies, evaluated on execution', async () => {
     const [policy, own] = [await world.policy(['rent']), await world.policy(['gift'])];
     const signer = await sole(carolKey.publicKey);
     const wallet = await world.wallet({
@@ -440,7 +440,7 @@ describe('a signing', () => {
     expect((await authorize(sandbox, later, bob)).status).toBe('executed');
   });
 
-  test('that exports is for the owner alone', async () => {
+  test('that exports a key is for the owner only', async () => {
     const wallet = await world.wallet({
       additional_signers: [{ signer_id: await sole(carolKey.publicKey) }],
     });
@@ -463,8 +463,8 @@ describe('a signing', () => {
   });
 });
 
-describe('a change that cannot be made when its time has come', () => {
-  test('fails for good and leaves nothing behind', async () => {
+describe('a change that is refused on execution', () => {
+  test('fails permanently and changes nothing', async () => {
     const policy = await world.policy();
     const incomplete = { name: 'Anything', conditions: [{ field_source: 'message', value: 'x' } as const] };
     const intent = (
@@ -488,7 +488,7 @@ describe('a change that cannot be made when its time has come', () => {
     });
   });
 
-  test('a change of a key quorum by an intent is by the members of before', async () => {
+  test('a change of a key quorum by an intent requires the members from before the change', async () => {
     const quorum = await world.quorum();
     const intent = (
       await call(sandbox, 'updateKeyQuorumIntent', {

@@ -4,7 +4,7 @@ import { call } from '../../support/call.ts';
 import { authorize, refusedSignature } from '../../support/intents.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
-test('a client of another brand signs the request in its own words', async () => {
+test('a client of another brand signs the branded request', async () => {
   await using sandbox = await startSandbox({ prefix: 'acme' });
   const { body: user } = await call(sandbox, 'createUser', {
     body: { linked_accounts: [{ type: 'email', address: 'dora@example.com' }] },

@@ -100,7 +100,7 @@ const leaving = new Set<OperationId>([
   'detachWalletAutomations',
 ]);
 
-test('every operation on something owned is known to dismiss what was proposed about it, or to leave it', () => {
+test('for every operation on an owned resource it is defined whether it dismisses intents', () => {
   const owned = /\{(wallet_id|policy_id|key_quorum_id|condition_set_id)\}/;
   const changing = Object.values(operations)
     .filter(({ method, path }) => method !== 'GET' && owned.test(path) && !path.startsWith('/v1/intents/'))
@@ -113,7 +113,7 @@ test('every operation on something owned is known to dismiss what was proposed a
 describe.each(Object.entries(dismissing) as [OperationId, Dismissing][])(
   '%s',
   (operation, [subject, body, reason]) => {
-    test('dismisses what was proposed, and what is refused dismisses nothing', async () => {
+    test('dismisses intents, unless it is refused', async () => {
       const { intent, path } = await subjects[subject]();
       const bystander = (await subjects[subject]()).intent;
       const change: Change = { path, body };
@@ -146,7 +146,7 @@ describe.each(Object.entries(dismissing) as [OperationId, Dismissing][])(
   },
 );
 
-test('an intent that is carried out dismisses the others about its resource, and says so', async () => {
+test('an executed intent dismisses the others about its resource and records that', async () => {
   const policy = await world.policy();
   const propose = async (name: string) =>
     (await call(sandbox, 'updatePolicyIntent', { path: { policy_id: policy.id }, body: { name } })).body;
@@ -164,7 +164,7 @@ test('an intent that is carried out dismisses the others about its resource, and
   }
 });
 
-test('an intent that has expired is not dismissed after that', async () => {
+test('an expired intent is not dismissed', async () => {
   const policy = await world.policy();
   const { body: intent } = await call(
     sandbox,

@@ -74,7 +74,7 @@ async function refused(query: object, options: object = {}): Promise<string> {
 }
 
 describe('the order', () => {
-  test('is by creation unless another is asked for', async () => {
+  test('is by creation by default', async () => {
     const newestFirst = ['items', 'quorum', 'short', 'signing', 'rename', 'rule'];
     expect(await list({})).toEqual(newestFirst);
     expect(await list({ sort_by: 'created_at_desc' })).toEqual(newestFirst);
@@ -93,7 +93,7 @@ describe('the order', () => {
   });
 
   test.each(['created_at_desc', 'expires_at_asc', 'updated_at_desc'] as const)(
-    '%s goes on over pages of any size',
+    '%s works across pages of any size',
     async (sortBy) => {
       const all = await list({ sort_by: sortBy });
       for (const limit of [1, 2, 4]) {
@@ -147,7 +147,7 @@ describe('the filters', () => {
     expect(await refused({ pending_member_id: 'nonsense' })).toMatch(/^400 invalid_data pending_member_id: /);
   });
 
-  test('an intent whose time is over is expired everywhere, before and after that is written down', async () => {
+  test('an expired intent is reported as expired everywhere, before and after the expiry is stored', async () => {
     const { short } = intents;
     sandbox.clock.advance(10_000);
     const look = async () => ({
@@ -185,7 +185,7 @@ describe('the filters', () => {
   });
 });
 
-test('what cannot be asked is refused by name', async () => {
+test('invalid filters are refused with the name of the field', async () => {
   expect(await refused({ cursor: 'nonsense' })).toBe(
     '400 invalid_data cursor: expected the `next_cursor` of a page before',
   );
@@ -196,7 +196,7 @@ test('what cannot be asked is refused by name', async () => {
   expect(await refused({ limit: 101 })).toMatch(/^400 invalid_data /);
 });
 
-test('another app sees none of it, a user what is theirs', async () => {
+test('another app sees none of the intents, a user only their own', async () => {
   const other = await asOtherApp(sandbox);
   expect((await call(other, 'listIntents', {})).body).toEqual({ data: [], next_cursor: null });
   const [dora] = await logIn(sandbox, 1);

@@ -159,7 +159,7 @@ describe.each(operations)('%s', (operation) => {
     return body as IntentResponse;
   };
 
-  test('answers the pending intent, tells of it, and changes nothing', async () => {
+  test('returns a pending intent, records its event, and changes nothing', async () => {
     const about = await proposing[operation]();
     const { type, path, method, underlying, resourceId, body, shown } = about;
     const expiryMs = sandbox.clock.now() + 5_000;
@@ -201,7 +201,7 @@ describe.each(operations)('%s', (operation) => {
     expect([far.custom_expiry, far.expires_at]).toEqual([true, 253_402_300_799_999]);
   });
 
-  test('is refused on what is not there and on what is another app’s', async () => {
+  test('is refused for an absent resource and for one of another app', async () => {
     const { path, body } = await proposing[operation]();
     const other = await asOtherApp(sandbox);
     for (const [asker, ids] of [
@@ -213,7 +213,7 @@ describe.each(operations)('%s', (operation) => {
   });
 });
 
-describe('a proposal is refused at once', () => {
+describe('a proposal is refused immediately', () => {
   const outcome = async (operation: OperationId, path: object, body?: unknown): Promise<string> => {
     const answer = await refusal(sandbox, operation, { path, body });
     return `${answer.status} ${answer.body.code} ${answer.body.error}`;
@@ -326,7 +326,7 @@ describe('a proposal is refused at once', () => {
     expect(listed.body.data).toEqual([]);
   });
 
-  test('on a wallet that was archived', async () => {
+  test('for an archived wallet', async () => {
     const wallet = await world.wallet();
     await call(sandbox, 'archiveWallet', { path: { wallet_id: wallet.id } });
     expect(await outcome('createWalletRpcIntent', { wallet_id: wallet.id }, message('x'))).toMatch(/^404 /);

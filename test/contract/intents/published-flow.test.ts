@@ -29,7 +29,7 @@ async function advance(ms: number): Promise<void> {
   await answer.body.dump();
 }
 
-test('a treasury of three adds a rule, rejects, lets expire, dismisses and fails; list, events and policy agree', async () => {
+test('a treasury of three members: intents are executed, rejected, expired, dismissed and failed; list, events and policy agree', async () => {
   const startMs = sandbox.clock.now();
   const quorumId = (await call(sandbox, 'createKeyQuorum', { body: treasuryQuorum })).body.id;
   const policy = (

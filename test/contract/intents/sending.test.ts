@@ -38,7 +38,7 @@ async function propose(value: string): Promise<IntentResponse> {
   return (await call(sandbox, 'createWalletRpcIntent', { path: { wallet_id: wallet.id }, body })).body;
 }
 
-/** The intent as it is once everybody has signed: the last signature is answered before the chain has said a word. */
+/** The intent after the last signature, whose response does not wait for the chain. */
 async function agree(intent: IntentResponse): Promise<IntentResponse> {
   await authorize(sandbox, intent, alice);
   await authorize(sandbox, intent, bob);
@@ -51,7 +51,7 @@ const eventTypes = async (intent: IntentResponse) =>
 /** What the chain holds is read from its ledger. */
 const received = async () => (await chain.balances(receiver, [null]))[0];
 
-test('the second signature sends: the intent has been executed and its result tells the transaction', async () => {
+test('the second signature sends: the intent is executed and its result contains the transaction', async () => {
   const intent = await propose('0x5');
   expect((await authorize(sandbox, intent, alice)).status).toBe('pending');
   await waitSeconds(sandbox, 60);
@@ -91,7 +91,7 @@ test('the second signature sends: the intent has been executed and its result te
   ]);
 });
 
-test('more than the wallet has: the intent fails before anything is signed', async () => {
+test('an amount above the balance: the intent fails before anything is signed', async () => {
   const intent = await propose(`0x${ether.toString(16)}`);
   const failed = await agree(intent);
   expect(failed).toMatchObject({
@@ -116,7 +116,7 @@ function answerNext(answer: () => Promise<BroadcastOutcome>): void {
   });
 }
 
-test('refused by the chain after the commit: the intent has failed, the transaction too, and its nonce is free', async () => {
+test('refused by the chain after the commit: intent and transaction fail, and the nonce is free', async () => {
   answerNext(async () => ({ isAccepted: false, reason: 'underpriced', message: 'fee too low' }));
   const failed = await agree(await propose('0x5'));
   expect(failed).toMatchObject({
@@ -138,7 +138,7 @@ test('refused by the chain after the commit: the intent has failed, the transact
   expect(await received()).toBe(6n);
 });
 
-test('a chain that cannot be reached at the broadcast: executed, and the same bytes go out when it is back', async () => {
+test('chain unreachable at the broadcast: the intent is executed, and the same bytes are broadcast later', async () => {
   answerNext(() => Promise.reject(new Error('connect ECONNREFUSED')));
   const executed = await agree(await propose('0x7'));
   expect(executed.status).toBe('executed');

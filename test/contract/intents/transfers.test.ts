@@ -46,7 +46,7 @@ const received = async () =>
 const typesOf = async (intent: IntentResponse) =>
   (await intentEvents(sandbox, intent.intent_id)).map(({ type }) => type);
 
-test('the last signature begins the transfer, and its end is the intent’s', async () => {
+test('the last signature starts the transfer, and its outcome settles the intent', async () => {
   const wallet = await makeWallet();
   const intent = await propose(wallet, payment('1.5'));
   const before = await received();
@@ -79,7 +79,7 @@ test('the last signature begins the transfer, and its end is the intent’s', as
   expect((await typesOf(intent)).filter((type) => type === 'intent.executed')).toHaveLength(1);
 });
 
-test('while it is processing nobody can sign, reject or dismiss it', async () => {
+test('while it is processing it cannot be signed, rejected or dismissed', async () => {
   const wallet = await makeWallet({ owner: { public_key: aliceKey.publicKey } });
   const intent = await propose(wallet, {
     ...payment('1'),
@@ -96,7 +96,7 @@ test('while it is processing nobody can sign, reject or dismiss it', async () =>
   expect((await readIntent(sandbox, intent)).status).toBe('processing');
 });
 
-test('a transfer that fails on its chain is a failed intent', async () => {
+test('a transfer that fails on its chain fails the intent', async () => {
   const wallet = await makeWallet({ owner: { public_key: aliceKey.publicKey } });
   const intent = await propose(wallet, {
     ...payment('1'),
@@ -123,7 +123,7 @@ test('a transfer that fails on its chain is a failed intent', async () => {
   expect(await typesOf(intent)).toEqual(['intent.created', 'intent.authorized', 'intent.failed']);
 });
 
-test('what is refused when it is carried out fails at once, and moves nothing', async () => {
+test('a transfer that is refused on execution fails immediately and moves nothing', async () => {
   const atMostTwo = {
     field_source: 'action_request_body',
     field: 'source.amount',
@@ -154,7 +154,7 @@ test('what is refused when it is carried out fails at once, and moves nothing', 
   expect(await actionsOf(wallet)).toHaveLength(1);
 });
 
-test('an additional signer can authorize it in the owner’s place', async () => {
+test('an additional signer can authorize it instead of the owner', async () => {
   const signer = await world.quorum({ ...treasury, authorization_threshold: 1 });
   const wallet = await makeWallet({ additional_signers: [{ signer_id: signer.id }] });
   const intent = await propose(wallet, payment('1'));

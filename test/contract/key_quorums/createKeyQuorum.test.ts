@@ -7,7 +7,7 @@ import { startSandbox } from '../../support/sandbox.ts';
 const pemOf = (key: string) =>
   `-----BEGIN PUBLIC KEY-----\n${key.match(/.{1,64}/g)?.join('\n')}\n-----END PUBLIC KEY-----\n`;
 
-test('a quorum of keys, a user and a quorum comes back as it was given, keys as base64', async () => {
+test('a quorum of keys, a user and a quorum is returned as given, with keys in base64', async () => {
   await using sandbox = await startSandbox();
   const alice = await call(sandbox, 'getUserByCustomAuthID', { body: { custom_user_id: 'alice' } });
   const nested = await call(sandbox, 'createKeyQuorum', { body: { public_keys: [carolKey.publicKey] } });
@@ -41,7 +41,7 @@ test('a quorum of keys, a user and a quorum comes back as it was given, keys as 
   expect((await call(sandbox, 'getKeyQuorum', { path: { key_quorum_id: body.id } })).body).toEqual(body);
 });
 
-test('what cannot be a quorum is refused with the field that is to blame', async () => {
+test('an invalid quorum is refused with the name of the field', async () => {
   await using sandbox = await startSandbox();
   const spki = Buffer.from(aliceKey.publicKey, 'base64');
   const offCurve = Buffer.from(spki);
@@ -49,7 +49,7 @@ test('what cannot be a quorum is refused with the field that is to blame', async
   const k256 = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).publicKey;
   const cases: [body: object, error: RegExp][] = [
     [{}, /expected at least one of/],
-    [{ display_name: 'Nobody' }, /expected at least one of/],
+    [{ display_name: 'Empty' }, /expected at least one of/],
     [{ public_keys: [] }, /^\/public_keys/],
     [{ public_keys: [offCurve.toString('base64')] }, /^\/public_keys\/0: expected a point on the curve/],
     [

@@ -3,7 +3,7 @@ import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
-test('the members delete their quorum, and it is gone', async () => {
+test("a quorum is deleted with its members' signatures", async () => {
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'createKeyQuorum', { body: { public_keys: [aliceKey.publicKey] } });
   const path = { key_quorum_id: body.id };
@@ -19,7 +19,7 @@ test('the members delete their quorum, and it is gone', async () => {
   }
 });
 
-test('a quorum that owns, signs or is nested stays', async () => {
+test('a quorum that is an owner, a signer or nested cannot be deleted', async () => {
   await using sandbox = await startSandbox();
   const quorum = async () =>
     (await call(sandbox, 'createKeyQuorum', { body: { public_keys: [aliceKey.publicKey] } })).body.id;

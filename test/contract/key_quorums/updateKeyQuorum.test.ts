@@ -5,7 +5,7 @@ import { startSandbox } from '../../support/sandbox.ts';
 
 const [alice, bob, carol] = [aliceKey, bobKey, carolKey];
 
-test('the old members decide, then the new ones count', async () => {
+test('a change requires the old members; afterwards the new ones count', async () => {
   await using sandbox = await startSandbox();
   const made = await call(sandbox, 'createKeyQuorum', {
     body: { public_keys: [alice.publicKey, bob.publicKey], authorization_threshold: 2 },
@@ -40,7 +40,7 @@ test('the old members decide, then the new ones count', async () => {
   expect(renamed.body).toEqual({ ...changed.body, display_name: 'Pair', authorization_threshold: 1 });
 });
 
-test('keeps users when only keys are given, and drops them with an empty list', async () => {
+test('keeps users if only keys are given, and removes them with an empty list', async () => {
   await using sandbox = await startSandbox();
   const user = await call(sandbox, 'getUserByCustomAuthID', { body: { custom_user_id: 'alice' } });
   const made = await call(sandbox, 'createKeyQuorum', {
@@ -69,7 +69,7 @@ test('keeps users when only keys are given, and drops them with an empty list', 
   });
 });
 
-test('refuses what would leave nobody, or ask for more members than there are', async () => {
+test('refuses a change that leaves no members, or a threshold above their number', async () => {
   await using sandbox = await startSandbox();
   const made = await call(sandbox, 'createKeyQuorum', {
     body: { public_keys: [alice.publicKey, bob.publicKey], authorization_threshold: 2 },

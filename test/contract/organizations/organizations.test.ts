@@ -21,7 +21,7 @@ async function makeOrganization(sandbox: TestSandbox, display_name = 'Acme Europ
   return (await call(sandbox, 'createOrganization', { body: { display_name, default_key_quorum_id } })).body;
 }
 
-test('an organization is made, read, changed and deleted', async () => {
+test('an organization is created, read, changed and deleted', async () => {
   await using sandbox = await startSandbox();
   const made = await makeOrganization(sandbox);
   const path = { organization_id: made.id };
@@ -91,7 +91,7 @@ test('an organization of another app is not found by any operation', async () =>
   }
 });
 
-test('a key quorum that is not there, no name and no change are refused', async () => {
+test('an unknown key quorum, a missing name and an empty change are refused', async () => {
   await using sandbox = await startSandbox();
   const { id, default_key_quorum_id } = await makeOrganization(sandbox);
   const missing = 'a'.repeat(24);
@@ -118,7 +118,7 @@ test('a key quorum that is not there, no name and no change are refused', async 
   }
 });
 
-test('the default key quorum owns the wallets that name no owner, and cannot be deleted', async () => {
+test('the default key quorum owns wallets without an explicit owner, and cannot be deleted', async () => {
   await using sandbox = await startSandbox();
   const { id, default_key_quorum_id } = await makeOrganization(sandbox);
   const entity = { id, type: 'organization' as const };
@@ -165,7 +165,7 @@ test('the default key quorum owns the wallets that name no owner, and cannot be 
   });
 });
 
-test('an organization has at most 150 wallets, made for it or given to it', async () => {
+test('an organization can have at most 150 wallets, created for it or assigned to it', async () => {
   await using sandbox = await startSandbox();
   const { id } = await makeOrganization(sandbox);
   const entity = { id, type: 'organization' as const };

@@ -13,7 +13,7 @@ async function makeOrganization(sandbox: TestSandbox): Promise<{ organization_id
 
 const absent = { status: 404, body: { error: 'Organization secret not found' } };
 
-test('a secret is shown once, listed by its end, and stays in the list when revoked', async () => {
+test('a secret is shown once, listed by its last characters, and stays listed after it is revoked', async () => {
   await using sandbox = await startSandbox();
   const path = await makeOrganization(sandbox);
   const { body: first } = await call(sandbox, 'createOrganizationSecret', { path });
@@ -43,7 +43,7 @@ test('a secret is shown once, listed by its end, and stays in the list when revo
   ]);
 });
 
-test('a secret is bound to a signing key and released from it, unless it is revoked', async () => {
+test('a secret is bound to a signing key and unbound again, unless it is revoked', async () => {
   await using sandbox = await startSandbox();
   const path = await makeOrganization(sandbox);
   const { body: secret } = await call(sandbox, 'createOrganizationSecret', { path });

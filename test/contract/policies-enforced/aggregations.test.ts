@@ -42,7 +42,7 @@ const payIn =
   (value: bigint | number, fields: object = {}) =>
     outcome(sandbox, 'walletRpc', { wallet, body: payment({ to: shop, value: hex(value), ...fields }) });
 
-test('what was signed within the window counts, with what is asked for now', async () => {
+test('the total contains everything signed within the window and the current request', async () => {
   await using sandbox = await startSandbox();
   const { wallet } = await capped(sandbox, 100);
   const pay = payIn(sandbox, wallet);
@@ -64,7 +64,7 @@ test('what was signed within the window counts, with what is asked for now', asy
   expect(await pay(1)).toBe(denied);
 });
 
-test('sums go on beyond 64 bits and are exact to the last wei', async () => {
+test('sums beyond 64 bits are exact to the last wei', async () => {
   await using sandbox = await startSandbox();
   const cap = 3n * 2n ** 200n;
   const { wallet } = await capped(sandbox, cap);
@@ -76,7 +76,7 @@ test('sums go on beyond 64 bits and are exact to the last wei', async () => {
   expect(await pay(1n)).toBe(denied);
 });
 
-test('each wallet has a total of its own, and within it each group', async () => {
+test('totals are separate per wallet and per group', async () => {
   await using sandbox = await startSandbox();
   const group_by = [{ field_source: 'ethereum_transaction', field: 'to' }];
   const { wallet, rules } = await capped(sandbox, 100, { group_by });
@@ -100,7 +100,7 @@ test('each wallet has a total of its own, and within it each group', async () =>
   expect(await batch([shop, 40], [other, 40])).toBe(allowed);
 });
 
-test('the metric may be an argument of the call, and conditions choose what counts', async () => {
+test('the metric can be an argument of the call, and conditions select what counts', async () => {
   await using sandbox = await startSandbox();
   const abi = parseAbi(['function transfer(address to, uint256 amount)']);
   const { wallet } = await capped(sandbox, 100, {
@@ -119,7 +119,7 @@ test('the metric may be an argument of the call, and conditions choose what coun
   expect(await transfer(1n)).toBe(denied);
 });
 
-test('a metric below zero does not make room', async () => {
+test('a negative metric does not lower the total', async () => {
   await using sandbox = await startSandbox();
   const abi = parseAbi(['function adjust(int256 by)']);
   const metric = { field_source: 'ethereum_calldata', field: 'adjust.by', function: 'sum', abi };
@@ -130,7 +130,7 @@ test('a metric below zero does not make room', async () => {
   expect(await adjust(1n)).toBe(denied);
 });
 
-test('user operations have totals of their own method', async () => {
+test('user operations have separate totals', async () => {
   await using sandbox = await startSandbox();
   const { wallet } = await capped(sandbox, 100, { method: 'eth_signUserOperation' });
   const account = parseAbi(['function execute(address dest, uint256 value, bytes func)']);
@@ -150,7 +150,7 @@ test('user operations have totals of their own method', async () => {
   expect(await operate(40n)).toBe(allowed);
 });
 
-test('a total that is gone allows nothing, and lifts no cap', async () => {
+test('a deleted aggregation allows nothing and lifts no cap', async () => {
   await using sandbox = await startSandbox();
   const { wallet, aggregation } = await capped(sandbox, 100);
   const free = await makeWallet(sandbox, 'ethereum', {
@@ -171,7 +171,7 @@ test('what fails to sign is not counted', async () => {
   expect(await pay(100)).toBe(allowed);
 });
 
-test('repeating a request under its idempotency key counts once', async () => {
+test('a replay under an idempotency key counts once', async () => {
   await using sandbox = await startSandbox();
   const { wallet } = await capped(sandbox, 100);
   const sent = { wallet, body: payment({ value: 60 }), idempotencyKey: 'once' };
@@ -179,7 +179,7 @@ test('repeating a request under its idempotency key counts once', async () => {
   expect(await payIn(sandbox, wallet)(40)).toBe(allowed);
 });
 
-test('an aggregation’s conditions cannot ask a condition set, which it could not read', async () => {
+test('conditions of an aggregation cannot use condition sets', async () => {
   await using sandbox = await startSandbox();
   const { body: set } = await call(sandbox, 'createConditionSet', { body: { name: 'Shops' } });
   const conditions = [
@@ -189,7 +189,7 @@ test('an aggregation’s conditions cannot ask a condition set, which it could n
   expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_aggregation_format' } });
 });
 
-test('of requests at once over HTTPS only as many pass as fit', async () => {
+test('of concurrent requests over HTTPS only those under the cap pass', async () => {
   await using sandbox = await startSandbox();
   const { wallet } = await capped(sandbox, 100);
   const pay = payIn(sandbox, wallet);
@@ -199,7 +199,7 @@ test('of requests at once over HTTPS only as many pass as fit', async () => {
 });
 
 describe.each(databaseKinds)('on %s', (kind) => {
-  test('of requests at once exactly those pass that fit under the cap', async () => {
+  test('of concurrent requests exactly those under the cap pass', async () => {
     await using operations = await openOperations(kind);
     const made = async (id: 'createAggregation' | 'createPolicy' | 'createWallet', body: object) => {
       const { status, body: answer } = await operations.run(id, { body });

@@ -19,7 +19,7 @@ async function makeSet(sandbox: TestSandbox, values: readonly string[]): Promise
 const inSet = (field_source: string, field: string, value: string) =>
   ({ field_source, field, operator: 'in_condition_set', value }) as Rule['conditions'][number];
 
-test('a set of 1,000 addresses is asked, whatever the case', async () => {
+test('a set of 1,000 addresses is searched, ignoring case', async () => {
   await using sandbox = await startSandbox();
   const set = await makeSet(
     sandbox,
@@ -37,7 +37,7 @@ test('a set of 1,000 addresses is asked, whatever the case', async () => {
   expect(await judge(`0x${'0'.repeat(40)}`)).toBe(denied);
 });
 
-test('values of a set that come and go count at once, and a set that is gone holds nothing', async () => {
+test('added and removed values take effect immediately, and a deleted set contains nothing', async () => {
   await using sandbox = await startSandbox();
   const set = await makeSet(sandbox, [address(1)]);
   const open = await makeWallet(sandbox, 'ethereum', {
@@ -77,7 +77,7 @@ test('every call of a batch is looked up', async () => {
   expect(await judge(301)).toBe(denied);
 });
 
-test('numbers are found in decimal and in hex, Solana addresses as they are written', async () => {
+test('numbers match in decimal and in hex, Solana addresses exactly', async () => {
   await using sandbox = await startSandbox();
   const values = await makeSet(sandbox, ['1000', '0x7D0', '0']);
   const wallet = await makeWallet(sandbox, 'ethereum', {

@@ -59,7 +59,7 @@ describe('ethereum', () => {
     ...more,
   });
 
-  test('a transaction, whatever is left for the chain to fill in', async () => {
+  test('a transaction, with any fields left to the chain', async () => {
     const wallet = await makeFunded('ethereum', base, rules);
     expect(await explainedAsSent(wallet, send({ to: shop, value: '0x5' }))).toBe('allowed');
     expect(await explainedAsSent(wallet, send({ to: shop, value: '0x6' }))).toBe('denied');
@@ -70,7 +70,7 @@ describe('ethereum', () => {
     expect(await explainedAsSent(wallet, send({ to: thief, nonce: 9, type: 2, ...fees }))).toBe('denied');
   });
 
-  test('bytes that are put behind the calldata', async () => {
+  test('bytes that are appended to the calldata', async () => {
     const abi = parseAbi(['function note(uint256 number)']);
     const named = { ...when('ethereum_calldata', 'note.number', 'eq', '7'), abi };
     const wallet = await makeFunded('ethereum', base, [allow('eth_sendTransaction', named as never)]);
@@ -153,7 +153,7 @@ test('tron: a transfer that waits for its reference block', async () => {
   expect(await explainedAsSent(wallet, send(6))).toBe('denied');
 });
 
-test('what was sent is judged again by a draft as it was when it was sent', async () => {
+test('sent requests are replayed against a draft as they were sent', async () => {
   const wallet = await makeFunded('ethereum', base, [
     allow('eth_sendTransaction', when('ethereum_transaction', 'value', 'lte', '5')),
   ]);

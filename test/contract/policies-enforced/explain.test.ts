@@ -27,7 +27,7 @@ const tablesOf = async (sandbox: TestSandbox, ...tables: (keyof Tables)[]) => {
 };
 
 describe('the trace of a denial', () => {
-  test('is kept under the id that the refusal carries, and under the id of its request', async () => {
+  test('is stored under the id in the refusal, and under the id of the request', async () => {
     await using sandbox = await startSandbox();
     const wallet = await makeWallet(sandbox, 'ethereum', { rules: [allow('eth_signTransaction', toShop)] });
     const body = payment({ to: thief, value: 7 });
@@ -72,7 +72,7 @@ describe('the trace of a denial', () => {
     });
   });
 
-  test('of a request with an idempotency key is kept each time, and nothing under the key', async () => {
+  test('of a request with an idempotency key is stored each time, and not under the key', async () => {
     await using sandbox = await startSandbox();
     const wallet = await makeWallet(sandbox, 'ethereum', { rules: [] });
     const input = { path: { wallet_id: wallet.id }, body: hello };
@@ -92,7 +92,7 @@ describe('the trace of a denial', () => {
   });
 });
 
-test('a policy that is written is judged with everything that it was judged from', async () => {
+test('a draft policy is evaluated, and the result contains all inputs', async () => {
   await using sandbox = await startSandbox();
   const policy = {
     chain_type: 'ethereum',
@@ -177,7 +177,7 @@ test('a policy that is written is judged with everything that it was judged from
   });
 });
 
-test('explaining signs, records, counts and keeps nothing', async () => {
+test('explaining signs, records, counts and stores nothing', async () => {
   await using sandbox = await startSandbox();
   const { body: aggregation } = await call(sandbox, 'createAggregation', {
     body: {
@@ -222,7 +222,7 @@ test('explaining signs, records, counts and keeps nothing', async () => {
   expect(await tablesOf(sandbox, ...tables)).toEqual(before);
 });
 
-test('a wallet is judged by the policies that the owner or the signer is under', async () => {
+test('a wallet is evaluated under the policies of the owner or the signer', async () => {
   await using sandbox = await startSandbox();
   const own = await makePolicy(sandbox, 'ethereum', [allow('personal_sign', greeting as never)]);
   const signer = (await call(sandbox, 'createKeyQuorum', { body: { public_keys: [makeRecipient().spki] } }))
@@ -247,7 +247,7 @@ test('a wallet is judged by the policies that the owner or the signer is under',
   expect(await explain({ wallet_id: free.id })).toEqual(['allowed']);
 });
 
-test('raw signatures and exports are explained as they are judged', async () => {
+test('raw signatures and exports are explained as they are evaluated', async () => {
   await using sandbox = await startSandbox();
   const wallet = await makeWallet(sandbox, 'cosmos', {
     rules: [allow('signRawMessageBytes', greeting as never), deny('exportPrivateKey')],
@@ -274,7 +274,7 @@ test('raw signatures and exports are explained as they are judged', async () => 
   ]);
 });
 
-test('transfers are explained as they are judged', async () => {
+test('transfers are explained as they are evaluated', async () => {
   await using sandbox = await startSandbox();
   const atMostTwo = {
     field_source: 'action_request_body',
@@ -293,12 +293,12 @@ test('transfers are explained as they are judged', async () => {
     expect([explained.action.method, explained.decision]).toEqual(['transfer', decision]);
     const path = { wallet_id: wallet.id };
     const { body } = await refusal(sandbox, 'transferFromWallet', { path, body: request });
-    // The wallet is empty, which only somebody who may transfer is told.
+    // The wallet is empty, which only callers who may transfer can learn.
     expect(body.code).toBe(decision === 'allowed' ? 'insufficient_funds' : 'policy_violation');
   }
 });
 
-test('what cannot be judged is refused with the place where it is wrong', async () => {
+test('an invalid question is refused with the position of the fault', async () => {
   await using sandbox = await startSandbox();
   const wallet = await makeWallet(sandbox, 'ethereum', { rules: [] });
   const [policy_id] = wallet.policy_ids;
@@ -345,7 +345,7 @@ test('what cannot be judged is refused with the place where it is wrong', async 
   expect((await askDesk(sandbox, 'explainPolicy', { ...asked })).app_id).toBe(sandbox.appId);
 });
 
-test('calldata shows as bytes and as what conditions read in it', async () => {
+test('calldata is shown as bytes and as decoded for conditions', async () => {
   await using sandbox = await startSandbox();
   const abi = parseAbi(['function transfer(address to, uint256 amount)']);
   const data = encodeFunctionData({ abi, args: [shop, 2n ** 200n] });

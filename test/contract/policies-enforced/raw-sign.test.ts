@@ -45,7 +45,7 @@ function tronTransfer(wallet: { address: string }, to_address: string): Uint8Arr
   return encodeTronRawData({ contract, ...block });
 }
 
-test('tron: the bytes of a transaction are judged as one, all else as a message', async () => {
+test('tron: the bytes of a transaction are evaluated as a transaction, all others as a message', async () => {
   await using sandbox = await startSandbox();
   const wallet = await makeWallet(sandbox, 'tron', { rules: tronRules });
   const judge = judgeIn(sandbox, wallet, 'sha256');
@@ -58,7 +58,7 @@ test('tron: the bytes of a transaction are judged as one, all else as a message'
 });
 
 test.each(['tron', 'sui'] as const)(
-  '%s: whoever may sign any message may not sign a transaction by its hash',
+  '%s: permission to sign any message does not allow signing a transaction by its hash',
   async (chain) => {
     await using sandbox = await startSandbox();
     const judge = async (...rules: Rule[]) =>
@@ -75,7 +75,7 @@ test.each(['tron', 'sui'] as const)(
   },
 );
 
-test('tron: bytes that a node still reads as a transaction are never a message', async () => {
+test('tron: bytes that a node accepts as a transaction are never a message', async () => {
   await using sandbox = await startSandbox();
   const wallet = await makeWallet(sandbox, 'tron', { rules: [allow('signRawMessageBytes')] });
   const judge = judgeIn(sandbox, wallet, 'sha256');
@@ -97,7 +97,7 @@ test('tron: bytes that a node still reads as a transaction are never a message',
   expect(await judge(Buffer.from('Zebra crossing'))).toBe(allowed);
 });
 
-test('sui: the bytes of a transaction are judged as one, a personal message as a message', async () => {
+test('sui: the bytes of a transaction are evaluated as a transaction, a personal message as a message', async () => {
   await using sandbox = await startSandbox();
   const recipient = `0x${'ab'.repeat(32)}`;
   const wallet = await makeWallet(sandbox, 'sui', {
@@ -134,7 +134,7 @@ test('sui: the bytes of a transaction are judged as one, a personal message as a
   expect(await judge(truncated)).toBe(denied);
 });
 
-test('xrpl: a hash is a transaction that is not shown, so only conditions on time can hold', async () => {
+test('xrpl: a hash counts as a hidden transaction, so only conditions on time can hold', async () => {
   await using sandbox = await startSandbox();
   const until = {
     field_source: 'system',
@@ -151,7 +151,7 @@ test('xrpl: a hash is a transaction that is not shown, so only conditions on tim
 });
 
 test.each(['cosmos', 'stellar', 'bitcoin-taproot', 'ton', 'starknet'] as const)(
-  '%s: bytes and hashes are signRawMessageBytes',
+  '%s: bytes and hashes are evaluated as signRawMessageBytes',
   async (chain) => {
     await using sandbox = await startSandbox();
     const small = `0x0${'1'.repeat(63)}`;

@@ -30,7 +30,7 @@ const when = (field_source: string, field: string, operator: string, value: stri
   ({ field_source, field, operator, value }) as Rule['conditions'][number];
 
 describe('ethereum', () => {
-  test('a denial says so, and in a sandbox why', async () => {
+  test('a denial is reported, in a sandbox with the reason', async () => {
     await using sandbox = await startSandbox();
     const wallet = await makeWallet(sandbox, 'ethereum', {
       rules: [allow('eth_signTransaction', when('ethereum_transaction', 'to', 'eq', shop))],
@@ -51,7 +51,7 @@ describe('ethereum', () => {
     );
   });
 
-  test('what is signed is judged: each method by its own rules', async () => {
+  test('each method is evaluated by its own rules', async () => {
     await using sandbox = await startSandbox();
     const erc20 = parseAbi(['function transfer(address to, uint256 amount)']);
     const abi = erc20 as unknown as never;
@@ -119,7 +119,7 @@ describe('ethereum', () => {
     expect(await outcome(sandbox, 'walletRpc', { wallet, body })).toBe('400 invalid_data');
   });
 
-  test('a user operation is judged by the calls in it', async () => {
+  test('a user operation is evaluated by its calls', async () => {
     await using sandbox = await startSandbox();
     const account = parseAbi([
       'function execute(address dest, uint256 value, bytes func)',
@@ -240,7 +240,7 @@ describe('solana', () => {
     expect(await judge([payee, 5], [payer, 1])).toEqual([denied, denied]);
   });
 
-  test('a message that is a transaction is judged as one', async () => {
+  test('a message that is a transaction is evaluated as a transaction', async () => {
     await using sandbox = await startSandbox();
     const wallet = await makeWallet(sandbox, 'solana', { rules });
     const payer = new PublicKey(wallet.address);
@@ -350,7 +350,7 @@ test('near and spark sign under a rule for every method only', async () => {
   expect(await outcome(sandbox, 'walletRpc', { wallet: every, body: message })).toBe(allowed);
 });
 
-test('what cannot be signed is invalid before it is denied', async () => {
+test('a request that cannot be signed is invalid, not denied', async () => {
   await using sandbox = await startSandbox();
   const wallet = await makeWallet(sandbox, 'ethereum', { rules: [] });
   expect(await outcome(sandbox, 'walletRpc', { wallet, body: payment({ to: '0x12' }) })).toBe(

@@ -20,7 +20,7 @@ import {
 const quorumOf = async (sandbox: TestSandbox, key: { publicKey: string }) =>
   (await call(sandbox, 'createKeyQuorum', { body: { public_keys: [key.publicKey] } })).body.id;
 
-test('whose agreement a request carries decides the policy', async () => {
+test('the signer of a request determines the policy', async () => {
   await using sandbox = await startSandbox();
   const [bob, carol] = [await quorumOf(sandbox, bobKey), await quorumOf(sandbox, carolKey)];
   const payments = await makePolicy(sandbox, 'ethereum', [allow('eth_signTransaction')]);
@@ -61,7 +61,7 @@ test('whose agreement a request carries decides the policy', async () => {
   expect(await judge(two, carolKey, bobKey)).toEqual(onlyPayments);
 });
 
-test('without an owner the wallet’s policy judges everybody, signers or not', async () => {
+test('without an owner the policy of the wallet applies to every caller', async () => {
   await using sandbox = await startSandbox();
   const wallet = await makeWallet(sandbox, 'ethereum', {
     rules: [allow('personal_sign')],
@@ -73,7 +73,7 @@ test('without an owner the wallet’s policy judges everybody, signers or not', 
   }
 });
 
-test('a change of the policy holds at once', async () => {
+test('a change of the policy takes effect immediately', async () => {
   await using sandbox = await startSandbox();
   const wallet = await makeWallet(sandbox, 'ethereum', { rules: [allow('personal_sign')] });
   const [policy_id = ''] = wallet.policy_ids;
@@ -90,7 +90,7 @@ test('a change of the policy holds at once', async () => {
 });
 
 test.each(['exportWallet', 'walletRpc'] as const)(
-  '%s: an export needs a rule of its own',
+  '%s: an export needs its own rule',
   async (operation) => {
     await using sandbox = await startSandbox();
     const params = { encryption_type: 'HPKE', recipient_public_key: makeRecipient().spki };
@@ -116,7 +116,7 @@ test.each(['exportWallet', 'walletRpc'] as const)(
   },
 );
 
-test('a denial is not kept under its idempotency key, an answer is', async () => {
+test('a denial is not stored under the idempotency key, a response is', async () => {
   await using sandbox = await startSandbox();
   const wallet = await makeWallet(sandbox, 'ethereum', { rules: [] });
   const [policy_id = ''] = wallet.policy_ids;

@@ -16,7 +16,7 @@ async function makePolicy(sandbox: TestSandbox): Promise<string> {
   return (await call(sandbox, 'createPolicy', { body: messagePolicy(['one']) })).body.id;
 }
 
-test('not while a wallet is under it', async () => {
+test('refused while a wallet uses it', async () => {
   await using sandbox = await startSandbox();
   const policy_id = await makePolicy(sandbox);
   const wallet = await call(sandbox, 'createWallet', {
@@ -30,7 +30,7 @@ test('not while a wallet is under it', async () => {
   await call(sandbox, 'deletePolicy', { path: { policy_id } });
 });
 
-test('not while an archived wallet is under it, which may come back', async () => {
+test('refused while an archived wallet uses it, which may be restored', async () => {
   await using sandbox = await startSandbox();
   const policy_id = await makePolicy(sandbox);
   const wallet = await call(sandbox, 'createWallet', {
@@ -40,7 +40,7 @@ test('not while an archived wallet is under it, which may come back', async () =
   expect(await refusal(sandbox, 'deletePolicy', { path: { policy_id } })).toEqual(inUse);
 });
 
-test('not while a signer of a wallet is under it', async () => {
+test('refused while a signer of a wallet uses it', async () => {
   await using sandbox = await startSandbox();
   const policy_id = await makePolicy(sandbox);
   const quorum = await call(sandbox, 'createKeyQuorum', { body: { public_keys: [bobKey.publicKey] } });
@@ -56,7 +56,7 @@ test('not while a signer of a wallet is under it', async () => {
   await call(sandbox, 'deletePolicy', { path: { policy_id } });
 });
 
-test('a wallet cannot be put under a policy that is gone or of another chain', async () => {
+test('a wallet cannot use a deleted policy or one of another chain', async () => {
   await using sandbox = await startSandbox();
   const policy_id = await makePolicy(sandbox);
   const onSolana = await refusal(sandbox, 'createWallet', {

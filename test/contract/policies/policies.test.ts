@@ -10,7 +10,7 @@ import { messagePolicy, messageRule, seededStartMs, unknownId } from './rules.ts
 const cuid2 = expect.stringMatching(/^[a-z][0-9a-z]{23}$/);
 const notFound = { status: 404, body: { error: 'Policy not found' } };
 
-test('a policy is made, read, changed and deleted', async () => {
+test('a policy is created, read, changed and deleted', async () => {
   await using sandbox = await startSandbox();
   const { body: made } = await call(sandbox, 'createPolicy', { body: spendingPolicy });
   expect(made).toEqual({
@@ -35,7 +35,7 @@ test('a policy is made, read, changed and deleted', async () => {
   expect(await refusal(sandbox, 'deletePolicy', { path })).toEqual(notFound);
 });
 
-test('rules keep their order; ids that are given are not taken', async () => {
+test('rules keep their order; ids in the request are ignored', async () => {
   await using sandbox = await startSandbox();
   const words = ['one', 'two', 'three', 'four', 'five'];
   const input = messagePolicy(words);
@@ -46,7 +46,7 @@ test('rules keep their order; ids that are given are not taken', async () => {
   expect(new Set([...ids, 'a'.repeat(24)]).size).toBe(6);
 });
 
-test('rules that are given replace all, under new ids', async () => {
+test('given rules replace all others, with new ids', async () => {
   await using sandbox = await startSandbox();
   const { body: made } = await call(sandbox, 'createPolicy', { body: messagePolicy(['one', 'two']) });
   const path = { policy_id: made.id };
@@ -59,7 +59,7 @@ test('rules that are given replace all, under new ids', async () => {
   expect(emptied).toEqual({ ...made, rules: [] });
 });
 
-test('an owner is set, handed over and removed', async () => {
+test('an owner is set, changed and removed', async () => {
   await using sandbox = await startSandbox();
   const body: CreatePolicyRequest = { ...messagePolicy([]), owner: { public_key: aliceKey.publicKey } };
   const { body: made } = await call(sandbox, 'createPolicy', { body });
@@ -130,7 +130,7 @@ test('what is not in the contract is refused', async () => {
   expect((await call(sandbox, 'getPolicy', { path })).body).toEqual(made);
 });
 
-test('the bounds themselves are taken', async () => {
+test('values at the limits are accepted', async () => {
   await using sandbox = await startSandbox();
   const rule = messageRule('one');
   const full = { ...rule, conditions: Array.from({ length: 50 }, () => rule.conditions[0]!) };
@@ -141,7 +141,7 @@ test('the bounds themselves are taken', async () => {
   expect(made.rules[0]?.conditions).toHaveLength(50);
 });
 
-test('an id of another length is refused, one that is nobody’s or another app’s is not found', async () => {
+test('an id of another length is refused; an unknown one, or one of another app, is not found', async () => {
   await using sandbox = await startSandbox();
   const { body: made } = await call(sandbox, 'createPolicy', { body: messagePolicy(['one']) });
   const other = await asOtherApp(sandbox);
@@ -168,7 +168,7 @@ test('an id of another length is refused, one that is nobody’s or another app�
   expect((await call(sandbox, 'getPolicy', { path: { policy_id: made.id } })).body).toEqual(made);
 });
 
-test('a policy is made once under one idempotency key', async () => {
+test('one idempotency key creates one policy', async () => {
   await using sandbox = await startSandbox();
   const input = { body: messagePolicy(['one']) };
   const first = await call(sandbox, 'createPolicy', input, { idempotencyKey: 'k' });

@@ -41,7 +41,7 @@ const malformed = (pointer: string, message: string) => ({
 
 const meaningless: readonly [what: string, rule: RuleInput, pointer: string, message: string][] = [
   [
-    'a number that is none',
+    'an invalid number',
     transactions(value('lte', 'much')),
     '/conditions/0/value',
     'expected an integer in decimal or 0x hex, got `much`',
@@ -59,13 +59,13 @@ const meaningless: readonly [what: string, rule: RuleInput, pointer: string, mes
     'expected a string for the operator `lte`',
   ],
   [
-    'an address that is none',
+    'an invalid address',
     transactions({ ...value('eq', 'alice.eth'), field: 'to' }),
     '/conditions/0/value',
     'expected an address of 0x and 40 hex digits, got `alice.eth`',
   ],
   [
-    'a type that nobody knows',
+    'an unknown type',
     transactions(calldata(transferAbi('uint257'))),
     '/conditions/0/abi/0',
     'not a valid function: unknown type `uint257`',
@@ -158,7 +158,7 @@ test('a method of another chain', async () => {
   ]);
 });
 
-test('sources, fields and sizes that the contract does not have are refused before', async () => {
+test('sources, fields and sizes that are not in the contract are refused by validation', async () => {
   const wrong = [
     transactions({ ...value('eq', '1'), field_source: 'moon' }),
     transactions({ ...value('eq', '1'), field: 'data' }),
@@ -185,7 +185,7 @@ test('sources, fields and sizes that the contract does not have are refused befo
   }
 });
 
-test('a set or a total of another app is not there', async () => {
+test('a set or aggregation of another app does not exist', async () => {
   const other = await asOtherApp(sandbox);
   const set = await call(sandbox, 'createConditionSet', { body: { name: 'mine' } });
   const total = await call(sandbox, 'createAggregation', {
@@ -213,7 +213,7 @@ test('a set or a total of another app is not there', async () => {
   }
 });
 
-test('what the sandbox accepts comes back letter by letter', async () => {
+test('accepted policies are returned unchanged', async () => {
   const conditions = [
     { ...value('lte', '0x0DE0B6B3A7640000') },
     { ...value('in', ['1', '0x2', '3']) },

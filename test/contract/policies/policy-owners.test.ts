@@ -23,7 +23,7 @@ const changes: readonly { operation: OperationId; body?: unknown; ofRule?: true 
   { operation: 'deletePolicy' },
 ];
 
-test.each(changes)('$operation $body asks the owners', async ({ operation, body, ofRule }) => {
+test.each(changes)("$operation $body requires the owners' signatures", async ({ operation, body, ofRule }) => {
   const input = { ...messagePolicy(['one']), owner_id: await makePair(sandbox) };
   // Making a policy for others needs no signature of theirs.
   const { body: made } = await call(sandbox, 'createPolicy', { body: input });
@@ -37,7 +37,7 @@ test.each(changes)('$operation $body asks the owners', async ({ operation, body,
   await call(sandbox, operation, change.input as never, signedByPair);
 });
 
-test('handing a policy over asks the old owners, not the new', async () => {
+test('changing the owner requires the old owner, not the new one', async () => {
   const { body: made } = await call(sandbox, 'createPolicy', {
     body: { ...messagePolicy([]), owner: { public_key: aliceKey.publicKey } },
   });
@@ -52,7 +52,7 @@ test('handing a policy over asks the old owners, not the new', async () => {
   await call(sandbox, 'deletePolicy', { path }, { signWith: [bobKey.privateKey] });
 });
 
-test('a signature for one policy is none for another', async () => {
+test('a signature for one policy does not count for another', async () => {
   const owner = { public_key: aliceKey.publicKey };
   const make = async () =>
     (await call(sandbox, 'createPolicy', { body: { ...messagePolicy([]), owner } })).body.id;

@@ -6,7 +6,7 @@ import { messagePolicy, messageRule, unknownId } from './rules.ts';
 const cuid2 = expect.stringMatching(/^[a-z][0-9a-z]{23}$/);
 const notFound = { status: 404, body: { error: 'Rule not found' } };
 
-test('a rule is added behind the others, read, replaced in its place and taken out', async () => {
+test('a rule is appended, read, replaced in place and removed', async () => {
   await using sandbox = await startSandbox();
   const { body: made } = await call(sandbox, 'createPolicy', { body: messagePolicy(['one', 'two']) });
   const path = { policy_id: made.id };
@@ -64,7 +64,7 @@ test('a rule is replaced as a whole', async () => {
   expect((await call(sandbox, 'getPolicyRule', { path })).body).toEqual(made.rules[0]);
 });
 
-test('a policy has at most 100 rules, however they come', async () => {
+test('a policy has at most 100 rules, however they are added', async () => {
   await using sandbox = await startSandbox();
   const words = Array.from({ length: 99 }, (_, index) => `w${index}`);
   const { body: made } = await call(sandbox, 'createPolicy', { body: messagePolicy(words) });
@@ -82,7 +82,7 @@ test('a policy has at most 100 rules, however they come', async () => {
   expect((await call(sandbox, 'getPolicy', { path })).body.rules).toHaveLength(100);
 });
 
-test('rules that are added or changed one by one grow no longer than one request could bring them', async () => {
+test('rules that are added or changed one by one share the size limit of a request', async () => {
   await using sandbox = await startSandbox();
   const long = (letter: string, length: number) => ({
     ...messageRule(letter),
@@ -113,7 +113,7 @@ test('rules that are added or changed one by one grow no longer than one request
   expect((await call(sandbox, 'getPolicy', { path })).body.rules).toEqual([changed, made.rules[1], half]);
 });
 
-test('rules that are added at once are all kept', async () => {
+test('rules that are added concurrently are all stored', async () => {
   await using sandbox = await startSandbox();
   const { body: made } = await call(sandbox, 'createPolicy', { body: messagePolicy([]) });
   const path = { policy_id: made.id };

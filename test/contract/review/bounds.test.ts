@@ -6,7 +6,7 @@ import { startSandbox } from '../../support/sandbox.ts';
 // Seconds of one processor for a request of less than a megabyte would be a way to stop everybody: what is too much is
 // refused where the bound is passed, before the rest is looked at.
 
-test('a key quorum of tens of thousands of members is refused at once', async () => {
+test('a key quorum of tens of thousands of members is refused quickly', async () => {
   await using sandbox = await startSandbox();
   const userIds = Array.from({ length: 40_000 }, (_, index) => `did:service:${index}`);
   const { status, body } = await refusal(sandbox, 'createKeyQuorum', { body: { user_ids: userIds } });
@@ -17,7 +17,7 @@ test('a key quorum of tens of thousands of members is refused at once', async ()
   });
 });
 
-test('more additional signers than a wallet may have are the caller’s fault', async () => {
+test('too many additional signers of a wallet are refused as invalid', async () => {
   await using sandbox = await startSandbox();
   const policy = await call(sandbox, 'createPolicy', {
     body: { version: '1.0', name: 'empty', chain_type: 'ethereum', rules: [] },
@@ -56,7 +56,7 @@ test('the signers of a wallet have at most 600 members in all', async () => {
   await call(sandbox, 'createWallet', { body: bodyOf(quorums.slice(1)) });
 });
 
-test('typed data of hundreds of thousands of values is refused at once', async () => {
+test('typed data of hundreds of thousands of values is refused quickly', async () => {
   await using sandbox = await startSandbox();
   const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
   const typedData = {

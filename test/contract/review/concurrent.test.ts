@@ -14,7 +14,7 @@ const PUBLIC_KEY =
   'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEx4aoeD72yykviK+f/ckqE2CItVIG1rCnvC3/XZ1HgpOcMEMialRmTrqIK4oZlYd1RfxU3za/C9yjhboIuoPD3g==';
 const HOUR_MS = 60 * 60 * 1000;
 
-/** A request whose work is done, and that commits when it is told to. */
+/** A request whose work is done and whose commit the test triggers. */
 function halfDone<T>(database: TestDatabase, work: (context: OperationContext) => Promise<T>) {
   const done = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
@@ -37,7 +37,7 @@ function halfDone<T>(database: TestDatabase, work: (context: OperationContext) =
 const aMoment = () => new Promise((resolve) => setTimeout(resolve, 100));
 
 describe.each(databaseKinds)('on %s', (kind) => {
-  test('of two changes of a wallet’s signers the second replaces those of the first', async () => {
+  test('of two concurrent changes of signers the second replaces the first', async () => {
     await using database = await openTestDatabase(kind);
     const quorum = await inTransaction(database, (context) =>
       createKeyQuorum(context, { public_keys: [PUBLIC_KEY] }),
@@ -60,7 +60,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(rows).toEqual([]);
   });
 
-  test('a wallet whose owner’s quorum is being deleted gets a new one', async () => {
+  test("creating a wallet while its owner's quorum is deleted creates a new quorum", async () => {
     await using database = await openTestDatabase(kind);
     const ownedByKey = { chain_type: 'ethereum', owner: { public_key: PUBLIC_KEY } } as const;
     const before = await inTransaction(database, (context) => createWallet(context, ownedByKey));
@@ -83,7 +83,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(quorums).toEqual([{ id: newOwnerId }]);
   });
 
-  test('a refusal kept late leaves the answer of the work that was done meanwhile', async () => {
+  test('a refusal that is stored late does not overwrite the response of completed work', async () => {
     await using database = await openTestDatabase(kind);
     const { keep, begin } = answerOnce();
     const { em, nowMs } = contextOf(database.orm.em.fork() as SqlEntityManager, 'acme');

@@ -32,7 +32,7 @@ async function replay(intent: IntentResponse, signature: string): Promise<string
 }
 
 describe('a signature is replayed', () => {
-  test('one that covers its intent’s expiry speaks for no other intent of the same request', async () => {
+  test('a signature that covers the expiry of its intent does not count for another intent of the same request', async () => {
     const wallet = await world.wallet({ owner_id: await sole(aliceKey) });
     const expiryMs = sandbox.clock.now() + 60_000;
     const first = await world.proposeMessage(wallet.id, 'pay', { expiryMs });
@@ -52,7 +52,7 @@ describe('a signature is replayed', () => {
     expect([late.status, (late.body as { code: string }).code]).toEqual([400, 'request_expired']);
   });
 
-  test('the signature of a rule for one policy adds none to another, nor replaces one', async () => {
+  test('a signature for a rule of one policy cannot add or replace rules of another', async () => {
     const owner = { owner_id: await sole(aliceKey) };
     const [policy, other] = [await world.policy(['a'], owner), await world.policy(['b'], owner)];
     const propose = async (id: string) =>
@@ -70,7 +70,7 @@ describe('a signature is replayed', () => {
     expect(await replay(replacing, signature)).toBe(zero);
   });
 
-  test('the signature of the call that authorizes is none of the proposed request', async () => {
+  test('the signature of the authorizing call does not count for the proposed request', async () => {
     const policy = await world.policy(['a'], { owner_id: await sole(aliceKey) });
     const { body: intent } = await call(sandbox, 'updatePolicyIntent', {
       path: { policy_id: policy.id },
@@ -83,7 +83,7 @@ describe('a signature is replayed', () => {
 });
 
 describe('the owner changes between proposal and execution', () => {
-  test('nobody carries out what was proposed under the owner of before', async () => {
+  test('an intent that was proposed under the previous owner cannot be executed', async () => {
     const policy = await world.policy(['a'], { owner_id: (await world.quorum()).id });
     const path = { policy_id: policy.id };
     const { body: rule } = await call(sandbox, 'createPolicyRuleIntent', { path, body: messageRule('all') });
@@ -92,13 +92,13 @@ describe('the owner changes between proposal and execution', () => {
     await call(sandbox, 'updatePolicy', { path, body: { owner_id } }, { signWith: [alice, bob] });
     for (const key of [bob, carol]) expect(await refusedSignature(sandbox, rule, key)).toBe(invalidState);
     expect((await readIntent(sandbox, rule)).status).toBe('dismissed');
-    // The first owner's signature is in nobody's hands any more: the new one decides.
-    const { body: anew } = await call(sandbox, 'createPolicyRuleIntent', { path, body: messageRule('all') });
-    for (const key of [alice, bob]) expect(await refusedSignature(sandbox, anew, key)).toBe(zero);
-    expect((await authorize(sandbox, anew, carol)).status).toBe('executed');
+    // The first owner's signature no longer counts: only the new owner can authorize.
+    const { body: second } = await call(sandbox, 'createPolicyRuleIntent', { path, body: messageRule('all') });
+    for (const key of [alice, bob]) expect(await refusedSignature(sandbox, second, key)).toBe(zero);
+    expect((await authorize(sandbox, second, carol)).status).toBe('executed');
   });
 
-  test('a signer who was taken off the wallet signs nothing that waited', async () => {
+  test('a removed signer cannot authorize pending intents', async () => {
     const wallet = await world.wallet({
       owner_id: await sole(aliceKey),
       additional_signers: [{ signer_id: await sole(carolKey) }],
@@ -138,8 +138,8 @@ describe('the owner changes between proposal and execution', () => {
   });
 });
 
-describe('a policy is got around', () => {
-  test('an additional signer cannot put the wallet under another policy, by hand or by intent', async () => {
+describe('a policy is bypassed', () => {
+  test('an additional signer cannot change the policy of the wallet, directly or by intent', async () => {
     const strict = await world.policy(['rent']);
     const lax = (
       await call(sandbox, 'createPolicy', {
@@ -161,7 +161,7 @@ describe('a policy is got around', () => {
     expect((await refusal(sandbox, 'updateWallet', own, { signWith: [carol] })).status).toBe(401);
   });
 
-  test('an export that was proposed is judged by the policy of the moment', async () => {
+  test('a proposed export is evaluated under the policy at execution', async () => {
     const policy = (
       await call(sandbox, 'createPolicy', {
         body: {
@@ -199,7 +199,7 @@ describe('a policy is got around', () => {
 });
 
 describe('a user’s key or token', () => {
-  test('a key that is bound to an intent does not send the very request of that intent', async () => {
+  test('a key that is bound to an intent cannot send the proposed request directly', async () => {
     const [dora] = await logIn(sandbox, 1);
     const quorum = await world.quorum({ user_ids: [dora!.id] });
     const wallet = await world.wallet({ owner_id: quorum.id });
@@ -217,7 +217,7 @@ describe('a user’s key or token', () => {
     expect((await authorize(sandbox, intent, key)).status).toBe('executed');
   });
 
-  test('a user who left the key quorum sees, signs and rejects no more, whatever was signed before', async () => {
+  test('a user who left the key quorum can no longer see, sign or reject, whatever they signed before', async () => {
     const [dora] = await logIn(sandbox, 1);
     const quorum = await world.quorum({
       user_ids: [dora!.id],

@@ -43,7 +43,7 @@ async function judge(wallet: { id: string }, body: object) {
 }
 
 describe('under 100 rules of 50 conditions', () => {
-  test('a batch of 35 calls is judged, one of 51 is refused by name', async () => {
+  test('a batch of 35 calls is evaluated, one of 51 is refused with a reason', async () => {
     const wallet = await makeWallet(sandbox, 'ethereum', { rules: largest('eth_signTransaction', below) });
     expect((await judge(wallet, batch(35))).status).toBe(200);
     for (const calls of [51, 8000]) {
@@ -61,7 +61,7 @@ describe('under 100 rules of 50 conditions', () => {
     });
   });
 
-  test('a long message is denied, and its trace shortened to what decides', async () => {
+  test('a long message is denied, and its trace is shortened to the deciding part', async () => {
     const contains = (index: number) => ({
       field_source: 'message',
       field: 'content',
@@ -97,7 +97,7 @@ describe('under 100 rules of 50 conditions', () => {
     expect(explained).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
   });
 
-  test('an array of thousands of numbers is refused by name', async () => {
+  test('an array of thousands of numbers is refused with a reason', async () => {
     const abi = parseAbi(['function pay(uint256[] amounts)']);
     const rules = largest('eth_signTransaction', () => ({
       field_source: 'ethereum_calldata',

@@ -105,7 +105,7 @@ describe('a wallet that may do everything but pay one address', () => {
   });
 });
 
-describe('a cap is not passed by what cannot be counted', () => {
+describe('a cap cannot be bypassed by requests that cannot be counted', () => {
   async function makeCappedWallet(method: string, metric: object): Promise<string> {
     const { body: aggregation } = await call(sandbox, 'createAggregation', {
       body: {
@@ -120,7 +120,7 @@ describe('a cap is not passed by what cannot be counted', () => {
     return makeWallet([{ name: 'up to the cap', method, action: 'ALLOW', conditions: [condition] }]);
   }
 
-  test('by calldata with a byte behind it, which token contracts take', async () => {
+  test('by calldata with a trailing byte, which token contracts accept', async () => {
     const walletId = await makeCappedWallet('eth_signTransaction', {
       field_source: 'ethereum_calldata',
       field: 'transfer.amount',
@@ -142,7 +142,7 @@ describe('a cap is not passed by what cannot be counted', () => {
     expect(await sign(transfer(1n))).toEqual(denial);
   });
 
-  test('by a user operation whose call data is of no known account', async () => {
+  test('by a user operation whose call data has an unknown encoding', async () => {
     const walletId = await makeCappedWallet('eth_signUserOperation', {
       field_source: 'ethereum_transaction',
       field: 'value',
@@ -238,7 +238,7 @@ describe('a wallet that may spend up to 5 wei a call', () => {
     const own = await addressOf(walletId);
     expect(await outcome('walletRpc', walletId, signing(own, encode(5n)))).toEqual({ status: 200 });
     expect(await outcome('walletRpc', walletId, signing(own, encode(6n)))).toEqual(denial);
-    // The same inside itself, with a byte behind it, and to somebody else, who may do as he likes with it.
+    // The same inside itself, with a byte behind it, and to another account, which may do anything with it.
     const nested = (value: bigint) => encodeFunctionData({ abi: one, args: [own, 0n, encode(value)] });
     expect(await outcome('walletRpc', walletId, signing(own, nested(5n)))).toEqual({ status: 200 });
     expect(await outcome('walletRpc', walletId, signing(own, nested(6n)))).toEqual(denial);
@@ -257,7 +257,7 @@ describe('a wallet that may spend up to 5 wei a call', () => {
     },
   );
 
-  test('nor by what else it may ask of itself; to pay itself asks nothing', async () => {
+  test('nor by any other call to itself; a plain payment to itself is allowed', async () => {
     const walletId = await makeWallet(rules);
     const own = await addressOf(walletId);
     const upgrade = encodeFunctionData({
@@ -270,7 +270,7 @@ describe('a wallet that may spend up to 5 wei a call', () => {
     expect(await outcome('walletRpc', walletId, operation)).toEqual(denial);
   });
 
-  test('what it asks of itself is counted once in running totals', async () => {
+  test('calls to itself are counted once in running totals', async () => {
     const { body: aggregation } = await call(sandbox, 'createAggregation', {
       body: {
         name: 'spent by operations',

@@ -56,7 +56,7 @@ function behindTable(wallet: { address: string }, to: PublicKey): Uint8Array {
   return new VersionedTransaction(message.compileToV0Message([table])).serialize();
 }
 
-test('a receiver in an address lookup table is none that was allowed, and the trace says why', async () => {
+test('a recipient in an address lookup table is not allowed, and the trace says why', async () => {
   const signing = (wire: Uint8Array) => ({
     transaction: Buffer.from(wire).toString('base64'),
     encoding: 'base64',
@@ -97,7 +97,7 @@ test('a receiver in an address lookup table is none that was allowed, and the tr
   expect((await outcomeUnder(allow('signTransaction', upToFive))).outcome).toBe('allowed');
 });
 
-test('bytes that may be a transaction of a version to come are no message', async () => {
+test('bytes that may be a transaction of a future version are not a message', async () => {
   const wallet = await makeWallet(sandbox, 'solana', { rules: [allow('signMessage')] });
   const sign = async (bytes: Uint8Array) => {
     const params = { message: Buffer.from(bytes).toString('base64'), encoding: 'base64' };

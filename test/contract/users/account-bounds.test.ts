@@ -102,7 +102,7 @@ function emailProbes(field: string, limit: number): Probe[] {
   }));
 }
 
-describe('linked accounts at their bounds', () => {
+describe('linked accounts at their limits', () => {
   let sandbox: TestSandbox;
   beforeAll(async () => {
     sandbox = await startSandbox({ seedData: false });
@@ -126,7 +126,7 @@ describe('linked accounts at their bounds', () => {
     expect(issues, probe.what).toContainEqual({ in: 'body', pointer, message: expect.any(String) });
   }
 
-  test('every kind of the contract has an example to begin with', () => {
+  test('every kind of account in the contract has an example', () => {
     for (const { validate, example } of kinds) expect(validate(example), example.type).toBe(true);
   });
 
@@ -150,14 +150,14 @@ describe('linked accounts at their bounds', () => {
       await expectOutcome({ ...kind.example, [field]: probe.value }, probe, pointer);
   });
 
-  test.each(kinds)('$type with a field that it does not have', async ({ example }) => {
+  test.each(kinds)('$type with an unknown field', async ({ example }) => {
     const probe = { what: 'surplus', isValid: false };
     for (const name of ['note', 'verified_at', 'id', '__proto__x', 'é']) {
       await expectOutcome({ ...example, [name]: 'x' }, probe, `/linked_accounts/0/${name}`);
     }
   });
 
-  test('no kind, an unknown one and what is no account at all', async () => {
+  test('without a type, of an unknown type, and not an account', async () => {
     const probe = { what: 'no kind', isValid: false };
     for (const type of [undefined, null, 7, '', 'smart_wallet', 'cross_app', 'custom:acme', 'EMAIL']) {
       await expectOutcome({ type, address: 'a@example.com' }, probe, '/linked_accounts/0/type');
@@ -174,7 +174,7 @@ describe('linked accounts at their bounds', () => {
     expect((await refusal(sandbox, 'createUser', { body })).status).toBe(413);
   });
 
-  test('nothing of all that was refused is stored', async () => {
+  test('nothing that was refused is stored', async () => {
     expect((await call(sandbox, 'listUsers', {})).body).toEqual({ data: [], next_cursor: null });
   });
 });

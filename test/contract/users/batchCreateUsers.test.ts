@@ -100,7 +100,7 @@ test.each([
     users: [{ ...known('x'), create_n_embedded_wallets: 1, create_n_ethereum_wallets: 1 }],
   },
   { fault: 'a smart wallet of nothing', users: [{ ...known('x'), create_ethereum_smart_wallet: true }] },
-  { fault: 'a flag that is none', users: [{ ...known('x'), create_tron_wallet: true }] },
+  { fault: 'an unknown flag', users: [{ ...known('x'), create_tron_wallet: true }] },
 ])('the whole batch is refused: $fault', async ({ users }) => {
   await using sandbox = await startSandbox();
   const { status, body } = await refusal(sandbox, 'batchCreateUsers', {

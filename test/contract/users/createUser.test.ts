@@ -9,7 +9,7 @@ const now = Date.UTC(2026, 0, 1) / 1000;
 const verified = { verified_at: now, first_verified_at: now, latest_verified_at: now };
 const carolEmail = { type: 'email', address: 'Carol@Example.com' } as const;
 
-test('a user is known by every account given, with metadata and without', async () => {
+test('a user is found by every given account, with metadata and without', async () => {
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'createUser', {
     body: {
@@ -56,7 +56,7 @@ test('a user is known by every account given, with metadata and without', async 
   expect(plain.body).not.toHaveProperty('custom_metadata');
 });
 
-describe('every kind of account is shown as the contract has it', () => {
+describe('every kind of account is returned as the contract defines it', () => {
   const subject = '141981764';
   const cases: { given: Record<string, unknown>; shown: Record<string, unknown> }[] = [
     {
@@ -153,8 +153,8 @@ describe('every kind of account is shown as the contract has it', () => {
   });
 });
 
-describe('wallets made with the user', () => {
-  test('are owned by the user, bound by their policy, and listed with an index for each chain type', async () => {
+describe('wallets created with the user', () => {
+  test('are owned by the user, have their policy, and are listed with an index per chain type', async () => {
     await using sandbox = await startSandbox();
     const { body } = await call(sandbox, 'createUser', {
       body: {
@@ -203,7 +203,7 @@ describe('wallets made with the user', () => {
     expect(main.body.address).toBe(wallets[0]?.address);
   });
 
-  test('may have a smart wallet at the address where the factory will deploy it', async () => {
+  test('can have a smart wallet at the address where the factory will deploy it', async () => {
     await using sandbox = await startSandbox();
     const body = {
       linked_accounts: [carolEmail],
@@ -263,12 +263,12 @@ describe('wallets made with the user', () => {
 describe('refused, and nothing is stored', () => {
   test.each([
     {
-      fault: 'a number that is none',
+      fault: 'an invalid phone number',
       account: { type: 'phone', number: '12' },
       pointer: '/linked_accounts/1/number',
     },
     {
-      fault: 'an Ethereum address that is none',
+      fault: 'an invalid Ethereum address',
       account: {
         type: 'wallet',
         chain_type: 'ethereum',
@@ -296,7 +296,7 @@ describe('refused, and nothing is stored', () => {
     await expectNoCarol(sandbox);
   });
 
-  test('two accounts of a kind that allows one', async () => {
+  test('two accounts of a kind that is limited to one', async () => {
     await using sandbox = await startSandbox();
     const { status, body } = await refusal(sandbox, 'createUser', {
       body: { linked_accounts: [carolEmail, { type: 'email', address: 'c@x.org' }] },
@@ -334,7 +334,7 @@ describe('refused, and nothing is stored', () => {
     expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_data' });
   });
 
-  test('an account of another user, however it is spelled', async () => {
+  test('an account of another user, in any spelling', async () => {
     await using sandbox = await startSandbox();
     await call(sandbox, 'createUser', { body: { linked_accounts: [carolEmail] } });
     const { status, body } = await refusal(sandbox, 'createUser', {

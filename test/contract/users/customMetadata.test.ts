@@ -29,7 +29,7 @@ test('POST replaces, PATCH merges, an empty object clears', async () => {
   expect((await call(sandbox, 'getUser', { path })).body).toEqual(bare);
 });
 
-test('the limit of 1024 bytes is one of the result', async () => {
+test('the limit of 1024 bytes applies to the result', async () => {
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'createUser', {
     body: {
@@ -61,7 +61,7 @@ test('the limit of 1024 bytes is one of the result', async () => {
   expect((await call(sandbox, 'getUser', { path })).body).toEqual(body);
 });
 
-test('nested, null and unlisted values are refused, and so is a user who is not there', async () => {
+test('nested values, null and other types are refused, and so is an unknown user', async () => {
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'createUser', {
     body: { linked_accounts: [{ type: 'custom_auth', custom_user_id: 'carol' }] },

@@ -10,7 +10,7 @@ const carol = {
   wallets: [{ chain_type: 'ethereum' as const, external_id: 'carol' }],
 };
 
-test('the user is gone, the accounts are free, the wallet stays and signs for nobody', async () => {
+test('the user is deleted, the accounts are free, and the wallet stays but can no longer sign', async () => {
   await using sandbox = await startSandbox();
   const made = await call(sandbox, 'createUser', { body: carol });
   const path = { user_id: made.body.id };

@@ -5,7 +5,7 @@ import { startSandbox } from '../../support/sandbox.ts';
 
 const absent = { status: 404, body: { error: 'User not found' } };
 
-test('a user is found by the whole id and by its part behind the prefix', async () => {
+test('a user is found by the id with and without its prefix', async () => {
   await using sandbox = await startSandbox();
   const made = await call(sandbox, 'createUser', {
     body: { linked_accounts: [{ type: 'email', address: 'carol@example.com' }] },
@@ -16,7 +16,7 @@ test('a user is found by the whole id and by its part behind the prefix', async 
   }
 });
 
-test('a user of another app, one who does not exist and an id that cannot be one are not found', async () => {
+test('a user of another app, an unknown user and an invalid id are not found', async () => {
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'createUser', {
     body: { linked_accounts: [{ type: 'email', address: 'carol@example.com' }] },

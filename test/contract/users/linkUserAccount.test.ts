@@ -12,7 +12,7 @@ async function makeUser(sandbox: TestSandbox, name: string): Promise<string> {
   return body.id;
 }
 
-test('a new account is added behind the others', async () => {
+test('a new account is appended', async () => {
   await using sandbox = await startSandbox();
   const user_id = await makeUser(sandbox, 'carol');
   const { body } = await call(sandbox, 'linkUserAccount', { path: { user_id }, body: github });
@@ -24,7 +24,7 @@ test('a new account is added behind the others', async () => {
   expect((await call(sandbox, 'getUser', { path: { user_id } })).body).toEqual(body);
 });
 
-test('the same account again is refreshed where it stands', async () => {
+test('linking the same account again updates it in place', async () => {
   await using sandbox = await startSandbox();
   const user_id = await makeUser(sandbox, 'carol');
   await call(sandbox, 'linkUserAccount', { path: { user_id }, body: github });
@@ -71,7 +71,7 @@ test('an embedded wallet given as an external one stays the embedded one', async
   expect(again.body).toEqual(body);
 });
 
-test('several wallets and passkeys are linked side by side', async () => {
+test('several wallets and passkeys can be linked', async () => {
   await using sandbox = await startSandbox();
   const user_id = await makeUser(sandbox, 'carol');
   for (const digit of ['1', '2']) {
@@ -100,7 +100,7 @@ test('several wallets and passkeys are linked side by side', async () => {
   ]);
 });
 
-test('a second account of a kind that allows one is refused', async () => {
+test('a second account of a kind that is limited to one is refused', async () => {
   await using sandbox = await startSandbox();
   const user_id = await makeUser(sandbox, 'carol');
   const { status, body } = await refusal(sandbox, 'linkUserAccount', {
@@ -119,7 +119,7 @@ test('a second account of a kind that allows one is refused', async () => {
   });
 });
 
-test('an account of another user is refused and stays there', async () => {
+test('an account of another user is refused and stays with that user', async () => {
   await using sandbox = await startSandbox();
   const [carol, dave] = [await makeUser(sandbox, 'carol'), await makeUser(sandbox, 'dave')];
   await call(sandbox, 'linkUserAccount', { path: { user_id: carol }, body: github });
@@ -163,7 +163,7 @@ test('the 501st account is refused', async () => {
   expect(made).toEqual(full);
 }, 60_000);
 
-test('nobody there to link to', async () => {
+test('an unknown user', async () => {
   await using sandbox = await startSandbox();
   const user_id = `did:service:c${'0'.repeat(24)}`;
   expect(await refusal(sandbox, 'linkUserAccount', { path: { user_id }, body: github })).toEqual({

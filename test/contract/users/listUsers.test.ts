@@ -39,7 +39,7 @@ test('pages go from the newest to the oldest, every user once', async () => {
   expect((await call(sandbox, 'listUsers', {})).body).toMatchObject({ next_cursor: null });
 });
 
-test('a page goes on although its last user was deleted meanwhile', async () => {
+test('paging continues after the last user of a page was deleted', async () => {
   await using sandbox = await startSandbox({ seedData: false });
   const ids = await makeUsers(sandbox, 4);
   const first = await call(sandbox, 'listUsers', { query: { limit: 2 } });
@@ -48,13 +48,13 @@ test('a page goes on although its last user was deleted meanwhile', async () => 
   expect(rest.body.data.map((user) => user.id).sort()).toEqual(ids.slice(0, 2).sort());
 });
 
-test('an app without users has an empty list, whatever other apps have', async () => {
+test('an app without users has an empty list, whatever users other apps have', async () => {
   await using sandbox = await startSandbox();
   const other = await asOtherApp(sandbox);
   expect((await call(other, 'listUsers', {})).body).toEqual({ data: [], next_cursor: null });
 });
 
-test('a cursor of nobody, one of another app and a page beyond 100 are refused', async () => {
+test('an unknown cursor, one of another app and a limit above 100 are refused', async () => {
   await using sandbox = await startSandbox({ seedData: false });
   const [id = ''] = await makeUsers(sandbox, 1);
   const other = await asOtherApp(sandbox);

@@ -4,7 +4,7 @@ import { call, refusal } from '../../support/call.ts';
 import { asOtherApp } from '../../support/other-app.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
-// Every look-up by one account: what finds the user, what finds nobody.
+// Every look-up by one account: which values find the user and which do not.
 const cases: { id: OperationId; account: object; finds: object[]; finds_nobody: object[] }[] = [
   {
     id: 'getUserByEmailAddress',
@@ -100,7 +100,7 @@ const cases: { id: OperationId; account: object; finds: object[]; finds_nobody: 
 ];
 
 describe.each(cases)('$id', ({ id, account, finds, finds_nobody }) => {
-  test('answers the user or 404', async () => {
+  test('returns the user or 404', async () => {
     await using sandbox = await startSandbox({ seedData: false });
     const { body } = await call(sandbox, 'createUser', { body: { linked_accounts: [account] } as never });
     const other = await asOtherApp(sandbox);
@@ -133,7 +133,7 @@ test('embedded and smart wallets are found by their addresses', async () => {
   expect(absent.status).toBe(404);
 });
 
-test('of two users who went by a name, the one whose account was verified last is found', async () => {
+test('of two users with the same name, the one whose account was verified last is found', async () => {
   await using sandbox = await startSandbox();
   const names = (subject: string) => ({ type: 'github_oauth', subject, username: 'carol' }) as const;
   const first = await call(sandbox, 'createUser', { body: { linked_accounts: [names('1')] } });

@@ -10,7 +10,7 @@ async function makeCarol(sandbox: TestSandbox): Promise<string> {
   return body.id;
 }
 
-test('wallets of every chain type are made; all but spark are linked', async () => {
+test('wallets of every chain type are created; all but spark are linked', async () => {
   await using sandbox = await startSandbox();
   const user_id = await makeCarol(sandbox);
   const all = Object.keys(chains) as (keyof typeof chains)[];
@@ -33,7 +33,7 @@ test('wallets of every chain type are made; all but spark are linked', async () 
   expect(wallets.data).toHaveLength(all.length);
 });
 
-test('indexes go on where they ended, and a wallet with signers is delegated', async () => {
+test('indexes continue, and a wallet with signers is marked as delegated', async () => {
   await using sandbox = await startSandbox();
   const user_id = await makeCarol(sandbox);
   const { body: quorum } = await call(sandbox, 'createKeyQuorum', { body: { user_ids: [user_id] } });
@@ -50,7 +50,7 @@ test('indexes go on where they ended, and a wallet with signers is delegated', a
   ]);
 });
 
-test('all are made or none', async () => {
+test('all are created or none', async () => {
   await using sandbox = await startSandbox();
   const user_id = await makeCarol(sandbox);
   const before = (await call(sandbox, 'listWallets', {})).body;
@@ -68,7 +68,7 @@ test('all are made or none', async () => {
   expect((await call(sandbox, 'getUser', { path: { user_id } })).body.linked_accounts).toHaveLength(1);
 });
 
-test('nobody there, none asked for, more than a hundred', async () => {
+test('an unknown user, no wallets, more than a hundred', async () => {
   await using sandbox = await startSandbox();
   const user_id = await makeCarol(sandbox);
   const wallet = { chain_type: 'xrpl' as const };

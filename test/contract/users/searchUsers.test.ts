@@ -21,7 +21,7 @@ async function makeCarol(sandbox: TestSandbox) {
   return body;
 }
 
-test('a term finds the user by id, address, number and name, whole or by its beginning', async () => {
+test('a term finds the user by id, address, number and name, in full or by prefix', async () => {
   await using sandbox = await startSandbox();
   const carol = await makeCarol(sandbox);
   const other = await asOtherApp(sandbox);
@@ -52,7 +52,7 @@ test('a term finds the user by id, address, number and name, whole or by its beg
   }
 });
 
-test('of several users the one made last is answered, and a whole fit before a beginning', async () => {
+test('of several matches the newest user is returned, and a full match before a prefix', async () => {
   await using sandbox = await startSandbox();
   const ids: string[] = [];
   for (const username of ['max-1', 'max', 'max-2', 'max-3']) {
@@ -71,7 +71,7 @@ test('of several users the one made last is answered, and a whole fit before a b
   expect(await find('max-')).toBe(ids[2]);
 });
 
-test('an account that was changed or unlinked is found by what it is now', async () => {
+test('changed and unlinked accounts are found by their current values only', async () => {
   await using sandbox = await startSandbox();
   const { id } = await makeCarol(sandbox);
   const link = {
@@ -91,7 +91,7 @@ test('an account that was changed or unlinked is found by what it is now', async
   }
 });
 
-test('any of the identifiers may fit; what is none of their kind fits nobody', async () => {
+test('any of the identifiers may match; an invalid one matches no user', async () => {
   await using sandbox = await startSandbox();
   const carol = await makeCarol(sandbox);
   const none = { emails: [], phoneNumbers: [], walletAddresses: [] };

@@ -12,7 +12,7 @@ async function makeCarol(sandbox: TestSandbox, ...accounts: object[]) {
   return body;
 }
 
-describe('an account is named by its handle', () => {
+describe('an account is identified by its handle', () => {
   test.each([
     { account: { type: 'phone', number: '+1 202 555 0143' }, handle: '(202) 555-0143' },
     { account: { type: 'wallet', chain_type: 'ethereum', address: wallet }, handle: wallet.toLowerCase() },
@@ -45,12 +45,12 @@ describe('an account is named by its handle', () => {
     });
     expect(body).toEqual({ ...carol, linked_accounts: carol.linked_accounts.slice(0, 1) });
     expect((await call(sandbox, 'getUser', { path: { user_id: carol.id } })).body).toEqual(body);
-    // Free for somebody else.
+    // Free for another user.
     await call(sandbox, 'createUser', { body: { linked_accounts: [account] } as never });
   });
 });
 
-test('what the user does not have is not found', async () => {
+test('an account that the user does not have is not found', async () => {
   await using sandbox = await startSandbox();
   const { id } = await makeCarol(sandbox);
   const bodies = [
@@ -72,7 +72,7 @@ test('what the user does not have is not found', async () => {
   expect(absent).toEqual({ status: 404, body: { error: 'User not found' } });
 });
 
-test('an embedded wallet stays, and so does the only account beside the wallets made here', async () => {
+test('embedded wallets and the only other account cannot be unlinked', async () => {
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'createUser', {
     body: { linked_accounts: [email], wallets: [{ chain_type: 'ethereum', create_smart_wallet: true }] },

@@ -3,7 +3,7 @@ import { call } from '../../support/call.ts';
 import { configureUser } from '../../support/other-app.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
-test('what a user does in the pages of the app is shown, and a frozen user with the time', async () => {
+test("state set by the app's pages is shown, including the time of freezing", async () => {
   await using sandbox = await startSandbox();
   const made = await call(sandbox, 'createUser', {
     body: { linked_accounts: [{ type: 'custom_auth', custom_user_id: 'carol' }] },
@@ -66,7 +66,7 @@ test('what a user does in the pages of the app is shown, and a frozen user with 
   ]);
 });
 
-test('a state of nobody and one that does not exist are refused', async () => {
+test('an unknown user and an unknown state are refused', async () => {
   await using sandbox = await startSandbox();
   await expect(configureUser(sandbox, 'nobody', { is_guest: true })).rejects.toThrow('404');
   const { body } = await call(sandbox, 'createUser', {

@@ -17,7 +17,7 @@ const alices = { wallet_id: 'ext_wal_alice' };
 const acme = { wallet_id: 'ext_wal_acme-ethereum' };
 const signedByAlice = { signWith: [aliceKey.privateKey] };
 
-/** The exports that were told of, oldest first. */
+/** The recorded exports, oldest first. */
 async function eventsOf(sandbox: TestSandbox, walletId: string): Promise<unknown[]> {
   const rows = await sandbox.database.orm.em
     .fork()
@@ -33,7 +33,7 @@ async function eventsOf(sandbox: TestSandbox, walletId: string): Promise<unknown
 }
 
 test.each(['ethereum', 'solana', 'xrpl'] as const)(
-  'the phrase of a new %s wallet gives its key and address again',
+  'the phrase of a new %s wallet derives its key and address',
   async (chain_type) => {
     await using sandbox = await startSandbox();
     const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type } });
@@ -55,7 +55,7 @@ test.each(['ethereum', 'solana', 'xrpl'] as const)(
 
 const withoutPhrase = (Object.keys(chains) as WalletChainType[]).filter((chain) => !chains[chain].fromPhrase);
 
-test.each(withoutPhrase)('a new %s wallet gives its key, and has no phrase', async (chain_type) => {
+test.each(withoutPhrase)('a new %s wallet exports its key and has no phrase', async (chain_type) => {
   await using sandbox = await startSandbox();
   const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type } });
   const path = { wallet_id: wallet.id };
@@ -76,7 +76,7 @@ test.each(withoutPhrase)('a new %s wallet gives its key, and has no phrase', asy
   });
 });
 
-test('what rpc exports is what the export route exports', async () => {
+test('rpc exports the same as the export operation', async () => {
   await using sandbox = await startSandbox();
   const recipient = makeRecipient();
   const params = { encryption_type: 'HPKE', recipient_public_key: recipient.spki } as const;
@@ -100,7 +100,7 @@ test('what rpc exports is what the export route exports', async () => {
   expect(ethereumAddressOf(Buffer.from(opened.exportPrivateKey!, 'hex'))).toBe(wallet.address);
 });
 
-test('rpc names the method where there is no phrase', async () => {
+test('rpc names the method when there is no phrase', async () => {
   await using sandbox = await startSandbox();
   const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'tron' } });
   const body = {
@@ -114,7 +114,7 @@ test('rpc names the method where there is no phrase', async () => {
   });
 });
 
-test('an export is remembered and told of once, in the words of its event', async () => {
+test('an export is stored and its event recorded once', async () => {
   await using sandbox = await startSandbox();
   const { body: owned } = await call(sandbox, 'getWallet', { path: alices });
   const request = { encryption_type: 'HPKE', recipient_public_key: makeRecipient().spki } as const;
@@ -145,7 +145,7 @@ test('an export is remembered and told of once, in the words of its event', asyn
   expect(after).toEqual({ ...owned, exported_at: nowMs + 5000 });
 });
 
-test('an export by the user who owns the wallet says who it was', async () => {
+test('an export by the owning user names the user', async () => {
   const login = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const jwtPublicKeyPem = login.publicKey.export({ format: 'pem', type: 'spki' }).toString();
   await using sandbox = await startSandbox({ jwtPublicKeyPem });
@@ -177,7 +177,7 @@ test('an export by the user who owns the wallet says who it was', async () => {
   ]);
 });
 
-test('only the owner exports: no additional signer, no stranger, nobody unsigned', async () => {
+test('only the owner can export: not an additional signer, another key or an unsigned request', async () => {
   await using sandbox = await startSandbox();
   const { body: quorum } = await call(sandbox, 'createKeyQuorum', {
     body: { public_keys: [bobKey.publicKey] },
@@ -238,7 +238,7 @@ test.each([
   expect(wallet.exported_at).toBeNull();
 });
 
-test('a wallet that is not there, archived or held by a custodian is not exported', async () => {
+test('an absent, archived or custodial wallet is not exported', async () => {
   await using sandbox = await startSandbox();
   const body = { encryption_type: 'HPKE', recipient_public_key: makeRecipient().spki };
   const missing = await refusal(sandbox, 'exportWallet', { path: { wallet_id: 'z'.repeat(24) }, body });

@@ -40,7 +40,7 @@ export async function sealTo(
   return { ciphertext: base64(ciphertext), encapsulated_key: base64(sender.enc) };
 }
 
-/** A key pair of somebody who exports, and how they open what came. */
+/** The key pair of a caller who exports, and how it decrypts the response. */
 export function makeRecipient() {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const pkcs8 = privateKey.export({ format: 'der', type: 'pkcs8' });

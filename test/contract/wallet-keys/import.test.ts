@@ -23,7 +23,7 @@ async function exportSecret(sandbox: TestSandbox, walletId: string, isPhrase = f
   return recipient.open(body);
 }
 
-test.each(importedChains)('%s: private keys and phrases come out as they went in', async (chain_type) => {
+test.each(importedChains)('%s: private keys and phrases are exported as they were imported', async (chain_type) => {
   await using sandbox = await startSandbox();
   for (const [round, strength] of [128, 256].entries()) {
     const phrase = generateMnemonic(wordlist, strength);
@@ -57,7 +57,7 @@ test.each([
   { aead_algorithm: 'CHACHA20_POLY1305' },
   { aead_algorithm: 'AES_GCM256' },
   { aad: Buffer.from('only the aad') },
-] as const)('a key sealed with %j opens', async (sealing) => {
+] as const)('a key encrypted with %j is decrypted', async (sealing) => {
   await using sandbox = await startSandbox();
   const secret = randomBytes(32);
   const address = ethereumAddressOf(secret);
@@ -65,7 +65,7 @@ test.each([
   expect(await exportSecret(sandbox, wallet.id)).toBe(secret.toString('hex'));
 });
 
-test('Solana takes the 64-byte secret key and the 32-byte seed, Stellar the bytes in a seed’s text', async () => {
+test('Solana accepts the 64-byte secret key and the 32-byte seed, Stellar the bytes encoded in a seed', async () => {
   await using sandbox = await startSandbox();
   const [long, short] = [Keypair.generate(), Keypair.generate()];
   const byPair = {
@@ -89,7 +89,7 @@ test('Solana takes the 64-byte secret key and the 32-byte seed, Stellar the byte
   expect(await exportSecret(sandbox, wallet.id)).toBe(stellar.rawSecretKey().toString('hex'));
 });
 
-test('the rest of the body is as for a new wallet, and the address may come in any case', async () => {
+test('the rest of the body is as for a new wallet, and the address may have any letter case', async () => {
   await using sandbox = await startSandbox();
   const secret = randomBytes(32);
   const address = ethereumAddressOf(secret);
@@ -108,7 +108,7 @@ test('the rest of the body is as for a new wallet, and the address may come in a
   expect(body).toEqual(wallet);
 });
 
-test('an import serves once and ends after an hour', async () => {
+test('an import can be submitted once and expires after an hour', async () => {
   await using sandbox = await startSandbox();
   const secret = randomBytes(32);
   const input = { chain_type: 'ethereum', address: ethereumAddressOf(secret), secret } as const;
@@ -131,7 +131,7 @@ test('an import serves once and ends after an hour', async () => {
   });
 });
 
-test('beginning again replaces the key, and a failed submission leaves the import begun', async () => {
+test('starting again replaces the key, and a failed submission keeps the import open', async () => {
   await using sandbox = await startSandbox();
   const secret = randomBytes(32);
   const input = { chain_type: 'ethereum', address: ethereumAddressOf(secret), secret } as const;
@@ -148,7 +148,7 @@ test('beginning again replaces the key, and a failed submission leaves the impor
   expect(wallet.address).toBe(input.address);
 });
 
-test('two submissions at once make one wallet', async () => {
+test('two concurrent submissions create one wallet', async () => {
   await using sandbox = await startSandbox();
   const secret = randomBytes(32);
   const body = await prepareImport(sandbox, {
@@ -181,7 +181,7 @@ test.each([
     secret: 'test '.repeat(11).concat('junk'),
     error: /another address/,
   },
-])('what is sealed is $what', async ({ secret, error }) => {
+])('the encrypted content is $what', async ({ secret, error }) => {
   await using sandbox = await startSandbox();
   const address = ethereumAddressOf(randomBytes(32));
   const body = await prepareImport(sandbox, { chain_type: 'ethereum', address, secret });
@@ -192,7 +192,7 @@ test.each([
   expect((await call(sandbox, 'listWallets', { query: { address } })).body.data).toEqual([]);
 });
 
-test('a key pair of Solana whose halves do not belong together is none', async () => {
+test('a Solana key pair whose halves do not match is refused', async () => {
   await using sandbox = await startSandbox();
   const [one, other] = [Keypair.generate(), Keypair.generate()];
   const secret = Buffer.concat([one.secretKey.slice(0, 32), other.publicKey.toBytes()]);
@@ -209,10 +209,10 @@ test.each([
   ['another key', async (point: string) => sealTo(point, randomBytes(32), { info: Buffer.from('unsaid') })],
   ['nothing', async () => ({ ciphertext: 'AAAA', encapsulated_key: 'AAAA' })],
   [
-    'a point that is none',
+    'an invalid point',
     async () => ({ ciphertext: 'AAAA', encapsulated_key: Buffer.alloc(65, 4).toString('base64') }),
   ],
-])('a ciphertext made with %s does not open', async (_, seal) => {
+])('a ciphertext created with %s is refused', async (_, seal) => {
   await using sandbox = await startSandbox();
   const secret = randomBytes(32);
   const declared = {
@@ -235,7 +235,7 @@ test.each([
   { chain_type: 'ethereum', address: '0x12' },
   { chain_type: 'ethereum', address: Keypair.generate().publicKey.toBase58() },
   { chain_type: 'solana', address: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94' },
-] as const)('an import of $address as $chain_type is not begun', async ({ chain_type, address }) => {
+] as const)('an import of $address as $chain_type is refused', async ({ chain_type, address }) => {
   await using sandbox = await startSandbox();
   const body = { chain_type, address, encryption_type: 'HPKE', entropy_type: 'private-key' } as const;
   expect(await refusal(sandbox, 'initWalletImport', { body })).toEqual({
@@ -250,7 +250,7 @@ test.each([
   });
 });
 
-test('what the rest of the body names must be there, and an external id be free', async () => {
+test('referenced resources must exist, and the external id must be free', async () => {
   await using sandbox = await startSandbox();
   const secret = randomBytes(32);
   const address = ethereumAddressOf(secret);

@@ -12,7 +12,7 @@ import { accountOf, ethereumAddressOf } from './foreign-wallets.ts';
 import { makeRecipient } from './hpke-client.ts';
 import { importKey, prepareImport } from './importing.ts';
 
-/** A log that keeps all it is told, causes and hidden fields as well. */
+/** A log that keeps all entries, including causes and hidden fields. */
 function keepingLog(): { log: Log; text(): string } {
   const entries: string[] = [];
   const keep = (fields: object, message: string): void => {
@@ -47,7 +47,7 @@ const keyOf = (sandbox: TestSandbox, walletId: string) =>
     .where('wallet_id', '=', walletId)
     .executeTakeFirstOrThrow();
 
-test('no answer and no line of the log holds a secret, whatever goes wrong', async () => {
+test('no response and no log line contains a secret, whatever fails', async () => {
   const { log, text } = keepingLog();
   await using sandbox = await startSandbox({ log });
   const answers: unknown[] = [];
@@ -116,7 +116,7 @@ test('no answer and no line of the log holds a secret, whatever goes wrong', asy
   }
 });
 
-test('what is stored of a wallet shows nothing of its key', async () => {
+test('the stored rows of a wallet do not reveal its key', async () => {
   await using sandbox = await startSandbox();
   const secret = randomBytes(32);
   const wallet = await importKey(sandbox, {

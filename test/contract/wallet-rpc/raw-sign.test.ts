@@ -45,7 +45,7 @@ const hash = keccak256('0x1234');
 const felt = `0x0${'7'.repeat(63)}`;
 const digestFor = (chain: string) => (chain === 'starknet' ? felt : hash);
 
-test.each(all)('%s: a hash gives a signature of its chain’s length', async (chain) => {
+test.each(all)('%s: a hash yields a signature with the length of the chain', async (chain) => {
   const bytes = (await sign(chain, { hash: digestFor(chain) })).length / 2 - 1;
   expect(bytes).toBe(withRecovery.includes(chain) ? 65 : 64);
 });
@@ -74,7 +74,7 @@ test.each(all.filter((chain) => chain !== 'starknet'))(
   },
 );
 
-describe('the signature is of the wallet’s key', () => {
+describe('the signature verifies under the key of the wallet', () => {
   const signatureBytes = async (chain: string) => Buffer.from((await sign(chain, { hash })).slice(2), 'hex');
 
   test('ethereum and tron: the address is recovered', async () => {
@@ -116,13 +116,13 @@ describe('the signature is of the wallet’s key', () => {
   });
 });
 
-test('starknet: felts may lack leading zeros, even half a byte', async () => {
+test('starknet: felts may omit leading zeros, and have an odd number of digits', async () => {
   const odd = `0x${'7'.repeat(63)}`;
   expect(await sign('starknet', { hash: odd })).toBe(await sign('starknet', { hash: felt }));
   expect(await sign('starknet', { hash: '0x1' })).toBe(await sign('starknet', { hash: '0x01' }));
 });
 
-describe('what a chain does not sign', () => {
+describe('refused payloads', () => {
   test.each([...ecdsa, ...schnorr])('%s: a hash that is not 32 bytes', async (chain) => {
     for (const length of [0, 31, 33, 64]) {
       expect(await refused(chain, { hash: `0x${'11'.repeat(length)}` })).toMatchObject({
@@ -132,14 +132,14 @@ describe('what a chain does not sign', () => {
     }
   });
 
-  test.each(['ethereum', 'solana', 'cosmos'])('%s: half a byte of hex', async (chain) => {
+  test.each(['ethereum', 'solana', 'cosmos'])('%s: an odd number of hex digits', async (chain) => {
     expect(await refused(chain, { hash: '0x123' })).toMatchObject({
       status: 400,
       body: { code: 'invalid_data', error: expect.stringMatching(/^\/params\/hash: /) },
     });
   });
 
-  test('starknet: a number that is no felt', async () => {
+  test('starknet: a number that is not a felt', async () => {
     for (const tooLarge of [`0x${'f'.repeat(64)}`, `0x1${'0'.repeat(80)}`]) {
       expect(await refused('starknet', { hash: tooLarge })).toMatchObject({
         status: 400,
@@ -148,7 +148,7 @@ describe('what a chain does not sign', () => {
     }
   });
 
-  test('bytes that are not what their encoding says', async () => {
+  test('bytes that do not match their encoding', async () => {
     for (const params of [
       { bytes: 'xyz', encoding: 'hex', hash_function: 'sha256' },
       { bytes: 'ab=c', encoding: 'base64', hash_function: 'sha256' },
@@ -174,7 +174,7 @@ describe('what a chain does not sign', () => {
     expect(await refused('cosmos', { ...bytes, hash_function: 'md5' })).toMatchObject({ status: 400 });
   });
 
-  test('spark: anything', async () => {
+  test('spark: every payload', async () => {
     expect(await refused('spark', { hash })).toMatchObject({
       status: 400,
       body: { code: 'invalid_data', error: expect.stringMatching(/^\/method: expected a method of `spark`/) },
@@ -182,7 +182,7 @@ describe('what a chain does not sign', () => {
   });
 });
 
-test('150,000 bytes are signed, and one more is too long', async () => {
+test('150,000 bytes are signed, one more is refused', async () => {
   const longest = { hash: `0x${'11'.repeat(150_000)}` };
   expect(await sign('solana', longest)).toHaveLength(130);
   expect(await refused('solana', { hash: `${longest.hash}11` })).toMatchObject({ status: 400 });

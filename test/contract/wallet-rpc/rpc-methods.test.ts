@@ -83,7 +83,7 @@ describe('the examples of the contract', () => {
       ['tron', 'tron_signTransaction'],
       ['xrpl', 'xrpl_signTransaction'],
     ],
-  ] as [string, string][])('%s: %s is answered as the document shows', async (chainType, name) => {
+  ] as [string, string][])('%s: %s returns the example of the document', async (chainType, name) => {
     expect(await sign(chainType, requests[name]!.value)).toEqual(responses[name]!.value.data);
   });
 });
@@ -137,7 +137,7 @@ describe('eth_signTransaction', () => {
     );
   });
 
-  test('type 4 carries the authorizations', async () => {
+  test('type 4 contains the authorizations', async () => {
     const serialized = await signed({ ...common, type: 4, authorization_list: [authorization] });
     expect(parseTransaction(serialized as `0x04${string}`).authorizationList).toMatchObject([
       { address: stranger.toLowerCase(), chainId: 8453, nonce: 1, yParity: 1 },
@@ -156,7 +156,7 @@ describe('eth_signTransaction', () => {
   });
 });
 
-test('eth_sign7702Authorization: viem recovers the wallet, numbers as they were given', async () => {
+test('eth_sign7702Authorization: viem recovers the wallet, with numbers as given', async () => {
   const params = { contract: stranger, chain_id: '0x2105', nonce: 3 } as const;
   const data = await sign('ethereum', { method: 'eth_sign7702Authorization', params });
   const {
@@ -230,7 +230,7 @@ test('xrpl_signTransaction: xrpl.js verifies the blob', async () => {
   expect(verifySignature(data.signed_transaction!)).toBe(true);
 });
 
-test('near_signTransaction: near-api-js reads it back, and the signature holds', async () => {
+test('near_signTransaction: near-api-js decodes it and verifies the signature', async () => {
   const { address } = walletOf('near');
   const key = PublicKey.fromString(
     `ed25519:${(await import('@scure/base')).base58.encode(Buffer.from(address, 'hex'))}`,
@@ -278,7 +278,7 @@ test.each([true, false])(
   },
 );
 
-describe('a method that does not fit', () => {
+describe('a method of another chain type', () => {
   const fitting: Record<string, string[]> = {
     ethereum: [
       ...[
@@ -314,7 +314,7 @@ describe('a method that does not fit', () => {
     ],
   };
 
-  test.each(chainTypes)('a %s wallet says which methods do', async (chainType) => {
+  test.each(chainTypes)('a %s wallet lists the supported methods', async (chainType) => {
     const names = [...(fitting[chainType] ?? []), 'exportPrivateKey', 'exportSeedPhrase'];
     const path = { wallet_id: walletOf(chainType).id };
     for (const { value: body } of Object.values(requests)) {

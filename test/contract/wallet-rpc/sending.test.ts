@@ -129,7 +129,7 @@ test('eth_sendTransaction: a token transfer is signed, reaches the chain and mov
   expect(await transactionOf(data.transaction_id)).toMatchObject({ status: 'finalized' });
 });
 
-test('eth_sendTransaction: one after the other without waiting for blocks, all of them arrive', async () => {
+test('eth_sendTransaction: several in sequence without waiting for blocks all arrive', async () => {
   const wallet = await createWallet('ethereum');
   await fund(base, wallet.address, ether);
   const sent = await Promise.all(
@@ -142,7 +142,7 @@ test('eth_sendTransaction: one after the other without waiting for blocks, all o
   expect(await sandbox.chains.find(base)!.balances(receiver, [null])).toEqual([15n]);
 });
 
-test('eth_sendTransaction: what cannot be paid or would revert is refused before anything is signed', async () => {
+test('eth_sendTransaction: unaffordable and reverting transactions are refused before anything is signed', async () => {
   const wallet = await createWallet('ethereum');
   expect(await refused(wallet, ethSend({ to: receiver, value: 1 }))).toMatchObject({
     status: 400,
@@ -156,7 +156,7 @@ test('eth_sendTransaction: what cannot be paid or would revert is refused before
   expect(taken).toEqual([]);
 });
 
-test('eth_sendTransaction: a stranger is told of missing signatures, not of the chain', async () => {
+test('eth_sendTransaction: an unauthorized caller is refused for missing signatures, before any chain error', async () => {
   const wallet = await createWallet('ethereum', { owner: { public_key: aliceKey.publicKey } });
   expect(await refused(wallet, ethSend({ to: receiver, value: 1 }))).toMatchObject({ status: 401 });
   const signed = { signWith: [aliceKey.privateKey] };
@@ -180,7 +180,7 @@ test.each([
   expect(await transactionOf(id)).toMatchObject({ status });
 });
 
-test('eth_sendTransaction through a node that does not answer stays pending, with its hash', async () => {
+test('eth_sendTransaction through an unresponsive node stays pending, with its hash', async () => {
   const wallet = await createWallet('ethereum');
   await fund(base, wallet.address, ether);
   const data = await send(wallet, ethSend({ to: `0x${'11'.repeat(16)}dead0004`, value: 1 }));
@@ -195,7 +195,7 @@ test('eth_sendTransaction through a node that does not answer stays pending, wit
   expect(taken.length).toBeGreaterThan(1);
 });
 
-test('wallet_sendCalls: the account delegates once, and the calls run together or not at all', async () => {
+test('wallet_sendCalls: the account delegates once, and the calls run atomically', async () => {
   const wallet = await createWallet('ethereum');
   await fund(base, wallet.address, ether);
   await fund(base, wallet.address, 10n, usdc);
@@ -236,7 +236,7 @@ test('wallet_sendCalls: the account delegates once, and the calls run together o
   });
 });
 
-test('wallet_sendCalls: the policy judges each call, also those inside a batch that the account runs on itself', async () => {
+test('wallet_sendCalls: the policy evaluates each call, including those inside a batch that the account runs on itself', async () => {
   const { body: policy } = await call(sandbox, 'createPolicy', {
     body: {
       version: '1.0',
@@ -292,7 +292,7 @@ test('wallet_sendCalls: address 0, which would mean the account itself, is refus
   });
 });
 
-test('eth_sign7702Authorization without a nonce takes the next one, or the one behind it for itself', async () => {
+test('eth_sign7702Authorization without a nonce uses the next one, or the one after it for its own transaction', async () => {
   const wallet = await createWallet('ethereum');
   await fund(base, wallet.address, ether);
   await send(wallet, ethSend({ to: receiver, value: 1 }));
@@ -330,7 +330,7 @@ const signAndSend = (transaction: string, extra: object = {}) =>
   }) as WalletRpcRequest;
 const someone = Keypair.fromSeed(Buffer.alloc(32, 9));
 
-test('signAndSendTransaction: the placeholder becomes a fresh blockhash, and web3.js verifies what went out', async () => {
+test('signAndSendTransaction: the placeholder is replaced by a recent blockhash, and web3.js verifies the sent bytes', async () => {
   const wallet = await createWallet('solana');
   await fund(solana, wallet.address, 10_000_000n);
   const request = signAndSend(solanaTransfer(wallet.address, someone.publicKey), { reference_id: 'r1' });

@@ -14,7 +14,7 @@ import { waitSeconds } from '../../support/wait-seconds.ts';
 // Lightning with the node of simulated operators: invoices that others can read, and money that moves once.
 
 const mainnet = 'spark:mainnet';
-// BOLT 11, "Examples": signed by nobody here.
+// BOLT 11, "Examples": signed by other nodes.
 const foreign =
   'lnbc2500u1pvjluezsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygspp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqdq5xysxxatsyp3k7enxv4jsxqzpu9qrsgquk0rl77nj30yxdy8j9vdx85fkpmdla2087ne0xh8nhedh8w27kyke0lp53ut353s06fv3qfegext0eh0ymjpf39tuven09sam30g4vgpfna3rh';
 
@@ -80,7 +80,7 @@ function read(text: string) {
 }
 
 describe('createLightningInvoice', () => {
-  test('makes an invoice that says what was asked for', async () => {
+  test('creates an invoice with the requested fields', async () => {
     const made = await ask<SparkLightningReceiveRequest>(alice, 'createLightningInvoice', {
       ...{ amount_sats: 250_000, memo: '1 cup coffee ☕', expiry_seconds: 60 },
       include_spark_address: true,
@@ -152,14 +152,14 @@ describe('createLightningInvoice', () => {
     expect(answer).toContain(`400 invalid_data ${message}`);
   });
 
-  test('refuses a time that no invoice can be dated with', async () => {
+  test('refuses a time that an invoice cannot encode', async () => {
     sandbox.clock.set(Date.UTC(3100, 0, 1));
     expect(await refused(alice, 'createLightningInvoice', { amount_sats: 1 })).toMatch(/^400 not_supported/);
   });
 });
 
 describe('payLightningInvoice', () => {
-  test('moves the sats and a fee, once', async () => {
+  test('moves the amount and a fee, once', async () => {
     await fund(bob, 2_000n);
     const { encoded_invoice: invoice, payment_hash: hash } = await invoiceOf(alice, { amount_sats: 1_500 });
     const options = { idempotencyKey: 'pay-once' };
@@ -185,7 +185,7 @@ describe('payLightningInvoice', () => {
     expect(await sandbox.chains.total(mainnet, null)).toBe(2_000n);
   });
 
-  test('over Spark, where the invoice can and the payer prefers it, it is a transfer that costs nothing', async () => {
+  test('over Spark, if the invoice allows it and the payer prefers it, it is a transfer without a fee', async () => {
     await fund(bob, 1_500n);
     const { encoded_invoice: invoice } = await invoiceOf(alice, {
       ...{ amount_sats: 1_500, include_spark_address: true },
@@ -197,7 +197,7 @@ describe('payLightningInvoice', () => {
     expect(await refusedPayment(bob, { invoice })).toContain('the invoice was paid before');
   });
 
-  test('two who pay at once pay once', async () => {
+  test('two concurrent payments pay once', async () => {
     await fund(alice, 2_000n);
     await fund(bob, 2_000n);
     const body = { chain_type: 'spark' } as const;
@@ -211,7 +211,7 @@ describe('payLightningInvoice', () => {
     expect(left).toBe(4_000 - 1_001);
   });
 
-  test('what was signed while the operators were down is carried out once, whoever else has paid', async () => {
+  test('a payment that was signed while the operators were down is executed once, even if another wallet has paid', async () => {
     await fund(alice, 2_000n);
     await fund(bob, 2_000n);
     const { encoded_invoice: invoice } = await invoiceOf(bob, { amount_sats: 700 });
@@ -231,7 +231,7 @@ describe('payLightningInvoice', () => {
     expect(await refusedPayment(alice, { invoice })).toContain('the invoice was paid before');
   });
 
-  test('refuses invoices that it cannot pay', async () => {
+  test('refuses invoices that cannot be paid', async () => {
     await fund(bob, 1_000n);
     const reach = 'expected a BOLT 11 invoice of the operators of MAINNET; they reach no other node';
     for (const invoice of [foreign, 'lnbc1', alice.address, `lnbc1${'q'.repeat(100_000)}`]) {
@@ -241,7 +241,7 @@ describe('payLightningInvoice', () => {
     expect(await refusedPayment(bob, { invoice }, { network: 'REGTEST' })).toContain(
       '/params/invoice: expected a BOLT 11 invoice of the operators of REGTEST',
     );
-    // One letter of the amount changed, and the checksum made right by nobody.
+    // One letter of the amount changed, without correcting the checksum.
     expect(await refusedPayment(bob, { invoice: invoice.replace('lnbc5u', 'lnbc4u') })).toContain(reach);
     expect(await refusedPayment(bob, { invoice, max_fee_sats: 0 })).toBe(
       '400 invalid_data /params/max_fee_sats: expected at least `1`, which the payment costs',

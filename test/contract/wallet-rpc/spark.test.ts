@@ -65,7 +65,7 @@ const satsOf = async (from: Wallet) =>
   (await ask<{ balance: string }>('getBalance', undefined, from)).balance;
 const total = () => sandbox.chains.total(mainnet, null);
 
-test('a new wallet holds nothing; what it is given is told with the token that it is', async () => {
+test('a new wallet is empty; deposits are shown with their token', async () => {
   expect(await ask('getBalance')).toEqual({ balance: '0', token_balances: {} });
   await fund(wallet.address, 1_500n);
   await fund(wallet.address, 2_500n, token);
@@ -87,7 +87,7 @@ test('a new wallet holds nothing; what it is given is told with the token that i
   });
 });
 
-test('transfer: sats change hands at once, and once under an idempotency key', async () => {
+test('transfer: sats move immediately, and once under an idempotency key', async () => {
   await fund(wallet.address, 1_500n);
   const params = { receiver_spark_address: other.address, amount_sats: 1_000 };
   const options = { idempotencyKey: 'pay-once' };
@@ -115,7 +115,7 @@ test('transfer: sats change hands at once, and once under an idempotency key', a
   expect(await total()).toBe(1_500n);
 });
 
-test('operators that go down between signing and sending: the same operation goes out later, once', async () => {
+test('operators go down between signing and sending: the same operation is sent later, once', async () => {
   await fund(wallet.address, 1_500n);
   const chain = sandbox.chains.find(mainnet)!;
   const broadcast = chain.broadcast.bind(chain);
@@ -132,7 +132,7 @@ test('operators that go down between signing and sending: the same operation goe
   expect([await satsOf(wallet), await satsOf(other)]).toEqual(['1100', '400']);
 });
 
-test('transferTokens: tokens change hands', async () => {
+test('transferTokens: tokens move', async () => {
   await fund(wallet.address, 2_500n, token);
   const params = { token_identifier: token, token_amount: 700, receiver_spark_address: other.address };
   const sent = await ask('transferTokens', { ...params, output_selection_strategy: 'SMALL_FIRST' });
@@ -250,14 +250,14 @@ test('withdraw: by a quote, its fee on top or taken out, or everything', async (
   );
 });
 
-test('on the other network the same key has another address and other money', async () => {
+test('on the other network the same key has another address and a separate balance', async () => {
   await fund(wallet.address, 10n);
   const body = { method: 'getBalance', network: 'REGTEST' } as const;
   const { body: answer } = await call(sandbox, 'walletRpc', { path: { wallet_id: wallet.id }, body });
   expect(answer.data).toEqual({ balance: '0', token_balances: {} });
 });
 
-test('rpc of an owned wallet needs its owner, whatever the method', async () => {
+test('every rpc method of an owned wallet requires its owner', async () => {
   const { body: owned } = await call(sandbox, 'createWallet', {
     body: { chain_type: 'spark', owner: { public_key: aliceKey.publicKey } },
   });
@@ -267,7 +267,7 @@ test('rpc of an owned wallet needs its owner, whatever the method', async () => 
   expect(signed.body.data).toEqual({ balance: '0', token_balances: {} });
 });
 
-test('what goes out is signed by the identity key', async () => {
+test('sent operations are signed with the identity key', async () => {
   await fund(wallet.address, 10n);
   const chain = sandbox.chains.find(mainnet)!;
   const broadcast = chain.broadcast.bind(chain);
@@ -300,7 +300,7 @@ test('what goes out is signed by the identity key', async () => {
   expect(verify('sha256', bytes, { key, dsaEncoding: 'ieee-p1363' }, Buffer.from(signature, 'hex'))).toBe(
     true,
   );
-  // Somebody else's operation is not taken.
+  // An operation of another wallet is refused.
   const forged = JSON.stringify({ operation: { ...operation, amount: '5' }, signature });
   expect(await broadcast(Buffer.from(forged))).toMatchObject({ isAccepted: false, reason: 'invalid' });
 });

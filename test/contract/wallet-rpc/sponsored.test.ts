@@ -16,7 +16,7 @@ import { fund } from '../../support/fund.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';
 
-// `sponsor: true`: somebody else pays the gas. viem and web3.js say what was signed.
+// `sponsor: true`: the gas is sponsored. viem and web3.js decode what was signed.
 
 const caip2 = 'eip155:8453';
 const solanaId = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
@@ -88,7 +88,7 @@ async function storedOperation(id: string) {
   };
 }
 
-test('a wallet without a unit of gas sends a token; the app is told what it cost', async () => {
+test('a wallet without gas sends a token; events report the cost to the app', async () => {
   const before = await sandbox.chains.total(caip2, null);
   const sent = await send(ethSend(tokenTransfer(1_500_000n), { reference_id: 'order-7' }));
   expect(sent).toEqual({
@@ -151,7 +151,7 @@ test('a wallet without a unit of gas sends a token; the app is told what it cost
   expect(again.filter((type) => type === 'usage.gas_sponsorship.recorded')).toHaveLength(1);
 });
 
-test('what is signed is an operation of entry point 0.8 and, once, the delegation of the account', async () => {
+test('the signed operation is for entry point 0.8, and the first one delegates the account', async () => {
   const first = await send(ethSend(tokenTransfer(1n)));
   const { user_operation: operation, authorization } = await storedOperation(first.transaction_id);
   const hash = getUserOperationHash({
@@ -206,7 +206,7 @@ test('wallet_sendCalls: all calls in one operation; a batch of the wallet itself
   expect(await holdings(other)).toEqual([28n, 0n]);
 });
 
-test('sponsored sends at once, and one behind a transaction that still waits: all of them arrive', async () => {
+test('concurrent sponsored sends, and one after a pending transaction, all arrive', async () => {
   await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
   await send(ethSend({ to: other, value: 1 }, { sponsor: false }));
   const ids = await Promise.all([1n, 2n, 3n].map((amount) => send(ethSend(tokenTransfer(amount)))));
@@ -217,7 +217,7 @@ test('sponsored sends at once, and one behind a transaction that still waits: al
   expect(await holdings(receiver)).toEqual([0n, 6n]);
 });
 
-test('what it does is judged and run dry first; the gas of a revert is paid as well', async () => {
+test('an operation is evaluated and simulated first; the gas of a revert is paid as well', async () => {
   expect(await refused(ethSend(tokenTransfer(5_000_000n)))).toMatch(/^400 transaction_execution_failure/);
   expect(await refused(ethSend({ to: receiver, value: 1 }))).toMatch(/^400 insufficient_funds/);
   const { body: policy } = await call(sandbox, 'createPolicy', {
@@ -257,7 +257,7 @@ test('what it does is judged and run dry first; the gas of a revert is paid as w
   expect((await holdings(wallet.address))[1]).toBe(2_000_000n);
 });
 
-test('an operation that the bundler loses is a provider error', async () => {
+test('an operation that the bundler loses ends as `provider_error`', async () => {
   const lost = `0x${'ab'.repeat(16)}dead0004`;
   const { transaction_id: id } = await send(ethSend(tokenTransfer(4n, lost)));
   await waitSeconds(sandbox, 10);
@@ -265,7 +265,7 @@ test('an operation that the bundler loses is a provider error', async () => {
   expect((await events()).map(({ type }) => type)).toContain('transaction.provider_error');
 });
 
-test('what an operation has no place for is refused by its name', async () => {
+test('fields that an operation cannot contain are refused by name', async () => {
   for (const [field, value] of [
     ['nonce', 3],
     ['gas_limit', 90_000],
@@ -289,7 +289,7 @@ test('what an operation has no place for is refused by its name', async () => {
   );
 });
 
-test('Solana: the fee payer stands in front, pays, and the wallet pays nothing', async () => {
+test('Solana: the fee payer is the first account and pays, the wallet pays nothing', async () => {
   const { body: payer } = await call(sandbox, 'createWallet', { body: { chain_type: 'solana' } });
   await fund(sandbox, payer.address, { chain: 'solana', asset: 'sol', rawAmount: 50_000_000n });
   const from = new PublicKey(payer.address);

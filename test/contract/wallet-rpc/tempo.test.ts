@@ -9,7 +9,7 @@ import { call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';
 
-// Tempo has no native asset: gas is paid in stablecoins, by the sender or by whoever signs as the fee payer.
+// Tempo has no native asset: gas is paid in stablecoins, by the sender or by the account that signs as the fee payer.
 
 const caip2 = 'eip155:42431';
 const pathUsd = '0x20C0000000000000000000000000000000000000';
@@ -63,7 +63,7 @@ test.each([
   expect(await sandbox.chains.total(caip2, pathUsd)).toBe(5_000_000n);
 });
 
-test('without a stablecoin nothing is taken', async () => {
+test('without a stablecoin every transaction is refused', async () => {
   const body = {
     method: 'eth_sendTransaction',
     caip2,
@@ -73,7 +73,7 @@ test('without a stablecoin nothing is taken', async () => {
   expect(answer.code).toBe('insufficient_funds');
 });
 
-test('a fee payer who has signed pays in the token of their choice', async () => {
+test('a fee payer who has signed pays in the chosen token', async () => {
   await fund(wallet.address, 1_000n);
   await fund(payer, 1_000_000n);
   const fields = {
@@ -107,7 +107,7 @@ test('a fee payer who has signed pays in the token of their choice', async () =>
   expect(await holds(payer)).toBeLessThan(1_000_000n);
 });
 
-test('what was not included before its time is over has failed, and its nonce is free', async () => {
+test('a transaction that was not included in its validity window has failed, and its nonce is free', async () => {
   await fund(wallet.address, 5_000_000n);
   const seconds = Math.floor(sandbox.clock.now() / 1000);
   const stuck = `0x${'ab'.repeat(16)}dead0001`;
@@ -124,7 +124,7 @@ test('what was not included before its time is over has failed, and its nonce is
   expect((await send(transfer(1n))).transaction_request.nonce).toBe(0);
 });
 
-test('what may not come before its time waits for it', async () => {
+test('a transaction with a start time waits for it', async () => {
   await fund(wallet.address, 5_000_000n);
   const seconds = Math.floor(sandbox.clock.now() / 1000);
   const { transaction_id: id } = await send({ type: 118, calls: [transfer(9n)], valid_after: seconds + 50 });
@@ -136,7 +136,7 @@ test('what may not come before its time waits for it', async () => {
   expect(await holds(receiver)).toBe(9n);
 });
 
-test('nobody pays there for the app: a paymaster takes no stablecoins', async () => {
+test('sponsorship is refused: a paymaster does not accept stablecoins', async () => {
   const body = { method: 'eth_sendTransaction', caip2, sponsor: true, params: { transaction: transfer(1n) } };
   const { body: answer } = await refusal(sandbox, 'walletRpc', { path: { wallet_id: wallet.id }, body });
   expect(answer).toEqual({

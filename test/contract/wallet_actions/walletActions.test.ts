@@ -45,7 +45,7 @@ test('pages go from the newest action to the oldest, without steps', async () =>
   }
 });
 
-test('an action is read by its id and its wallet’s, archived or not, and nobody else’s', async () => {
+test('an action is found by its id and the id of its wallet, archived or not, and of no other wallet', async () => {
   const made = await transfer('0.1');
   const action_id = made.id;
   expect((await call(sandbox, 'getWalletAction', { path: { ...path, action_id } })).body).toEqual(made);

@@ -9,7 +9,7 @@ const nowMs = Date.UTC(2026, 0, 1);
 const path = { wallet_id: 'ext_wal_acme-ethereum' };
 const notFound = { status: 404, body: { error: 'Wallet not found' } };
 
-test('an archived wallet is shown as it was, with the time, and does nothing more', async () => {
+test('an archived wallet is shown unchanged with the time, and can no longer be used', async () => {
   await using sandbox = await startSandbox();
   const { body: before } = await call(sandbox, 'getWallet', { path });
   const { body: archived } = await call(sandbox, 'archiveWallet', { path });
@@ -56,7 +56,7 @@ describe('the app setting `archive_requires_owner`', () => {
   const refusedCode = async (sandbox: TestSandbox, walletId: string, signWith: string[]) =>
     (await refusal(sandbox, 'archiveWallet', { path: { wallet_id: walletId } }, { signWith })).body.code;
 
-  test('asks the owner, and nobody for a wallet without one', async () => {
+  test('requires the owner, and no signature for a wallet without one', async () => {
     await using sandbox = await startSandbox();
     await configureApp(sandbox, { archive_requires_owner: true });
     const signerId = (await call(sandbox, 'createKeyQuorum', { body: { public_keys: [bobKey.publicKey] } }))
@@ -75,7 +75,7 @@ describe('the app setting `archive_requires_owner`', () => {
     await call(sandbox, 'archiveWallet', { path: { wallet_id: free.id } });
   });
 
-  test('is off in a sandbox, as published, and takes true or false only', async () => {
+  test('is off in a sandbox, as published, and accepts only true or false', async () => {
     await using sandbox = await startSandbox();
     const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum', owner } });
     await call(sandbox, 'archiveWallet', { path: { wallet_id: wallet.id } });

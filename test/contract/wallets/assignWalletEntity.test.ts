@@ -5,7 +5,7 @@ import { startSandbox } from '../../support/sandbox.ts';
 const nowMs = Date.UTC(2026, 0, 1);
 const path = { wallet_id: 'ext_wal_acme-ethereum' };
 
-test('a wallet is given to a user once; its owner stays who it is', async () => {
+test('a wallet is assigned to a user once; its owner does not change', async () => {
   await using sandbox = await startSandbox();
   const { body: before } = await call(sandbox, 'getWallet', { path });
   const { body: user } = await call(sandbox, 'createUser', {
@@ -28,7 +28,7 @@ test('a wallet is given to a user once; its owner stays who it is', async () => 
   });
 });
 
-test('nobody’s wallet is given to nobody', async () => {
+test('an unknown wallet or user is refused', async () => {
   await using sandbox = await startSandbox();
   const users = { type: 'user', id: 'did:service:cnobody' };
   expect(await refusal(sandbox, 'assignWalletEntity', { path, body: users })).toEqual({

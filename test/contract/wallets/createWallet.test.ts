@@ -10,7 +10,7 @@ const nowMs = Date.UTC(2026, 0, 1);
 const walletId = /^[a-z][0-9a-z]{23}$/;
 const missingId = 'z'.repeat(24);
 
-test('a wallet needs no more than its chain type', async () => {
+test('only the chain type is required', async () => {
   await using sandbox = await startSandbox();
   const ethereum = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
   expect(ethereum.status).toBe(200);
@@ -35,7 +35,7 @@ test('a wallet needs no more than its chain type', async () => {
   expect(solana.body).not.toHaveProperty('public_key');
 });
 
-test('everything that can be said of a wallet is stored and shown', async () => {
+test('every field of a wallet is stored and returned', async () => {
   await using sandbox = await startSandbox();
   const { body: quorum } = await call(sandbox, 'createKeyQuorum', {
     body: { public_keys: [bobKey.publicKey] },
@@ -72,7 +72,7 @@ test('everything that can be said of a wallet is stored and shown', async () => 
   expect(next.body.owner_id, 'one key, one quorum').toBe(body.owner_id);
 });
 
-test('a wallet of every chain type can be made', async () => {
+test('a wallet of every chain type can be created', async () => {
   await using sandbox = await startSandbox();
   const chainTypes = [
     ...([
@@ -96,7 +96,7 @@ test('a wallet of every chain type can be made', async () => {
   }
 });
 
-test('the external id is one wallet’s in the app', async () => {
+test('the external id is unique in the app', async () => {
   await using sandbox = await startSandbox();
   const body = { chain_type: 'ethereum', external_id: 'once' };
   await call(sandbox, 'createWallet', { body: { chain_type: 'solana', external_id: 'once' } });
@@ -141,7 +141,7 @@ test.each([
   });
 });
 
-test('the same seed draws the same wallets', async () => {
+test('the same seed creates the same wallets', async () => {
   const draw = async (seed: string) => {
     await using sandbox = await startSandbox({ seed, seedData: false });
     const { body } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
-test('each wallet of a batch is made or refused on its own, in order', async () => {
+test('each wallet of a batch is created or refused independently, in order', async () => {
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'createWalletsBatch', {
     body: {
@@ -45,7 +45,7 @@ test('each wallet of a batch is made or refused on its own, in order', async () 
   }
 });
 
-test('a hundred wallets are made at once, and no more', async () => {
+test('a hundred wallets can be created at once, not more', async () => {
   await using sandbox = await startSandbox({ seedData: false });
   const wallets = Array.from({ length: 100 }, () => ({ chain_type: 'ethereum' as const }));
   const { body } = await call(sandbox, 'createWalletsBatch', { body: { wallets } });

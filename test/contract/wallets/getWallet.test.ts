@@ -15,7 +15,7 @@ test('a wallet is found by its id and by its external id', async () => {
   expect((await call(sandbox, 'getWallet', { path: { wallet_id: wallet.id } })).body).toEqual(wallet);
 });
 
-test('a wallet that is not there cannot be told from one of another app', async () => {
+test('an absent wallet cannot be distinguished from one of another app', async () => {
   await using sandbox = await startSandbox();
   const { body: wallet } = await call(sandbox, 'createWallet', {
     body: { chain_type: 'ethereum', external_id: 'mine' },
@@ -29,7 +29,7 @@ test('a wallet that is not there cannot be told from one of another app', async 
   }
 });
 
-test('an archived wallet is shown only when asked for', async () => {
+test('an archived wallet is shown only on request', async () => {
   await using sandbox = await startSandbox();
   const path = { wallet_id: 'ext_wal_acme-ethereum' };
   const { body: archived } = await call(sandbox, 'archiveWallet', { path });

@@ -13,7 +13,7 @@ async function addressOf(sandbox: TestSandbox, at = path): Promise<string> {
   return (await call(sandbox, 'getWallet', { path: at })).body.address;
 }
 
-test('a new wallet holds nothing of what is asked for', async () => {
+test('the balances of a new wallet are zero', async () => {
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'getWalletBalance', { path, query: { asset: 'eth', chain: 'base' } });
   expect(body).toEqual({
@@ -23,7 +23,7 @@ test('a new wallet holds nothing of what is asked for', async () => {
   });
 });
 
-test('what arrives is told to the last unit, with its worth when asked for', async () => {
+test('deposits are reported to the last unit, with their value on request', async () => {
   await using sandbox = await startSandbox();
   const address = await addressOf(sandbox);
   await fund(sandbox, address, { chain: 'base', asset: 'usdc', rawAmount: 1_500_000n });
@@ -51,7 +51,7 @@ test('what arrives is told to the last unit, with its worth when asked for', asy
   expect(inEur.body.balances.map(({ display_values }) => display_values.eur)).toEqual(['1.36', '5454.55']);
 });
 
-test('assets times chains are answered in their order, pairs that do not exist left out', async () => {
+test('pairs of assets and chains are returned in order, without pairs that do not exist', async () => {
   await using sandbox = await startSandbox();
   const query = { asset: ['pol' as const, 'usdc' as const], chain: ['base', 'polygon', 'base'] };
   const { body } = await call(sandbox, 'getWalletBalance', { path, query });
@@ -62,7 +62,7 @@ test('assets times chains are answered in their order, pairs that do not exist l
   ]);
 });
 
-test('what is on a test network is worth nothing', async () => {
+test('assets on a test network are worth nothing', async () => {
   await using sandbox = await startSandbox();
   await fund(sandbox, await addressOf(sandbox), { chain: 'sepolia', asset: 'eth', rawAmount: 10n ** 18n });
   const query = { asset: 'eth' as const, chain: 'sepolia', include_currency: 'usd' as const };
@@ -70,7 +70,7 @@ test('what is on a test network is worth nothing', async () => {
   expect(body.balances[0]?.display_values).toEqual({ eth: '1', usd: '0' });
 });
 
-test('a token is read by its address, in any letter case', async () => {
+test('a token is identified by its address, in any letter case', async () => {
   await using sandbox = await startSandbox();
   const address = await addressOf(sandbox);
   await fund(sandbox, address, { chain: 'base', asset: 'usdc', rawAmount: 7n });
@@ -89,7 +89,7 @@ test('a token is read by its address, in any letter case', async () => {
   expect(body.balances).toEqual([
     {
       chain: 'base',
-      // Called by its address, whatever it calls itself; and nobody knows its price.
+      // Identified by its address, whatever its symbol, and without a known price.
       asset: strange,
       raw_value: '123456',
       raw_value_decimals: 3,
@@ -120,7 +120,7 @@ test('a Solana wallet holds lamports and mints', async () => {
   ]);
 });
 
-test('a custodial wallet is read on its own chain alone', async () => {
+test('a custodial wallet has a balance on its own chain only', async () => {
   await using sandbox = await startSandbox();
   const { body: wallet } = await call(sandbox, 'createCustodialWallet', {
     body: { provider: 'bridge', provider_user_id: 'cust_1', chain: 'base' },
@@ -165,7 +165,7 @@ test.each([
     'token: expected `<chain>:<address>`, got `base:x`',
   ],
   [
-    'a token that is none',
+    'an invalid token',
     { token: coffee },
     'not_supported',
     `no token that can be read at \`${strange}\` on \`base\``,
@@ -195,7 +195,7 @@ test.each([
   expect({ status, code: body.code, error: body.error }).toEqual({ status: 400, code, error });
 });
 
-test('a wallet of another app and an archived one are not found, the latter unless it is asked for', async () => {
+test('a wallet of another app is not found, an archived one only on request', async () => {
   await using sandbox = await startSandbox();
   const query = { asset: 'eth' as const, chain: 'base' };
   const absent = { status: 404, body: { error: 'Wallet not found' } };

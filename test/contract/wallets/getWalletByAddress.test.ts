@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
-test('an address is found however its hex is written', async () => {
+test('an address is found in any letter case of its hex', async () => {
   await using sandbox = await startSandbox();
   const { body: wallet } = await call(sandbox, 'getWallet', { path: { wallet_id: 'ext_wal_acme-ethereum' } });
   const digits = wallet.address.slice(2);
@@ -14,7 +14,7 @@ test('an address is found however its hex is written', async () => {
   expect((await call(sandbox, 'getWalletByAddress', { body: { address } })).body).toEqual(solana);
 });
 
-test('an address of no wallet, and of an archived one, is not found', async () => {
+test('an unknown address, and that of an archived wallet, is not found', async () => {
   await using sandbox = await startSandbox();
   const notFound = { status: 404, body: { error: 'Wallet not found' } };
   const nobodys = `0x${'00'.repeat(20)}`;

@@ -45,11 +45,11 @@ const tokenTransfer = (to: string, amount: bigint) => ({
   data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to as Hex, amount] }),
 });
 
-test('a wallet that nothing has happened to has an empty list', async () => {
+test('a new wallet has an empty list', async () => {
   expect(await list({ asset: 'eth' })).toEqual({ transactions: [], next_cursor: null });
 });
 
-test('what was received and sent, newest first, each side with its user and the amount as people write it', async () => {
+test('received and sent transfers, newest first, with the users of both sides and a formatted amount', async () => {
   const { body: user } = await call(sandbox, 'createUser', {
     body: { linked_accounts: [{ type: 'email', address: 'carol@example.com' }] },
   });
@@ -109,7 +109,7 @@ test('what was received and sent, newest first, each side with its user and the 
   ]);
 });
 
-test('only what was asked for: by asset, by hash in any letter case, and what is no transfer stands by the fee', async () => {
+test('filters by asset and by hash in any letter case; transactions that are not transfers are listed under the fee asset', async () => {
   await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: ether });
   await fund(sandbox, wallet.address, { chain: 'base', asset: 'usdc', rawAmount: 10n });
   const approval = encodeFunctionData({
@@ -170,7 +170,7 @@ test('pages of any size show everything once and in one order', async () => {
   }
 });
 
-test('a wallet that sent more than the chain tells at once still shows what came before', async () => {
+test('a wallet that sent more than one page of the chain still shows earlier deposits', async () => {
   await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: ether });
   for (let count = 0; count < 110; count += 1) await send({ to: stranger, value: 1 });
   await waitSeconds(sandbox, 10);
@@ -182,7 +182,7 @@ test('a wallet that sent more than the chain tells at once still shows what came
   expect(second.next_cursor).toBeNull();
 });
 
-test('Solana: a token that the contract does not name is found by its mint', async () => {
+test('Solana: a token without a name in the contract is found by its mint', async () => {
   const { body: solana } = await call(sandbox, 'createWallet', { body: { chain_type: 'solana' } });
   const mint = 'So11111111111111111111111111111111111111112';
   await fundToken(sandbox, solana.address, {
@@ -198,7 +198,7 @@ test('Solana: a token that the contract does not name is found by its mint', asy
   ]);
 });
 
-test('what cannot be looked for is refused with its reason', async () => {
+test('unsupported filters are refused with a reason', async () => {
   expect(await refused({ chain: 'base' })).toBe('400 invalid_data asset: expected either `asset` or `token`');
   expect(await refused({ chain: 'base', asset: 'eth', token: usdc })).toMatch(/^400 invalid_data asset/);
   expect(await refused({ asset: 'eth' })).toMatch(/^400 invalid_data .*chain/);
@@ -211,7 +211,7 @@ test('what cannot be looked for is refused with its reason', async () => {
   }
 });
 
-test('an archived wallet is found only when asked for', async () => {
+test('an archived wallet is found only on request', async () => {
   await call(sandbox, 'archiveWallet', { path: { wallet_id: wallet.id } });
   const { status } = await refusal(sandbox, 'getWalletTransactions', {
     path: { wallet_id: wallet.id },

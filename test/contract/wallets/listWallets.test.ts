@@ -22,7 +22,7 @@ describe('filters', () => {
     return body.data.map((wallet) => wallet.external_id).sort();
   };
 
-  test('without any, every wallet but the archived', async () => {
+  test('without filters, every wallet except archived ones', async () => {
     expect(await find({})).toEqual(['acme-ethereum', 'acme-solana', 'alice', 'treasury']);
     expect(await find({ include_archived: true })).toContain('old');
   });
@@ -65,7 +65,7 @@ describe('filters', () => {
     });
   });
 
-  test('of another app none', async () => {
+  test('wallets of another app are never listed', async () => {
     const { body } = await sandbox.dispatcher.request({
       origin: sandbox.baseUrl,
       path: '/_sandbox/apps',
@@ -80,7 +80,7 @@ describe('filters', () => {
 });
 
 describe('pages', () => {
-  test('a walk meets every wallet once, the newest first, while others are made', async () => {
+  test('paging returns every wallet once, newest first, while others are created', async () => {
     await using sandbox = await startSandbox({ seedData: false });
     const make = async (count: number) => {
       const wallets = Array.from({ length: count }, () => ({ chain_type: 'solana' as const }));
@@ -106,7 +106,7 @@ describe('pages', () => {
     expect(order).toEqual([...order].sort((left, right) => right - left));
   });
 
-  test('the last page says so, also when it is full', async () => {
+  test('the last page has no next cursor, even if it is full', async () => {
     await using sandbox = await startSandbox();
     const { body } = await call(sandbox, 'listWallets', { query: { limit: 4 } });
     expect(body).toEqual({ data: expect.any(Array), next_cursor: null });

@@ -35,7 +35,7 @@ async function quote(wallet: Wallet, body: object, options?: CallOptions): Promi
 }
 
 describe('a quote', () => {
-  test('of another chain tells what arrives, what it costs and until when', async () => {
+  test('for another chain shows the arriving amount, the costs and the expiry', async () => {
     const wallet = await makeWallet();
     const body = acrossChains('100', { slippage_bps: 50 });
     expect(await quote(wallet, body)).toEqual({
@@ -58,7 +58,7 @@ describe('a quote', () => {
     expect(await holds(wallet.address, 'base', null, usdcOnBase)).toEqual([ether, 1_000_000_000n]);
   });
 
-  test('of another asset goes by the fixed prices, to the last wei', async () => {
+  test('for another asset uses the fixed prices, to the last wei', async () => {
     const wallet = await makeWallet();
     const body = {
       source: { asset: 'eth', chain: 'base', amount: '0.5' },
@@ -73,7 +73,7 @@ describe('a quote', () => {
     expect(await quote(wallet, least)).toMatchObject({ estimated_output_amount: '0.000001' });
   });
 
-  test('of what must arrive tells the least that buys it', async () => {
+  test('for a fixed arriving amount shows the smallest input', async () => {
     const wallet = await makeWallet();
     const exact = (amount: string) => ({
       source: { asset: 'eth', chain: 'base' },
@@ -92,7 +92,7 @@ describe('a quote', () => {
     expect(await bought('0.033373381391002537')).toMatchObject({ estimated_output_amount: '99.999999' });
   });
 
-  test('takes the app’s fee out of what is exchanged', async () => {
+  test('deducts the fee of the app from the exchanged amount', async () => {
     const wallet = await makeWallet();
     const fee_configuration = { type: 'total_fee_bps', value: 100 };
     expect(await quote(wallet, acrossChains('100', { fee_configuration }))).toMatchObject({
@@ -104,14 +104,14 @@ describe('a quote', () => {
     });
   });
 
-  test('needs no funds, but shows no gas without them', async () => {
+  test('needs no funds, but shows gas only with them', async () => {
     const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
     const estimate = await quote(wallet, acrossChains('100'));
     expect(estimate).toMatchObject({ estimated_output_amount: '99.88' });
     expect(estimate).not.toHaveProperty('estimated_gas');
   });
 
-  test('is for the owner and additional signers, and for wallets of the app', async () => {
+  test('requires the owner or an additional signer, and a wallet of the app', async () => {
     const { body: quorum } = await call(sandbox, 'createKeyQuorum', {
       body: { public_keys: [bobKey.publicKey] },
     });
@@ -123,7 +123,7 @@ describe('a quote', () => {
       status: 401,
       code: 'missing_or_empty_authorization_header',
     });
-    // A stranger learns nothing of what cannot be exchanged either.
+    // An unauthorized caller does not learn what cannot be exchanged either.
     expect(await refused('quoteWalletTransfer', wallet, acrossChains('99999999'))).toMatchObject({
       status: 401,
     });
@@ -234,7 +234,7 @@ describe.each(['quoteWalletTransfer', 'transferFromWallet'] as const)('%s refuse
 });
 
 describe('a transfer', () => {
-  test('to another chain is pending until the exchange has paid there', async () => {
+  test('to another chain is pending until the exchange has paid', async () => {
     const wallet = await makeWallet();
     const begun = await transfer(wallet, acrossChains('100', { reference_id: 'invoice-2041' }));
     const at = new Date(sandbox.clock.now()).toISOString();
@@ -314,7 +314,7 @@ describe('a transfer', () => {
     expect(await eventsOf(begun.id)).toHaveLength(2);
   });
 
-  test('delivers exactly what it is asked for', async () => {
+  test('delivers exactly the requested amount', async () => {
     const wallet = await makeWallet();
     const begun = await transfer(wallet, {
       source: { asset: 'eth', chain: 'base' },
@@ -336,7 +336,7 @@ describe('a transfer', () => {
     expect(await holds(wallet.address, 'base', null)).toEqual([ether - spent]);
   });
 
-  test('crosses from Ethereum to Solana and from Solana to Tron, tokens and native assets', async () => {
+  test('works from Ethereum to Solana and from Solana to Tron, with tokens and native assets', async () => {
     const wallet = await makeWallet();
     const { body: onSolana } = await call(sandbox, 'createWallet', { body: { chain_type: 'solana' } });
     const { body: onTron } = await call(sandbox, 'createWallet', { body: { chain_type: 'tron' } });
@@ -393,7 +393,7 @@ describe('a transfer', () => {
     expect(await holds(receiver, 'base', usdcOnBase)).toEqual([24_970_000n]);
   });
 
-  test('to a wallet of ours is a deposit there', async () => {
+  test('to a wallet of this server is recorded as a deposit', async () => {
     const wallet = await makeWallet();
     const { body: other } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
     await transfer(
@@ -415,9 +415,9 @@ describe('a transfer', () => {
     ]);
   });
 
-  test('that cannot be paid has failed, and the deposit is back', async () => {
+  test('that cannot be paid out fails, and the deposit is refunded', async () => {
     const wallet = await makeWallet();
-    // By its last bytes the recipient tells that payments to it revert.
+    // A sentinel recipient: payments to it revert.
     const revertsAt = '0x00000000000000000000000000000000dead0003';
     const begun = await transfer(
       wallet,
@@ -446,7 +446,7 @@ describe('a transfer', () => {
     ]);
   });
 
-  test('that the wallet cannot afford is told at once', async () => {
+  test('that the wallet cannot afford is refused immediately', async () => {
     const wallet = await makeWallet();
     expect(await refused('transferFromWallet', wallet, acrossChains('1000.000001'))).toMatchObject({
       status: 400,
@@ -462,7 +462,7 @@ describe('a transfer', () => {
     expect(await holds(receiver, 'arbitrum', usdcOnArbitrum)).toEqual([998_800n]);
   });
 
-  test('of an intent is quoted when the intent is carried out, which ends with it', async () => {
+  test('of an intent is quoted when the intent is executed, and settles it', async () => {
     const wallet = await makeWallet({ owner: { public_key: aliceKey.publicKey } });
     const { body: intent } = await call(sandbox, 'createWalletTransferIntent', {
       path: { wallet_id: wallet.id },
@@ -480,7 +480,7 @@ describe('a transfer', () => {
     });
   });
 
-  test('is told of under its idempotency key and made once under its nonce', async () => {
+  test('is replayed under its idempotency key and executed once per nonce', async () => {
     const wallet = await makeWallet();
     const body = acrossChains('1', { nonce: 'treasury-2025-11-21-000042' });
     const first = await transfer(wallet, body, { idempotencyKey: 'pay-1' });
@@ -519,7 +519,7 @@ describe('policies', () => {
     return makeWallet({ policy_ids: [body.id] });
   }
 
-  test('judge where it arrives and as what', async () => {
+  test('evaluate the destination chain and asset', async () => {
     const toArbitrum = await makeWalletUnder('ALLOW', condition('destination.chain', 'eq', 'arbitrum'));
     await transfer(toArbitrum, acrossChains('1'));
     const toOptimism = acrossChains('1', { destination: { address: receiver, chain: 'optimism' } });
@@ -536,7 +536,7 @@ describe('policies', () => {
     ['DENY', 'source.amount', 'gt'],
     ['DENY', 'amount', 'gt'],
   ] as const)(
-    '%s by %s limits what is spent, whichever side the amount fixes',
+    '%s by %s limits the amount spent, whichever side is fixed',
     async (action, field, operator) => {
       const wallet = await makeWalletUnder(action, condition(field, operator, '10'));
       const destination = { address: receiver, asset: 'eth' };

@@ -29,7 +29,7 @@ const makeWallet = (extra?: object) => transfers.makeWallet(10_000_000n, extra);
 const refused = (wallet: Wallet, body: object, options?: CallOptions) =>
   transfers.refused('transferFromWallet', wallet, body, options);
 
-test('a token transfer is pending, reaches the chain and succeeds, and tells of it', async () => {
+test('a token transfer is pending, reaches the chain, succeeds, and records its events', async () => {
   const wallet = await makeWallet();
   const begun = await transfer(wallet, pay('1.50', { nonce, reference_id: 'invoice-2041' }));
   const at = new Date(sandbox.clock.now()).toISOString();
@@ -131,7 +131,7 @@ test('the native asset moves to the last wei', async () => {
   expect(await holds(receiver, 'base', null)).toEqual([1n]);
 });
 
-test('a token is named by its address as well', async () => {
+test('a token can be given by its address', async () => {
   const wallet = await makeWallet();
   const begun = await transfer(wallet, {
     source: { asset_address: usdcOnBase.toLowerCase(), chain: 'base', amount: '2' },
@@ -148,7 +148,7 @@ test('a token is named by its address as well', async () => {
   expect(await holds(receiver, 'base', usdcOnBase)).toEqual([2_000_000n]);
 });
 
-test('on Solana lamports and tokens move, the recipient’s token account made on the way', async () => {
+test("on Solana lamports and tokens move, and the recipient's token account is created", async () => {
   const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'solana' } });
   const { body: other } = await call(sandbox, 'createWallet', { body: { chain_type: 'solana' } });
   await fund(sandbox, wallet.address, { chain: 'solana', asset: 'sol', rawAmount: 1_000_000_000n });
@@ -224,12 +224,12 @@ test('on Tron TRX and tokens move', async () => {
   });
 });
 
-describe('what does not go well', () => {
-  // By its last bytes the recipient tells the simulated chain what happens.
+describe('failures', () => {
+  // Sentinel recipients determine the outcome on the simulated chain.
   const revertsAt = '0x00000000000000000000000000000000dead0003';
   const replacedAt = '0x00000000000000000000000000000000dead0002';
 
-  test('a transfer that reverts has failed once no reorganization can bring it back', async () => {
+  test('a reverted transfer fails once a reorganization can no longer undo the revert', async () => {
     const wallet = await makeWallet();
     const begun = await transfer(wallet, {
       source: { asset: 'eth', chain: 'base', amount: '0.1' },
@@ -257,7 +257,7 @@ describe('what does not go well', () => {
     expect(await holds(revertsAt, 'base', null)).toEqual([0n]);
   });
 
-  test('a transfer whose nonce another transaction took has failed', async () => {
+  test('a transfer whose nonce was used by another transaction fails', async () => {
     const wallet = await makeWallet();
     const begun = await transfer(wallet, {
       source: { asset: 'eth', chain: 'base', amount: '0.1' },
@@ -270,7 +270,7 @@ describe('what does not go well', () => {
     });
   });
 
-  test('too small a balance, and too little gas, are told at once', async () => {
+  test('a low balance and missing gas are refused immediately', async () => {
     const wallet = await makeWallet();
     const poor = { status: 400, code: 'insufficient_funds' };
     expect(await refused(wallet, pay('10.000001'))).toMatchObject(poor);
@@ -283,8 +283,8 @@ describe('what does not go well', () => {
   });
 });
 
-describe('who may', () => {
-  test('the owner or an additional signer signs, nobody else', async () => {
+describe('authorization', () => {
+  test('only the owner or an additional signer can sign', async () => {
     const { body: quorum } = await call(sandbox, 'createKeyQuorum', {
       body: { public_keys: [bobKey.publicKey] },
     });
@@ -331,7 +331,7 @@ describe('who may', () => {
   });
   const denied = { status: 400, code: 'policy_violation' };
 
-  test('the policy judges the body, whatever way it is written', async () => {
+  test('the policy evaluates the body in any spelling', async () => {
     const policy = await makePolicy([
       condition('source.asset', 'eq', 'usdc'),
       condition('source.amount', 'lte', '2'),
@@ -352,7 +352,7 @@ describe('who may', () => {
     expect(await holds(receiver, 'base', null, usdcOnBase)).toEqual([0n, 3_000_000n]);
   });
 
-  test('a denial holds for every spelling of the same transfer', async () => {
+  test('a denial applies to every spelling of the same transfer', async () => {
     const wallet = await makeWallet({
       policy_ids: [await makePolicy([condition('source.asset', 'eq', 'usdc')], 'DENY')],
     });
@@ -368,7 +368,7 @@ describe('who may', () => {
     await transfer(large, { ...apart, amount: '2' });
   });
 
-  test('a rule for transactions is none for transfers', async () => {
+  test('a rule for transactions does not apply to transfers', async () => {
     const { body } = await call(sandbox, 'createPolicy', {
       body: {
         version: '1.0',
@@ -390,7 +390,7 @@ describe('who may', () => {
   });
 });
 
-test('a nonce is taken once for a wallet, and again for another', async () => {
+test('a nonce can be used once per wallet', async () => {
   const wallet = await makeWallet();
   await transfer(wallet, pay('1', { nonce }));
   const seen = { status: 409, code: 'resource_conflict', error: '/nonce: the wallet has seen this nonce' };
@@ -402,13 +402,13 @@ test('a nonce is taken once for a wallet, and again for another', async () => {
   expect(await holds(receiver, 'base', usdcOnBase)).toEqual([2_000_000n]);
 });
 
-test('a nonce of a refused transfer is still free', async () => {
+test('the nonce of a refused transfer stays free', async () => {
   const wallet = await makeWallet();
   expect(await refused(wallet, pay('11', { nonce }))).toMatchObject({ code: 'insufficient_funds' });
   await transfer(wallet, pay('1', { nonce }));
 });
 
-test('a request repeated under an idempotency key moves the money once', async () => {
+test('a replay under an idempotency key moves the funds once', async () => {
   const wallet = await makeWallet();
   const first = await transfer(wallet, pay('1'), { idempotencyKey: 'pay-1' });
   expect(await transfer(wallet, pay('1'), { idempotencyKey: 'pay-1' })).toEqual(first);
@@ -507,7 +507,7 @@ test.each([
   expect(await refused(wallet, { ...pay('1'), ...change })).toEqual({ status: 400, code, error });
 });
 
-test('a destination that says what is so anyway changes nothing', async () => {
+test('a destination that repeats the defaults changes nothing', async () => {
   const wallet = await makeWallet();
   const begun = await transfer(wallet, {
     ...pay('1'),
@@ -518,7 +518,7 @@ test('a destination that says what is so anyway changes nothing', async () => {
   expect(begun).not.toHaveProperty('destination_chain');
 });
 
-test('a wallet that is absent, foreign, archived or held by a custodian transfers nothing', async () => {
+test('a wallet that is absent, archived, custodial or of another app cannot transfer', async () => {
   const wallet = await makeWallet();
   const { body: custodial } = await call(sandbox, 'createCustodialWallet', {
     body: { provider: 'bridge', provider_user_id: 'cust_1', chain: 'base' },

@@ -5,7 +5,7 @@ import { startSandbox } from '../../support/sandbox.ts';
 
 const path = { wallet_id: 'ext_wal_acme-ethereum' };
 
-test('a wallet without an owner is changed with the app secret alone', async () => {
+test('a wallet without an owner is changed with the app secret only', async () => {
   await using sandbox = await startSandbox();
   const { body: before } = await call(sandbox, 'getWallet', { path });
   const { body: quorum } = await call(sandbox, 'createKeyQuorum', {
@@ -29,7 +29,7 @@ test('a wallet without an owner is changed with the app secret alone', async () 
   expect((await call(sandbox, 'getWallet', { path })).body).toEqual(unnamed);
 });
 
-test('the first owner needs no signature, the next one that of the first, and so does removing it', async () => {
+test("setting the first owner needs no signature; changing or removing it needs the owner's", async () => {
   await using sandbox = await startSandbox();
   const owned = await call(sandbox, 'updateWallet', {
     path,
@@ -66,7 +66,7 @@ test('the first owner needs no signature, the next one that of the first, and so
   expect(freed.body.owner_id).toBeNull();
 });
 
-test('what cannot be changed is refused and nothing is changed', async () => {
+test('an invalid change is refused and changes nothing', async () => {
   await using sandbox = await startSandbox();
   const { body: before } = await call(sandbox, 'getWallet', { path });
   const cases = [
@@ -86,7 +86,7 @@ test('what cannot be changed is refused and nothing is changed', async () => {
   expect((await call(sandbox, 'getWallet', { path })).body).toEqual(before);
 });
 
-test('an external id is set when the wallet is made, or later where the app allows it', async () => {
+test('an external id is set on creation, or later if the app allows it', async () => {
   await using sandbox = await startSandbox();
   const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
   const late = { path: { wallet_id: wallet.id }, body: { external_id: 'late' } };

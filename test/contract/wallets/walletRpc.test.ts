@@ -92,7 +92,7 @@ test('eth_signTypedData_v4: viem recovers the wallet', async () => {
   expect(recovered).toBe(await addressOf(sandbox, acme));
 });
 
-test('eth_signTransaction: the bytes are those of viem for the same fields, and nothing is filled in', async () => {
+test('eth_signTransaction: the bytes equal those of viem for the same fields, and nothing is filled in', async () => {
   await using sandbox = await startSandbox();
   const address = await addressOf(sandbox, acme);
   const transaction = { to: stranger, value: '0x10', chain_id: 1, gas_limit: 21_000 };
@@ -143,13 +143,13 @@ test('signTransaction: web3.js verifies legacy and version 0, message untouched'
   expect(verify(null, unsigned.message.serialize(), ed25519Key(wallet), signature)).toBe(true);
 });
 
-test('the wallet of the path signs, whatever the body says', async () => {
+test('the wallet in the path signs, whatever the body contains', async () => {
   await using sandbox = await startSandbox();
   const body = { ...hello, address: stranger, wallet_id: 'another', chain_type: 'ethereum' } as const;
   expect(await sign(sandbox, acme, body)).toEqual(await sign(sandbox, acme, hello));
 });
 
-test('a wallet with an owner signs for the owner and for its signers only', async () => {
+test('a wallet with an owner signs only for the owner and its signers', async () => {
   await using sandbox = await startSandbox();
   const { body: quorum } = await call(sandbox, 'createKeyQuorum', {
     body: { public_keys: [bobKey.publicKey] },
@@ -222,7 +222,7 @@ test.each([
   });
 });
 
-test('a wallet that is not there signs nothing', async () => {
+test('an absent wallet is not found', async () => {
   await using sandbox = await startSandbox();
   const path = { wallet_id: 'z'.repeat(24) };
   expect(await refusal(sandbox, 'walletRpc', { path, body: hello })).toEqual({

@@ -35,7 +35,7 @@ async function createUser(sandbox: TestSandbox, address: string) {
   return (await call(sandbox, 'createUser', { body })).body;
 }
 
-test('an event is sent once to every endpoint that asks for it, signed, as soon as it is recorded', async () => {
+test('an event is sent once to every subscribed endpoint, signed, as soon as it is recorded', async () => {
   await using sandbox = await startSandbox();
   await using every = await startWebhookReceiver();
   await using some = await startWebhookReceiver();
@@ -89,7 +89,7 @@ test('an event is sent once to every endpoint that asks for it, signed, as soon 
   });
 });
 
-test('what fails is tried again on the schedule, under the same id, and given up after the last time', async () => {
+test('a failed delivery is retried on schedule with the same id, and given up after the last attempt', async () => {
   await using sandbox = await startSandbox();
   await using receiver = await startWebhookReceiver(refuse);
   const { body: endpoint } = await call(sandbox, 'createWebhookEndpoint', { body: { url: receiver.url } });
@@ -131,7 +131,7 @@ test('what fails is tried again on the schedule, under the same id, and given up
   expect(after.data).toMatchObject([{ status: 'delivered', attempt_count: 9 }]);
 });
 
-test('the events of one resource wait for each other, those of others do not', async () => {
+test('events of one resource are sent in order, those of others independently', async () => {
   await using sandbox = await startSandbox();
   const isCarol: Reply = ({ bodyText }, response) =>
     (bodyText.includes('carol') ? refuse : accept)({} as never, response);
@@ -154,7 +154,7 @@ test('the events of one resource wait for each other, those of others do not', a
   expect(types().slice(2)).toEqual(['user.created', 'user.linked_account', 'user.unlinked_account']);
 });
 
-test('what waits behind an event that is given up goes on', async () => {
+test('events behind one that was given up are sent', async () => {
   await using sandbox = await startSandbox();
   const isCreation: Reply = ({ body }, response) =>
     (body.type === 'user.created' ? refuse : accept)({} as never, response);
@@ -172,7 +172,7 @@ test('what waits behind an event that is given up goes on', async () => {
   expect(sent.slice(7)).toEqual(Array(2).fill(`${creations(8)},user.deleted`));
 });
 
-test('redirections are failures, and are not followed', async () => {
+test('redirects are failures and are not followed', async () => {
   await using sandbox = await startSandbox();
   await using target = await startWebhookReceiver();
   await using receiver = await startWebhookReceiver(
@@ -186,7 +186,7 @@ test('redirections are failures, and are not followed', async () => {
   expect(body.data).toMatchObject([{ status: 'pending', attempts: [{ response_status: 307, error: null }] }]);
 });
 
-test('an endpoint that is not there is a failure like any other', async () => {
+test('an unreachable endpoint is a failure like any other', async () => {
   await using sandbox = await startSandbox();
   const gone = await startWebhookReceiver();
   await gone[Symbol.asyncDispose]();
@@ -226,7 +226,7 @@ test('both secrets sign during the overlap, only the new one after it', async ()
   expect(() => verifyWebhook(leaked, rotated.secret)).toThrow('No matching signature');
 });
 
-test('a test event goes to one endpoint alone, whatever it asks for', async () => {
+test('a test event goes to one endpoint only, whatever its event types', async () => {
   await using sandbox = await startSandbox();
   await using one = await startWebhookReceiver();
   await using other = await startWebhookReceiver();
@@ -246,7 +246,7 @@ test('a test event goes to one endpoint alone, whatever it asks for', async () =
   expect(other.received).toEqual([]);
 });
 
-test('a test event that the sandbox is told to make is one like any other, sent to who asks for every event', async () => {
+test('a test event triggered in the sandbox is an ordinary event for endpoints that subscribe to all types', async () => {
   await using sandbox = await startSandbox();
   await using every = await startWebhookReceiver();
   await using some = await startWebhookReceiver();
@@ -265,7 +265,7 @@ test('a test event that the sandbox is told to make is one like any other, sent 
   expect(some.received).toEqual([]);
 });
 
-test('a disabled endpoint is sent nothing; what waited comes when it is enabled, what happened meanwhile never', async () => {
+test('a disabled endpoint receives nothing; pending deliveries follow when it is enabled, events recorded meanwhile do not', async () => {
   await using sandbox = await startSandbox();
   await using receiver = await startWebhookReceiver(refuse);
   const { body: endpoint } = await call(sandbox, 'createWebhookEndpoint', { body: { url: receiver.url } });
@@ -305,7 +305,7 @@ test('an endpoint that only fails for five days is disabled', async () => {
     }
   };
   await failForFiveDays('first');
-  // In the last moment: a success begins the five days anew.
+  // At the last moment: a success restarts the five days.
   receiver.reply(accept);
   await call(sandbox, 'testWebhookEndpoint', { path, body: {} });
   await pass(sandbox, 5);
@@ -325,7 +325,7 @@ test('an endpoint that only fails for five days is disabled', async () => {
   await failForFiveDays('third');
 });
 
-test('one failure after days of silence does not disable an endpoint, failures on five days do', async () => {
+test('one failure after days without attempts does not disable an endpoint, failures on five days do', async () => {
   await using sandbox = await startSandbox();
   await using receiver = await startWebhookReceiver(refuse);
   const { body: endpoint } = await call(sandbox, 'createWebhookEndpoint', { body: { url: receiver.url } });
@@ -350,7 +350,7 @@ test('one failure after days of silence does not disable an endpoint, failures o
   expect(await failOnce()).toBe('disabled');
 });
 
-test('deliveries are listed a page at a time, newest first, and a strange id is no cursor and no delivery', async () => {
+test('deliveries are listed in pages, newest first, and unknown cursors and deliveries are refused', async () => {
   await using sandbox = await startSandbox();
   await using receiver = await startWebhookReceiver();
   const { body: endpoint } = await call(sandbox, 'createWebhookEndpoint', { body: { url: receiver.url } });
@@ -373,7 +373,7 @@ test('deliveries are listed a page at a time, newest first, and a strange id is 
   ).toEqual({ status: 404, body: { error: 'Webhook delivery not found' } });
 });
 
-test('with a brand, bodies carry its word as answers do, and are signed as they are sent', async () => {
+test('with a brand, payloads are branded like responses and signed as sent', async () => {
   await using sandbox = await startSandbox({ prefix: 'acme' });
   await using receiver = await startWebhookReceiver();
   const { body: endpoint } = await call(sandbox, 'createWebhookEndpoint', { body: { url: receiver.url } });
@@ -389,7 +389,7 @@ test('with a brand, bodies carry its word as answers do, and are signed as they 
   expect(receiver.received[1]!.body.type).toBe('acme.test');
 });
 
-test('the clock does not wait for an endpoint that does not answer', async () => {
+test('the clock does not wait for an unresponsive endpoint', async () => {
   await using sandbox = await startSandbox();
   let release = (): void => undefined;
   await using receiver = await startWebhookReceiver((_, response) => {
@@ -407,7 +407,7 @@ test('the clock does not wait for an endpoint that does not answer', async () =>
   expect(await status()).toBe('delivered');
 });
 
-test('what was under way before a reset is not taken for what happens after it, although ids are the same', async () => {
+test('deliveries from before a reset do not affect those after it, although the ids are the same', async () => {
   await using sandbox = await startSandbox();
   const answers: (() => void)[] = [];
   await using receiver = await startWebhookReceiver((_, response) => {
@@ -432,7 +432,7 @@ test('what was under way before a reset is not taken for what happens after it, 
   expect(body.data).toMatchObject([{ attempt_count: 1, attempts: [{ response_status: 500 }] }]);
 });
 
-test('a reset forgets endpoints and what was to be sent', async () => {
+test('a reset deletes endpoints and pending deliveries', async () => {
   await using sandbox = await startSandbox();
   await using receiver = await startWebhookReceiver(refuse);
   await call(sandbox, 'createWebhookEndpoint', { body: { url: receiver.url } });

@@ -40,7 +40,7 @@ interface Told {
   readonly payload: Record<string, unknown>;
 }
 
-/** What was told of deposits, oldest first; nothing is waited for. */
+/** The recorded deposits so far, oldest first. */
 async function deposits(): Promise<Record<string, unknown>[]> {
   const { data } = await control<{ data: Told[] }>('GET', 'events?type=wallet.funds_deposited');
   return data.map(({ payload }) => payload);
@@ -80,8 +80,8 @@ async function sendFrom(account: ReturnType<typeof privateKeyToAccount>, transac
   return outcome.hash;
 }
 
-describe('what the faucet gives', () => {
-  test('is told to the wallet at once, in the smallest unit, with the transaction and the block', async () => {
+describe('a deposit from the faucet', () => {
+  test('is recorded immediately, in the smallest unit, with the transaction and the block', async () => {
     const wallet = await walletOn('ethereum');
     const { transaction_hash, block_number } = await give({
       ...{ chain: 'base', address: wallet.address.toLowerCase(), amount: '2.5' },
@@ -114,7 +114,7 @@ describe('what the faucet gives', () => {
     ['spark', { chain: 'spark:mainnet' }, nativeToken],
     ['spark', { chain: 'spark:mainnet', token_address: btkn }, { type: 'btkn', identifier: btkn }],
     ['bitcoin-taproot', { chain: 'bip122:000000000019d6689c085ae165831e93' }, nativeToken],
-  ])('on %s, %j, names the asset', async (chainType, deposit, asset) => {
+  ])('on %s names the asset of %j', async (chainType, deposit, asset) => {
     const wallet = await walletOn(chainType);
     const { transaction_hash } = await give({ ...deposit, address: wallet.address, raw_amount: '7' });
     expect(await deposits()).toMatchObject([
@@ -122,7 +122,7 @@ describe('what the faucet gives', () => {
     ]);
   });
 
-  test('on the other network of Spark is told to the wallet of the same key', async () => {
+  test('on the other Spark network is recorded for the wallet of the same key', async () => {
     const wallet = await walletOn('spark');
     const address = sparkAddress(wallet.public_key!, 'REGTEST');
     await give({ chain: 'spark:regtest', address, raw_amount: '7' });
@@ -131,7 +131,7 @@ describe('what the faucet gives', () => {
     ]);
   });
 
-  test('twice is two deposits, each with a key of its own', async () => {
+  test('made twice is two deposits with different keys', async () => {
     const wallet = await walletOn('ethereum');
     const deposit = { chain: 'base', address: wallet.address, raw_amount: '1' };
     await give(deposit);
@@ -143,7 +143,7 @@ describe('what the faucet gives', () => {
     expect(new Set(told.map((event) => event.transaction_hash)).size).toBe(2);
   });
 
-  test('to nobody here, or to an archived wallet, is told to nobody', async () => {
+  test('to an unknown address or an archived wallet is not recorded', async () => {
     const archived = await walletOn('ethereum');
     await call(sandbox, 'archiveWallet', { path: { wallet_id: archived.id } });
     await give({ chain: 'base', address: stranger, raw_amount: '1' });
@@ -151,7 +151,7 @@ describe('what the faucet gives', () => {
     expect(await deposits()).toEqual([]);
   });
 
-  test('before the wallet was ours is told to nobody', async () => {
+  test('from before the wallet existed is not recorded', async () => {
     const { address } = await walletOn('ethereum');
     await sandbox.reset();
     await give({ chain: 'base', address, raw_amount: '1' });
@@ -161,7 +161,7 @@ describe('what the faucet gives', () => {
     expect(await deposits()).toMatchObject([{ amount: '2' }]);
   });
 
-  test('begins anew with a reset', async () => {
+  test('is recorded again after a reset', async () => {
     const tell = async () => {
       const wallet = await walletOn('ethereum');
       await give({ chain: 'base', address: wallet.address, raw_amount: '1' });
@@ -175,8 +175,8 @@ describe('what the faucet gives', () => {
   });
 });
 
-describe('what others send', () => {
-  test('is told once it is in a block, with its sender, and not before', async () => {
+describe('a transfer from an external account', () => {
+  test('is recorded with its sender once it is in a block, not earlier', async () => {
     const wallet = await walletOn('ethereum');
     const account = privateKeyToAccount(generatePrivateKey());
     await give({ chain: 'base', address: account.address, amount: '1' });
@@ -198,8 +198,8 @@ describe('what others send', () => {
   });
 });
 
-describe('what our own wallets send each other', () => {
-  test('is told once to the sender and once to the receiver', async () => {
+describe('a transfer between wallets of this server', () => {
+  test('is recorded once for the sender and once for the recipient', async () => {
     const [alice, bob] = [await walletOn('ethereum'), await walletOn('ethereum')];
     await give({ chain: 'base', address: alice.address, amount: '1' });
     await give({ chain: 'base', address: alice.address, token_address: usdc, raw_amount: '100' });
@@ -221,7 +221,7 @@ describe('what our own wallets send each other', () => {
     ]);
   });
 
-  test('in one batch is told transfer by transfer', async () => {
+  test('in a batch is recorded per transfer', async () => {
     const [alice, bob] = [await walletOn('ethereum'), await walletOn('ethereum')];
     await give({ chain: 'base', address: alice.address, amount: '1' });
     const calls = [5, 6].map((value) => ({ to: bob.address, value }));

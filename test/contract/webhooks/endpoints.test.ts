@@ -11,7 +11,7 @@ afterAll(() => sandbox[Symbol.asyncDispose]());
 const url = 'https://hooks.acme.example/custos';
 const startMs = Date.UTC(2026, 0, 1);
 
-test('an endpoint is made with its secret, which no other answer tells', async () => {
+test('an endpoint is created with its secret, which no other response contains', async () => {
   const { body: created } = await call(sandbox, 'createWebhookEndpoint', {
     body: { url, description: 'Ledger', event_types: ['wallet.archived', 'wallet.archived', 'user.created'] },
   });
@@ -70,7 +70,7 @@ test('an endpoint is made with its secret, which no other answer tells', async (
   }
 });
 
-test('no secret is stored as it is', async () => {
+test('no secret is stored in plain text', async () => {
   const { body } = await call(sandbox, 'createWebhookEndpoint', { body: { url } });
   const rows = await sandbox.database.orm.em.fork().execute('select * from webhook_secrets');
   const key = Buffer.from(body.secret.slice('whsec_'.length), 'base64');
@@ -104,7 +104,7 @@ test.each([
     { url, event_types: ['service.test'] },
     '/event_types/0: expected an event type or `*`, not "service.test"',
   ],
-])('%j is refused by name', async (body, error) => {
+])('%j is refused with the name of the field', async (body, error) => {
   const issue = { in: 'body', pointer: error.split(':')[0], message: error.slice(error.indexOf(':') + 2) };
   expect(await refusal(sandbox, 'createWebhookEndpoint', { body })).toEqual({
     status: 400,
@@ -117,13 +117,13 @@ test.each([
   [{ url, event_types: [] }, '/event_types'],
   [{ url, description: '' }, '/description'],
   [{ url, status: 'enabled' }, '/status'],
-])('what the document forbids is refused: %#', async (body, pointer) => {
+])('bodies that violate the document are refused: %#', async (body, pointer) => {
   const { status, body: refused } = await refusal(sandbox, 'createWebhookEndpoint', { body });
   expect({ status, code: refused.code }).toEqual({ status: 400, code: 'invalid_data' });
   expect(JSON.stringify(refused.data)).toContain(pointer);
 });
 
-test('an app has at most twenty, listed a page at a time, newest first', async () => {
+test('an app can have at most twenty endpoints, listed in pages, newest first', async () => {
   await using own = await startSandbox();
   const ids: string[] = [];
   for (let count = 0; count < 20; count += 1) {
@@ -148,7 +148,7 @@ test('an app has at most twenty, listed a page at a time, newest first', async (
   );
 });
 
-test('more than five valid secrets are refused until earlier ones are given up', async () => {
+test('more than five valid secrets are refused until earlier ones expire', async () => {
   const { body: endpoint } = await call(sandbox, 'createWebhookEndpoint', { body: { url } });
   const path = { endpoint_id: endpoint.id };
   for (let count = 0; count < 4; count += 1) await call(sandbox, 'rotateWebhookSecret', { path, body: {} });
