@@ -170,7 +170,7 @@ describe("a user's wallet", () => {
 
   test.each([
     ['not a token', async () => 'x', 401, 'missing_or_invalid_token'],
-    ['a token of an unknown user', () => tokenOf('nobody'), 404, undefined],
+    ['a token of an unknown user', () => tokenOf('unknown'), 404, undefined],
     ['a token of a user without wallets', () => tokenOf('bob'), 404, undefined],
   ])('no key is issued for %s', async (_, token, status, code) => {
     const body = { user_jwt: await token() };
@@ -218,7 +218,7 @@ describe("a user's wallet", () => {
   });
 
   test('no operation issues a key to an unknown user', async () => {
-    const body = { user_jwt: await tokenOf('nobody') };
+    const body = { user_jwt: await tokenOf('unknown') };
     const bindings = [{ type: 'intent', intentId: 'fmfdj6yqly31huorjqzq38zc' }];
     for (const [operation, input] of [
       ['authenticateWallets', body],

@@ -196,7 +196,7 @@ describe('the signed payload', () => {
   }
 
   const appHeader = () => ({ 'service-app-id': sandbox.appId });
-  /** Sends what it is told, signed over a payload of the test's own making. */
+  /** Sends a request, signed over a payload that the test builds itself. */
   async function send({ target, method = 'POST', body, payload, raw = false }: Sent) {
     const text = typeof payload === 'string' ? payload : (canonicalize(payload) ?? '');
     const key = createPrivateKey({ key: Buffer.from(alice, 'base64'), format: 'der', type: 'pkcs8' });

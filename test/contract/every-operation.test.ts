@@ -43,7 +43,7 @@ describe('with a property that is not in the document', () => {
     const body = { ...example, no_such_property: true };
     const answer = await attempt(sandbox, id, { ...exampleParameters(operation), body });
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
-    // Of a body that is one of several shapes, what the likeliest shape lacks may be told first.
+    // For a body with several shapes, a missing field of the closest shape may be reported first.
     if (!hasBodyChoice(operation)) {
       expect(answer.body).toMatchObject({ error: expect.stringContaining('no_such_property') });
     }
@@ -105,7 +105,7 @@ describe('the resources of another app', () => {
     };
   }
 
-  /** As long and of the same make as the real ones, and nobody's. */
+  /** Ids of the same format as the real ones that do not exist. */
   function unknown(ids: Record<string, string>): Record<string, string> {
     return Object.fromEntries(
       Object.entries(ids).map(([name, id]) => [

@@ -10,8 +10,8 @@ import { documentedOperations } from './documented-operations.ts';
 import { expectOwnersAreAsked, makePair } from './policies/owner-signatures.ts';
 import { messagePolicy, messageRule } from './policies/rules.ts';
 
-// Whatever belongs to somebody is changed and used with the owner's signatures only, and each refusal says what is wrong
-// with those that came.
+// Owned resources are changed and used only with the owner's signatures, and each refusal says what is wrong
+// with the signatures sent.
 const login = generateKeyPairSync('rsa', { modulusLength: 2048 });
 
 let sandbox: TestSandbox;
@@ -96,7 +96,7 @@ test('every operation that documents a user without a key is tested here', () =>
       responses['501'] === undefined &&
       JSON.stringify(responses['401'] ?? '').includes('no_valid_user_session_keys'),
   );
-  // An intent is signed in its body, by whoever may sign what it proposes.
+  // The signature of an intent is in its body, by a member who may sign the proposed request.
   const expected = asking.map(({ operationId }) => operationId).filter((id) => id !== 'authorizeIntent');
   expect(changes.map(([id]) => id).sort()).toEqual(expected.sort());
 });

@@ -29,7 +29,7 @@ test('several processes on one PostgreSQL count together', async () => {
 });
 
 test('while the database is unavailable each process counts on its own', async () => {
-  const pool = new Pool({ connectionString: 'postgresql://nobody@127.0.0.1:1/none', max: 1 });
+  const pool = new Pool({ connectionString: 'postgresql://unknown@127.0.0.1:1/none', max: 1 });
   {
     await using server = await startToyServer({
       rateLimiter: createRateLimiter({ points: 1, durationSeconds: 60, postgres: { pool } }),

@@ -52,7 +52,7 @@ afterAll(() => sandbox[Symbol.asyncDispose]());
 
 test('U+0000 in any string of any request is refused with its position', async () => {
   const places = documentedOperations.flatMap((operation) => [...placesOf(operation)]);
-  const told = { byName: 0, asMalformed: 0 };
+  const reported = { byName: 0, asMalformed: 0 };
   for (const place of places) {
     const { status, body } = await attempt(sandbox, place.id, place.input);
     const where = `${place.id} ${place.in} ${place.pointer}`;
@@ -61,13 +61,13 @@ test('U+0000 in any string of any request is refused with its position', async (
     const issues = (data?.issues ?? []) as { in: string; pointer: string; message: string }[];
     if (error.endsWith('must not contain U+0000')) {
       expect(issues).toEqual([{ in: place.in, pointer: place.pointer, message: 'must not contain U+0000' }]);
-      told.byName += 1;
+      reported.byName += 1;
     } else {
       // Its own format, such as an address or one of a few words, refuses it first.
       expect(issues.length, where).toBeGreaterThan(0);
-      told.asMalformed += 1;
+      reported.asMalformed += 1;
     }
   }
-  expect(told.byName).toBeGreaterThan(300);
-  expect(told.asMalformed).toBeGreaterThan(300);
+  expect(reported.byName).toBeGreaterThan(300);
+  expect(reported.asMalformed).toBeGreaterThan(300);
 });

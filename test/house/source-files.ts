@@ -49,7 +49,7 @@ export function importsOf(file: SourceFile): Import[] {
   });
 }
 
-/** The code alone. Comment marks inside texts are rare enough in this code not to be told apart, except in URLs. */
+/** The code without comments. Except in URLs, comment marks inside strings are too rare here to be handled. */
 export function withoutComments(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|[^:'"`/])\/\/.*$/gm, '$1');
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root, sourceFiles, withoutComments } from './source-files.ts';
 
-// The events of the contract that nothing records yet. Whoever builds the change that an event tells of takes its line
+// The events of the contract that nothing records yet. Implementing the change that an event reports takes its line
 // away; the list may only shrink. An event counts as recorded when the domain names it: a type that is put together
 // from parts is written out in a table beside the code that does so.
 const listed = readFileSync(join(import.meta.dirname, 'untriggered-events.txt'), 'utf8')

@@ -33,7 +33,7 @@ describe.each(databaseKinds)('accounts on %s', (kind) => {
     await expect(findAccount(reading('other'), made.account.id)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('requests that add wallets at once never bring more than five together', async () => {
+  test('concurrent requests never add more than five wallets to an account', async () => {
     const { account } = await make(['one', 'two']);
     const two = {
       wallets_configuration: [{ chain_type: 'solana' as const }, { chain_type: 'solana' as const }],
@@ -48,7 +48,7 @@ describe.each(databaseKinds)('accounts on %s', (kind) => {
     expect(wallets.map(({ chain_type }) => chain_type)).toEqual(['ethereum', 'ethereum', 'solana', 'solana']);
   });
 
-  test('what is refused leaves nothing behind', async () => {
+  test('a refused request changes nothing', async () => {
     const { account } = await make(['one', 'two', 'three', 'four', 'five']);
     const one = { display_name: 'x', wallets_configuration: [{ chain_type: 'solana' as const }] };
     await expect(
@@ -76,7 +76,7 @@ describe.each(databaseKinds)('accounts on %s', (kind) => {
     expect(await names({ cursor: nextCursor ?? undefined })).toEqual(['Ärzte']);
   });
 
-  test('a chain that cannot be reached gives no sum at all, and no more chains are asked than a few at once', async () => {
+  test('an unreachable chain fails the request, and only a few chains are queried at once', async () => {
     const { account } = await make(['one']);
     let [asked, atOnce, most] = [0, 0, 0];
     const answer = async (tokenAddresses: readonly unknown[]): Promise<bigint[]> => {
@@ -104,7 +104,7 @@ describe.each(databaseKinds)('accounts on %s', (kind) => {
     await expect(ask('eip155:8453')).rejects.toMatchObject({ code: 'unavailable', status: 503 });
   });
 
-  test('an archived wallet stays in its account and cannot come into another', async () => {
+  test('an archived wallet stays in its account and cannot be added to another', async () => {
     const wallet = await inTransaction(database, (context) =>
       createWallet(context, { chain_type: 'ethereum' }),
     );

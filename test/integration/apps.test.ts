@@ -25,7 +25,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     return found?.secretHashes.map((bytes) => Buffer.from(bytes).toString('hex'));
   }
 
-  test('an app is made with a secret of which only the digest is kept', async () => {
+  test('an app is created with a secret of which only the digest is stored', async () => {
     const { app, secret } = await inTransaction(database, (context) => createApp(context, { name: 'Acme' }));
     expect(app).toEqual({
       id: expect.stringMatching(/^c[0-9a-z]{24}$/),
@@ -41,13 +41,13 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await findApp(database.orm.em.fork(), app.id)).toEqual(app);
   });
 
-  test('an id is one app’s', async () => {
+  test('an id is unique', async () => {
     await inTransaction(database, (context) => createApp(context, { id: 'one' }));
     const again = inTransaction(database, (context) => createApp(context, { id: 'one' }));
     await expect(again).rejects.toMatchObject({ code: 'resource_already_exists' });
   });
 
-  test('an old secret is accepted until the overlap ends, and no longer than it was', async () => {
+  test('an old secret is accepted until the overlap ends, but not longer than before', async () => {
     const first = await inTransaction(database, (context) => createApp(context, { id: 'one' }));
     const rotate = (nowMs: number, overlapMs: number) =>
       inTransaction(database, (context) => rotateAppSecret(context, 'one', { overlapMs }), { nowMs });

@@ -10,7 +10,7 @@ const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const verificationKey = keys.publicKey.export({ format: 'pem', type: 'spki' }).toString();
 const recipient = keys.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
 
-test('an app that trusts a key by `custos apps configure` takes the tokens that it signed', async () => {
+test('an app that trusts a key by `custos apps configure` accepts tokens signed with it', async () => {
   const data = temporaryFolder();
   await using custos = await serveCustos(['sandbox', '--data', data]);
   const settings = join(data, 'settings.json');
@@ -43,7 +43,7 @@ test('an app that trusts a key by `custos apps configure` takes the tokens that 
   expect(answer.body.wallets.map(({ address }) => address)).toEqual(embedded);
 });
 
-test('after `custos apps rotate-signing-key` the key before stays listed', async () => {
+test('after `custos apps rotate-signing-key` the previous key stays listed', async () => {
   const data = temporaryFolder();
   await using custos = await serveCustos(['sandbox', '--data', data]);
   const path = `/v1/apps/${custos.ready.app_id}/jwks.json`;
@@ -58,9 +58,9 @@ test('after `custos apps rotate-signing-key` the key before stays listed', async
 test.each([
   ['not JSON', '{', 2, '--settings: expected JSON'],
   ['no object', '[]', 2, '--settings: expected a JSON object'],
-  ['a key that is none', '{"jwt_auth":{"verification_key":"no key"}}', 1, 'verification_key'],
+  ['an invalid key', '{"jwt_auth":{"verification_key":"no key"}}', 1, 'verification_key'],
   [
-    'a key set that nobody serves',
+    'an unreachable key set',
     '{"jwt_auth":{"jwks_url":"https://127.0.0.1:9/jwks.json"}}',
     1,
     'the JWKS document could not be fetched',

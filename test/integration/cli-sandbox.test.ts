@@ -45,7 +45,7 @@ function plainGet(url: string): Promise<{ status: number | undefined; body: unkn
   });
 }
 
-test('the ready file says how to reach the server, once requests are served, and goes with it', async () => {
+test('the ready file is written when the server is reachable, and deleted when it stops', async () => {
   const custos = await serveCustos(['sandbox']);
   expect(custos.ready).toEqual({
     base_url: expect.stringMatching(/^https:\/\/127\.0\.0\.1:\d+$/),
@@ -54,7 +54,7 @@ test('the ready file says how to reach the server, once requests are served, and
     ca_file: expect.stringMatching(/\/ca-[0-9a-f]{12}\.pem$/),
     pid: custos.process.pid,
   });
-  // It holds the secret: nobody else may read it.
+  // It contains the secret, so no other user may read it.
   expect(statSync(custos.readyFile).mode & 0o077).toBe(0);
   const { status } = await makeWallet(custos);
   expect(status).toBe(200);
@@ -114,7 +114,7 @@ test('a restart on the same folder keeps wallets, credentials and certificate', 
   }
 });
 
-test('a seed gives the same answers byte for byte, another seed others', async () => {
+test('the same seed gives the same responses byte for byte, another seed gives others', async () => {
   const answersOf = async (seed: string): Promise<string[]> => {
     await using custos = await serveCustos(['sandbox', '--seed', seed, '--seed-data']);
     const made = [await makeWallet(custos), await makeWallet(custos, 'solana')];
@@ -156,7 +156,7 @@ test('a seeded restart on a folder draws new ids', async () => {
   expect(body.data.map(({ id }) => id).sort()).toEqual([wallet.id, next.id].sort());
 });
 
-test('plain HTTP is refused in words, and accepted from this machine on demand', async () => {
+test('plain HTTP is refused with an explanation, and accepted from this machine with a flag', async () => {
   await using strict = await serveCustos(['sandbox']);
   const url = (custos: ServingCustos) => `${custos.ready.base_url.replace('https:', 'http:')}/openapi.json`;
   expect(await plainGet(url(strict))).toEqual({ status: 403, body: { error: 'HTTPS is required.' } });
@@ -164,7 +164,7 @@ test('plain HTTP is refused in words, and accepted from this machine on demand',
   expect(await plainGet(url(open))).toMatchObject({ status: 200, body: { openapi: '3.1.0' } });
 });
 
-test('--quiet prints nothing, --json prints one object a line', async () => {
+test('--quiet prints nothing, --json prints one object per line', async () => {
   const quiet = await serveCustos(['sandbox', '--quiet']);
   await makeWallet(quiet);
   expect(await quiet.stop()).toEqual({ code: 0, stdout: '', stderr: '' });
@@ -190,7 +190,7 @@ test('--quiet prints nothing, --json prints one object a line', async () => {
   });
 });
 
-test('a port that is taken is told with advice', async () => {
+test('a port in use is reported with advice', async () => {
   await using custos = await serveCustos(['sandbox']);
   const { port } = new URL(custos.ready.base_url);
   const { code, stdout, stderr } = await runCustos(['sandbox', '--port', port]);
@@ -211,7 +211,7 @@ test('the admin port serves health and metrics', async () => {
   expect(await (await fetch(`${custos.ready.admin_url}/healthz`)).json()).toEqual({ status: 'ok' });
 });
 
-test('the reference is served whole from the installed package', async () => {
+test('the reference is served completely from the installed package', async () => {
   await using custos = await serveCustos(['sandbox', '--plain-http', '--prefix', 'acme']);
   const base = custos.ready.base_url.replace('https:', 'http:');
   const page = await (await fetch(`${base}/docs`)).text();
@@ -251,21 +251,21 @@ test('apps are administered on the folder of a running sandbox', async () => {
   const { secret } = JSON.parse(rotated.stdout) as { secret: string };
   expect(secret).not.toBe(acmeApp.secret);
   await custos.stop();
-  // The next start tells the secret that is in force, and does not bring the old one back.
+  // The next start reports the current secret and does not restore the old one.
   await using next = await serveCustos(['sandbox', '--data', folder]);
   expect(next.ready.app_secret).toBe(secret);
   expect((await next.call('GET', '/v1/wallets')).status).toBe(200);
   const old = `Basic ${Buffer.from(`${acmeApp.id}:${acmeApp.secret}`).toString('base64')}`;
   expect((await next.call('GET', '/v1/wallets', undefined, { authorization: old })).status).toBe(401);
 
-  const unknown = await runCustos(['apps', 'rotate-secret', 'nobody', ...data]);
+  const unknown = await runCustos(['apps', 'rotate-secret', 'unknown', ...data]);
   expect({ code: unknown.code, stderr: unknown.stderr }).toEqual({
     code: 1,
     stderr: 'custos: App not found\n',
   });
 });
 
-test('a stop finishes what has begun', async () => {
+test('a stop finishes requests in progress', async () => {
   const custos = await serveCustos(['sandbox']);
   const begun = Array.from({ length: 20 }, () => makeWallet(custos));
   await waitFor(() => custos.output().stderr.includes('operation=createWallet'));

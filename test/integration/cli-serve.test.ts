@@ -106,7 +106,7 @@ test('a database is migrated once, and serve waits for it', async () => {
   expect((await runCustos(['migrate', '--check'], { env })).code).toBe(0);
 });
 
-test('an app made by the command line makes a wallet and signs, over restarts', async () => {
+test('an app created by the command line creates a wallet and signs, across restarts', async () => {
   const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env: settings });
   const app = JSON.parse(created.stdout) as App;
   const first = await serve(settings);
@@ -136,7 +136,7 @@ test('an app made by the command line makes a wallet and signs, over restarts', 
   expect((await second.stop()).code).toBe(0);
 });
 
-test('another master key is noticed at the start', async () => {
+test('a different master key is detected at start', async () => {
   const env = { ...settings, DATABASE_URL: await freshPostgres() };
   await (await serve(env)).stop();
   const { code, stderr } = await runCustos(['serve'], {
@@ -147,7 +147,7 @@ test('another master key is noticed at the start', async () => {
   expect(stderr).toContain('start with the master key that they were made with');
 });
 
-test('behind a trusted proxy the scheme that it names counts', async () => {
+test('behind a trusted proxy the scheme in its header counts', async () => {
   const { CUSTOS_TLS_CERT: _cert, CUSTOS_TLS_KEY: _key, ...rest } = settings;
   const custos = await serve({ ...rest, CUSTOS_TRUST_PROXY: '127.0.0.1' });
   expect(custos.ready.url).toMatch(/^http:/);

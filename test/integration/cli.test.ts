@@ -16,7 +16,7 @@ const commands = [
   ['keys', 'rotate'],
 ];
 
-test.each(commands)('%s %s --help shows examples and ends well', async (...command) => {
+test.each(commands)('%s %s --help shows examples and exits with 0', async (...command) => {
   const { code, stdout, stderr } = await runCustos([
     ...command.filter((word) => word !== undefined),
     '--help',
@@ -27,7 +27,7 @@ test.each(commands)('%s %s --help shows examples and ends well', async (...comma
   expect(stdout).toContain('-h, --help');
 });
 
-test('help that nobody reads to its end is no failure', async () => {
+test('closing the pipe while help is printed is not a failure', async () => {
   const custos = await startCustos(['listen', '--help']);
   custos.process.stdout!.destroy();
   expect(await custos.ended()).toEqual({ code: 0, stdout: '', stderr: '' });
@@ -39,7 +39,7 @@ test('--version prints the version', async () => {
   expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
-test('a call without a command, or with an unknown one, is a wrong call', async () => {
+test('a missing or unknown command is wrong usage', async () => {
   const nothing = await runCustos([]);
   expect(nothing.code).toBe(2);
   expect(nothing.stderr).toContain('Usage: custos');
@@ -52,7 +52,7 @@ test('a call without a command, or with an unknown one, is a wrong call', async 
   expect(option.stderr).toContain("unknown option '--poort'");
 });
 
-test('every option that cannot be used is named at once', async () => {
+test('all invalid options are reported at once', async () => {
   const { code, stdout, stderr } = await runCustos([
     ...['sandbox', '--port', '70000', '--prefix', 'Acme!', '--rate-limit', 'fast', '--app-secret', 'short'],
     ...['--public-url', 'ftp://acme.example', '--jwt-key', '/nowhere/key.pem', '--log-level', 'loud'],
@@ -73,7 +73,7 @@ test('every option that cannot be used is named at once', async () => {
   );
 });
 
-test('serve names everything that is missing at once', async () => {
+test('serve reports all missing settings at once', async () => {
   const { code, stderr } = await runCustos(['serve']);
   expect(code).toBe(2);
   const faults = stderr.split('\n').filter((line) => line.startsWith('  - '));
@@ -95,8 +95,8 @@ test('serve refuses a seed, as an option and in the environment', async () => {
   expect(variable.stderr).toContain(text);
 });
 
-test('a database that is away is told in words', async () => {
-  const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/nothing' };
+test('an unreachable database is reported in plain words', async () => {
+  const env = { DATABASE_URL: 'postgresql://unknown@127.0.0.1:1/nothing' };
   const { code, stderr } = await runCustos(['migrate'], { env });
   expect(code).toBe(1);
   expect(stderr).toContain('the database refuses connections; is PostgreSQL running');
@@ -105,7 +105,7 @@ test('a database that is away is told in words', async () => {
   expect(advice).toContain('DATABASE_URL is missing');
 });
 
-test('apps of a folder that holds no sandbox', async () => {
+test('apps of a folder without a sandbox', async () => {
   const { code, stderr } = await runCustos(['apps', 'list', '--data', '/nowhere']);
   expect({ code, stderr }).toEqual({
     code: 1,

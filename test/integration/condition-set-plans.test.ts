@@ -52,12 +52,12 @@ describe.each(databaseKinds)('%s, a condition set of 100,000 values', (kind) => 
     return (await decide(context, policy, signing(content), noTotals)).allowed;
   };
 
-  test('holds its first, its last, and nothing beside them', async () => {
+  test('contains its first and last value and no others', async () => {
     const contents = ['Order 1', `Order ${SIZE}`, `Order ${SIZE + 1}`, 'Order 0', 'Order', ''];
     expect(await Promise.all(contents.map(judge))).toEqual([true, true, false, false, false, false]);
   });
 
-  test('is asked by index', async () => {
+  test('is searched by index', async () => {
     const plans = await planOf(database, () => judge('Order 77'));
     const asked = plans.filter((plan) => plan.includes('condition_set_items'));
     expect(asked.length).toBeGreaterThan(0);
@@ -67,7 +67,7 @@ describe.each(databaseKinds)('%s, a condition set of 100,000 values', (kind) => 
     }
   });
 
-  test('a policy that is gone between two reads has the request run again', async () => {
+  test('a policy that is deleted between two reads makes the request run again', async () => {
     const error = await inTransaction(database, (context) =>
       judgePolicies(context, [{ id: 'gone' }], signing('x'), noTotals),
     ).catch((reason: unknown) => reason);

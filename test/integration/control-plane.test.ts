@@ -35,14 +35,14 @@ async function control(method: 'GET' | 'POST' | 'PUT', path: string, body?: obje
 }
 
 describe('the clock', () => {
-  test('a seeded sandbox stands still at the beginning of 2026', async () => {
+  test('a seeded sandbox starts frozen at the beginning of 2026', async () => {
     expect(await control('GET', '/clock')).toEqual({
       status: 200,
       body: { now_ms: startMs, now: '2026-01-01T00:00:00.000Z', frozen: true },
     });
   });
 
-  test('setting, moving and stopping happen in this order, and operations see it', async () => {
+  test('set, advance and freeze are applied in this order and affect operations', async () => {
     const moved = await control('PUT', '/clock', {
       frozen: true,
       advance_ms: 500,
@@ -53,7 +53,7 @@ describe('the clock', () => {
     expect(wallet.body.created_at).toBe(1_800_000_000_500);
   });
 
-  test('a clock that is let go runs', async () => {
+  test('an unfrozen clock runs', async () => {
     await control('PUT', '/clock', { frozen: false });
     await new Promise((resolve) => setTimeout(resolve, 20));
     const { body } = await control('GET', '/clock');
@@ -62,7 +62,7 @@ describe('the clock', () => {
     expect(body.now_ms).toBeLessThan(startMs + 60_000);
   });
 
-  test('a request that expires is let in before and refused after', async () => {
+  test('a request is accepted before its expiry and refused after it', async () => {
     const options = { expiryMs: startMs + 60_000 };
     const renaming = { path: { wallet_id: 'ext_wal_acme-ethereum' }, body: { display_name: 'Acme again' } };
     await call(sandbox, 'updateWallet', renaming, options);
@@ -86,7 +86,7 @@ describe('the clock', () => {
 });
 
 describe('a reset', () => {
-  test('goes back to the seeds and draws the same again', async () => {
+  test('restores the seed data and repeats the same ids', async () => {
     const [before, first] = [await listIds(), await makeWalletId()];
     await control('PUT', '/clock', { advance_ms: 1_000 });
     await control('POST', '/apps', { name: 'Globex' });
@@ -106,7 +106,7 @@ describe('a reset', () => {
 });
 
 describe('apps', () => {
-  test('an app is made, and its credentials work at once and only for itself', async () => {
+  test('an app is created, and its credentials work immediately and only for itself', async () => {
     const made = await control('POST', '/apps', {
       name: 'Globex',
       settings: { allowed_origins: ['https://globex.example'] },
@@ -140,12 +140,12 @@ describe('apps', () => {
     expect(data[0]?.settings).toMatchObject({ jwt_auth: { verification_key: pem, user_id_claim: 'sub' } });
   });
 
-  test('an id is taken once', async () => {
+  test('an id is unique', async () => {
     const { status, body } = await control('POST', '/apps', { id: acmeApp.id });
     expect({ status, code: body.code }).toEqual({ status: 409, code: 'resource_already_exists' });
   });
 
-  test('settings are changed one by one, and checked', async () => {
+  test('settings are changed individually and validated', async () => {
     const path = `/apps/${acmeApp.id}`;
     await control('PUT', path, { settings: { theme: 'dark', allowed_origins: ['https://acme.example'] } });
     const changed = await control('PUT', path, {
@@ -160,11 +160,11 @@ describe('apps', () => {
     });
     const wrong = await control('PUT', path, { settings: { allowed_origins: ['acme'] } });
     expect({ status: wrong.status, code: wrong.body.code }).toEqual({ status: 400, code: 'invalid_data' });
-    expect((await control('PUT', '/apps/nobody', { name: 'x' })).status).toBe(404);
+    expect((await control('PUT', '/apps/unknown', { name: 'x' })).status).toBe(404);
   });
 });
 
-describe('strangers find no control plane', () => {
+describe('other callers receive 404 from the control plane', () => {
   test.each([
     ['a page of another site', { origin: 'https://evil.example' }],
     ['a name that was made to point here', { host: 'evil.example' }],
@@ -175,11 +175,11 @@ describe('strangers find no control plane', () => {
     });
   });
 
-  test('pages of the sandbox itself are no strangers', async () => {
+  test('pages of the sandbox itself are admitted', async () => {
     expect((await control('GET', '/clock', undefined, { origin: sandbox.baseUrl })).status).toBe(200);
   });
 
-  test('an unknown route and a wrong method are told apart', async () => {
+  test('an unknown route and a wrong method have different errors', async () => {
     expect((await control('GET', '/nothing')).status).toBe(404);
     expect((await control('GET', '/reset')).status).toBe(405);
   });

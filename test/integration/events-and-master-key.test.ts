@@ -33,7 +33,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       .orderBy('sequence')
       .execute();
 
-  test('an event stands or falls with the change it tells of', async () => {
+  test('an event is committed or rolled back with its change', async () => {
     await inTransaction(database, (context) =>
       recordEvent(context, { appId: context.app.id, type: 'wallet.restored', payload: restored }),
     );
@@ -56,7 +56,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     ]);
   });
 
-  test('an event that is not what the contract says is our bug, and is not recorded', async () => {
+  test('an event that violates the contract is a bug and is not recorded', async () => {
     const { wallet_id: _, ...incomplete } = restored;
     const record = (type: string, payload: object) =>
       inTransaction(database, (context) => recordEvent(context, { appId: context.app.id, type, payload }));
@@ -69,7 +69,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await events()).toEqual([]);
   });
 
-  test('a wrong or missing master key is noticed at start', async () => {
+  test('a wrong or missing master key is detected at start', async () => {
     const old = localMasterKey('old', systemEntropy.bytes(32), systemEntropy);
     const next = localMasterKey('next', systemEntropy.bytes(32), systemEntropy);
     const start = (...masterKeys: [typeof old, ...(typeof old)[]]) =>

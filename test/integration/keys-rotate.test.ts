@@ -110,7 +110,7 @@ describe('keys rotate', () => {
   let submission: object;
   let jwks: unknown;
 
-  test('wallets, a begun import and a token key are sealed under the first key', async () => {
+  test('wallets, an open import and a token key are sealed under the first key', async () => {
     const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env: common });
     app = JSON.parse(created.stdout);
     await using custos = await serve({ CUSTOS_MASTER_KEY: oldKey });
@@ -141,7 +141,7 @@ describe('keys rotate', () => {
     expect(Object.values(await sealedUnder())).toEqual([sealedCount]);
   });
 
-  test('is stopped halfway and begun again, and nobody’s signing fails meanwhile', async () => {
+  test('is interrupted and restarted, and signing works meanwhile', async () => {
     const keys = { CUSTOS_MASTER_KEY: newKey, CUSTOS_PREVIOUS_MASTER_KEYS: oldKey };
     const env = { DATABASE_URL: common.DATABASE_URL!, ...keys };
     await using custos = await serve(keys);
@@ -185,7 +185,7 @@ describe('keys rotate', () => {
     expect(signed).toBeGreaterThan(walletCount / 10);
   });
 
-  test('afterwards the earlier key is not needed, and the earlier key alone is refused at the start', async () => {
+  test('afterwards the previous key is not needed, and the previous key alone is refused at start', async () => {
     {
       await using custos = await serve({ CUSTOS_MASTER_KEY: newKey });
       for (const { id, signature } of wallets) expect(await signatureOf(custos, id)).toBe(signature);
@@ -211,7 +211,7 @@ describe('keys rotate', () => {
     for (const secret of [oldKey, newKey]) expect(stderr + rotation.stderr).not.toContain(secret);
   });
 
-  test('the keys move to a management service, which then serves alone', async () => {
+  test('the keys move to a key management service, which is then sufficient', async () => {
     await using service = await startTransitService();
     const kms = { CUSTOS_KMS_URL: service.url, CUSTOS_KMS_KEY: 'custos', CUSTOS_KMS_TOKEN: service.token };
     const both = { ...kms, CUSTOS_PREVIOUS_MASTER_KEYS: newKey };
@@ -247,7 +247,7 @@ describe('keys rotate', () => {
     });
   });
 
-  test('says what is missing, all at once', async () => {
+  test('reports all missing settings at once', async () => {
     const { code, stderr } = await runCustos(['keys', 'rotate']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^custos: the keys cannot be rotated with these settings:\n/);

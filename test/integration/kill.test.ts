@@ -37,7 +37,7 @@ async function makeWallets(
   }
 }
 
-test(`${kills} kills in the middle of requests lose nothing acknowledged and leave nothing half done`, async () => {
+test(`${kills} kills during requests lose nothing acknowledged and leave nothing half done`, async () => {
   const data = temporaryFolder();
   const acknowledged: Acknowledged[] = [];
   const tried = new Set<string>();

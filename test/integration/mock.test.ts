@@ -159,7 +159,7 @@ test.each(Object.entries(examplesOf(find('walletRpc').requestBody)))(
   },
 );
 
-test('the example may be named by any word of the body', async () => {
+test('the example can be selected by any word of the body', async () => {
   const { body } = await call(find('createWallet'), { body: { chain_type: 'solana' } });
   expect(body).toEqual(examplesOf(find('createWallet').responses['200']).solana?.value);
 });
@@ -167,7 +167,7 @@ test('the example may be named by any word of the body', async () => {
 describe('Prefer', () => {
   const getWallet = find('getWallet');
 
-  test('code=404 answers the documented refusal', async () => {
+  test('code=404 returns the documented error', async () => {
     const { status, body, headers } = await call(getWallet, { headers: { prefer: 'code=404' } });
     expect({ status, body }).toEqual({
       status: 404,
@@ -176,7 +176,7 @@ describe('Prefer', () => {
     expect(headers['preference-applied']).toBe('code=404');
   });
 
-  test('every documented status of every operation can be had', async () => {
+  test('every documented status of every operation can be requested', async () => {
     for (const operation of operations) {
       for (const code of Object.keys(operation.responses)) {
         const { status } = await call(operation, { headers: { prefer: `code=${code}` } });
@@ -185,7 +185,7 @@ describe('Prefer', () => {
     }
   });
 
-  test('example=name finds the example, and its status with it', async () => {
+  test('example=name selects the example and its status', async () => {
     const success = await call(find('listWallets'), { headers: { prefer: 'example=last_page' } });
     expect(success.status).toBe(200);
     expect(success.body).toEqual(examplesOf(find('listWallets').responses['200']).last_page?.value);
@@ -201,7 +201,7 @@ describe('Prefer', () => {
     expect(answered['preference-applied']).toBe('code=401, example=missing_or_invalid_token');
   });
 
-  test('what the document does not have is refused with what it has', async () => {
+  test('an undocumented code or example is refused with the documented ones', async () => {
     const code = await call(getWallet, { headers: { prefer: 'code=418' } });
     const codes = Object.keys(getWallet.responses);
     expect(code.status).toBe(400);
@@ -227,7 +227,7 @@ describe('requests are validated', () => {
     expect(JSON.stringify(unknown.body)).toContain('/colour');
   });
 
-  test('credentials must be there and may be any', async () => {
+  test('any credentials are accepted, but required', async () => {
     const without = await agent.request({ origin: mock.baseUrl, path: '/v1/wallets', method: 'GET' });
     expect(without.statusCode).toBe(401);
     await without.body.dump();

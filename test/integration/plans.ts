@@ -6,7 +6,7 @@ import type { DatabaseKind } from '../support/databases.ts';
 
 type EntityManager = OperationContext['em'];
 
-/** Runs `work` and tells how the database would go about each of its statements, in its own words. */
+/** Runs `work` and returns the query plan of each of its statements. */
 export async function planOf(
   { kind, orm }: Pick<Database, 'kind' | 'orm'>,
   work: () => Promise<unknown>,
@@ -43,7 +43,7 @@ export async function recordStatements(
 }
 
 /**
- * How the database would run a query, line by line. PostgreSQL is told to avoid reading whole tables and sorting, which
+ * How the database would run a query, line by line. PostgreSQL is configured to avoid full scans and sorting, which
  * it would prefer on the small tables of a test; where it does so all the same, no index fits.
  */
 export async function explain(

@@ -96,7 +96,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await expect(findPolicy(reading(), made.id)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('rules that many add at once are all kept', async () => {
+  test('concurrently added rules are all stored', async () => {
     const { id } = await writing((context) => createPolicy(context, policyOf([])));
     const words = Array.from({ length: 10 }, (_, index) => `w${index}`);
     await Promise.all(
@@ -107,7 +107,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(revision).toBe(10);
   });
 
-  test('a wallet is judged by the policy that it is under now, as it is now', async () => {
+  test('a wallet is evaluated under its current policy in its current form', async () => {
     const [first, second] = [
       await writing((context) => createPolicy(context, policyOf(['one']))),
       await writing((context) => createPolicy(context, policyOf(['other']))),
@@ -117,7 +117,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     );
     const totals = { totalOf: () => undefined };
     const words = ['one', 'two', 'other'];
-    /** The words that may be signed, whoever reads the wallet by whichever name, and by a signer under the first policy. */
+    /** The texts that the policy allows: by wallet id, by external id, and by a signer with the first policy. */
     const allowed = async () => {
       const wallets = [await findWallet(reading(), id), await findWallet(reading(), 'ext_wal_till-7')];
       const asked = [
@@ -156,7 +156,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await allowed()).toEqual([words, words, ['two']]);
   });
 
-  test('a policy is never deleted under a wallet that is made at the same time', async () => {
+  test('a policy is never deleted while a wallet that uses it is created', async () => {
     for (let round = 0; round < 10; round += 1) {
       const { id } = await writing((context) => createPolicy(context, policyOf([])));
       const [wallet, deletion] = await Promise.allSettled([
@@ -171,7 +171,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     }
   });
 
-  test('values are added once, found by any part of them and replaced', async () => {
+  test('values are added once, found by any substring and replaced', async () => {
     const id = await makeSet(['100%', '100', 'a_b', 'aXb', 'C:\\temp', 'Zürich', "it's"]);
     await writing((context) => addConditionSetItems(context, id, asItems(['100', 'a_b', 'new', 'new'])));
     expect(await valuesOf(id)).toEqual(
@@ -189,7 +189,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await expect(listConditionSetItems(reading(), id, {})).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('one value that many add at once is one item', async () => {
+  test('a value that is added concurrently is one item', async () => {
     const id = await makeSet();
     const added = await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
@@ -200,7 +200,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await valuesOf(id)).toHaveLength(9);
   });
 
-  test('every value that the contract takes can be stored, listed and found', async () => {
+  test('every value that the contract accepts can be stored, listed and found', async () => {
     // As long as can be: letters that neither an index entry nor compression makes short.
     const long = Array.from({ length: 512 }, (_, index) =>
       String.fromCodePoint(0x4e00 + ((index * 7919) % 20_000)),
@@ -226,7 +226,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await valuesOf(id, long.slice(5, 20).join(''))).toHaveLength(2);
   });
 
-  test('a walk by cursor meets every item once, those of one moment too', async () => {
+  test('paging returns every item once, even with equal times', async () => {
     const id = await makeSet(Array.from({ length: 23 }, (_, index) => `v${index}`));
     const late = asItems(Array.from({ length: 20 }, (_, index) => `late${index}`));
     await writing((context) => addConditionSetItems(context, id, late), startMs + 1);
@@ -242,7 +242,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(seen.slice(0, 20).every((value) => value.startsWith('late'))).toBe(true);
   });
 
-  test('a value is looked up as its kind compares, letter by letter or not', async () => {
+  test('a value is looked up with the case rule of its kind', async () => {
     const id = await makeSet(['0xABCdef0000000000000000000000000000000001', 'Hello', '0x64', '7']);
     const decides = async (policy: object, action: object) => {
       const compiled = compilePolicy({ id: 'policy', chain_type: 'ethereum', rules: [policy as never] });
@@ -301,7 +301,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await expect(findAggregation(reading(), made.id)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('a group may be as long as a request has room for', async () => {
+  test('a group key can be as long as a request allows', async () => {
     const abi = parseAbi(['function note(string text, uint256 amount)']);
     const field_source = 'ethereum_calldata' as const;
     const { id } = await writing((context) =>
@@ -330,7 +330,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     ]);
   });
 
-  test('of many aggregations that are made at once ten are', async () => {
+  test('of many concurrently created aggregations ten are stored', async () => {
     const tries = Array.from({ length: 16 }, () => writing((context) => createAggregation(context, daily)));
     const results = await Promise.allSettled(tries);
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(10);

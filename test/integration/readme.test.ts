@@ -45,7 +45,7 @@ interface Reader extends AsyncDisposable {
   run(code: string): Promise<string>;
 }
 
-/** Somebody who started the sandbox as the README says. */
+/** A sandbox started as in the README. */
 async function startReading(): Promise<Reader> {
   const folder = temporaryFolder();
   const custos = await serveCustos(['sandbox', ...startFlags(), '--data', join(folder, '.custos')]);
@@ -81,7 +81,7 @@ function withUrl(code: string, baseUrl: string): string {
 // The bundle must be there before a shell runs it.
 beforeAll(async () => void (await runCustos(['--version'])), 120_000);
 
-test('the start command and the first calls answer what the README shows', async () => {
+test('the start command and the first calls return what the README shows', async () => {
   await using reader = await startReading();
   expect(JSON.parse(await reader.run(block('curl')))).toEqual(JSON.parse(block('output')));
   const { address } = JSON.parse(block('output')) as { address: string };

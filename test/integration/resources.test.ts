@@ -19,7 +19,7 @@ async function succeed<Id extends OperationId>(operations: TestOperations, id: I
 }
 
 describe.each(databaseKinds)('on %s', (kind) => {
-  test('an organization and its secrets are made, changed, listed and deleted', async () => {
+  test('an organization and its secrets are created, changed, listed and deleted', async () => {
     await using operations = await openOperations(kind);
     const makeQuorum = async (publicKey: string) =>
       (await succeed(operations, 'createKeyQuorum', { body: { public_keys: [publicKey] } })).id;
@@ -73,7 +73,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect((await succeed(operations, 'listOrganizations', {})).data).toEqual([newer]);
   });
 
-  test('a webhook endpoint and its secrets are made, changed, listed and deleted', async () => {
+  test('a webhook endpoint and its secrets are created, changed, listed and deleted', async () => {
     await using operations = await openOperations(kind);
     const url = 'https://example.com/a';
     const { secret: first, ...made } = await succeed(operations, 'createWebhookEndpoint', {
@@ -109,7 +109,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await operations.database.orm.em.fork().count(WebhookSecretEntity)).toBe(0);
   });
 
-  test('a condition set and its items are made, changed, listed and deleted', async () => {
+  test('a condition set and its items are created, changed, listed and deleted', async () => {
     await using operations = await openOperations(kind);
     const owner_id = (
       await succeed(operations, 'createKeyQuorum', { body: { public_keys: [aliceKey.publicKey] } })
@@ -158,7 +158,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await operations.run('getConditionSet', { path })).toMatchObject({ status: 404 });
   });
 
-  test('an aggregation is made, read and deleted, and an app has at most ten, asked for at once', async () => {
+  test('an aggregation is created, read and deleted, and concurrent requests create at most ten', async () => {
     await using operations = await openOperations(kind);
     const make = () =>
       operations.run('createAggregation', {
@@ -181,7 +181,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect((await make()).status).toBe(200);
   });
 
-  test('an entry is on the allowlist once, however often it is put there at once', async () => {
+  test('concurrent requests add an allowlist entry once', async () => {
     await using operations = await openOperations(kind);
     const path = { app_id: operations.app.id };
     const body = { type: 'email', value: "o'Neil@Example.com" };
@@ -194,7 +194,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await operations.run('deleteAllowlistEntry', { path, body })).toMatchObject({ status: 404 });
   });
 
-  test('an app has one signing key, however many need the first one at once', async () => {
+  test('concurrent first uses create one signing key', async () => {
     await using operations = await openOperations(kind);
     const path = { app_id: operations.app.id };
     const read = () => succeed(operations, 'getApp', { path });

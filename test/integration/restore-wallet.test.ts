@@ -25,7 +25,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         restoreWallet({ ...operations.services, em: em as SqlEntityManager, nowMs: 1 }, id),
       );
 
-  test('a restored wallet is used as before, by its owner, and the app is told', async () => {
+  test('a restored wallet can be used as before by its owner, and the event is recorded', async () => {
     const made = await operations.run('createWallet', {
       body: { chain_type: 'ethereum', owner: { public_key: aliceKey.publicKey }, external_id: 'first' },
     });

@@ -35,7 +35,7 @@ async function makeWallets(operations: TestOperations, count: number): Promise<v
   expect((await operations.run('createWalletsBatch', { body: { wallets } })).status).toBe(200);
 }
 
-describe('rows that an earlier version sealed', () => {
+describe('rows sealed by an earlier version', () => {
   const { master_key_hex: masterKeyHex, rows } = JSON.parse(
     readFileSync(join(import.meta.dirname, '../vectors/sealed-rows.json'), 'utf8'),
   ) as { master_key_hex: string; rows: readonly Record<string, string>[] };
@@ -51,7 +51,7 @@ describe('rows that an earlier version sealed', () => {
     master_key_checks: () => masterKeyCheckBinding,
   };
 
-  test.each(rows)('open and are moved to another master key: $table', async ({ table, ...row }) => {
+  test.each(rows)('are opened and rewrapped under another master key: $table', async ({ table, ...row }) => {
     const binding = bindings[table!]!(row as never);
     const sealed = {
       sealedSecret: Buffer.from(row['sealed_secret_hex']!, 'hex'),
@@ -68,7 +68,7 @@ describe('rows that an earlier version sealed', () => {
 });
 
 describe.each(databaseKinds)('on %s', (kind) => {
-  test('two rotations at once move every key once, between them', async () => {
+  test('two concurrent rotations rewrap every key once', async () => {
     await using operations = await openOperations(kind);
     for (let batch = 0; batch < 3; batch += 1) await makeWallets(operations, 80);
     const inTransaction = transactionsOf(operations);
@@ -76,7 +76,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(moved[0]! + moved[1]!).toBe(240);
   });
 
-  test('a key under which somebody still sealed meanwhile goes on being asked for', async () => {
+  test('a master key that was used for sealing during the rotation is still required', async () => {
     await using operations = await openOperations(kind);
     const inTransaction = transactionsOf(operations);
     await inTransaction((em) => checkMasterKey(em, operations.services.vault));

@@ -51,7 +51,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       inUnit: inUnitOf(unitsOf(database)),
     }).run(() => undefined);
 
-  test('a day later nothing is left that no request can need, and until then everything is', async () => {
+  test('after a day everything expired is deleted, and not earlier', async () => {
     await inTransaction(database, async (context) => {
       await createAggregation(context, {
         name: 'Ether sent in an hour',

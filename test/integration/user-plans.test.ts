@@ -150,7 +150,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       work: (context: OperationContext) =>
         findUserByUsername(context, { type: 'farcaster', username: 'name-7' }),
     },
-  ])('$name is read in order, nothing is sorted', async ({ at, work }) => {
+  ])('$name is read in index order, without sorting', async ({ at, work }) => {
     const plan = (await plansOf(work))[at] ?? [];
     expect(plan.length).toBeGreaterThan(0);
     expect(
@@ -159,7 +159,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     ).toEqual([]);
   });
 
-  test('the search reads its index alone', async () => {
+  test('the search reads only its index', async () => {
     const [plan = []] = await plansOf((context) =>
       searchUsers(context, { searchTerm: 'user-7@example.com' }),
     );

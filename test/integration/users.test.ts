@@ -39,7 +39,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   };
 
   describe('of concurrent requests', () => {
-    test('for one email address exactly one makes a user', async () => {
+    test('for one email address exactly one creates a user', async () => {
       const answers = await times(20, () => create(carolEmail));
       expect(statuses(answers)).toEqual([200, ...Array(19).fill(409)]);
       for (const { status, body } of answers) {
@@ -50,7 +50,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect((await events()).map(({ type }) => type)).toEqual(['user.created']);
     });
 
-    test('for two accounts in opposite order exactly one makes a user', async () => {
+    test('for two accounts in opposite order exactly one creates a user', async () => {
       const answers = await times(12, (index) =>
         index % 2 === 0 ? create(carolEmail, dave) : create(dave, carolEmail),
       );
@@ -58,7 +58,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await rowsOf('linked_accounts')).toBe(2);
     });
 
-    test('batches that share accounts make each user once', async () => {
+    test('batches that share accounts create each user once', async () => {
       const users = Array.from({ length: 5 }, (_, index) => ({
         linked_accounts: [{ type: 'custom_auth', custom_user_id: String(index) }],
       }));
@@ -82,7 +82,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await rowsOf('linked_accounts')).toBe(2);
     });
 
-    test('that make wallets for one user each gets an index of its own', async () => {
+    test('that create wallets for one user each get a different index', async () => {
       const { id } = await make(dave);
       await times(8, () =>
         operations.run('pregenerateUserWallets', {
@@ -97,7 +97,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(indexes).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     });
 
-    test('that delete a user and link accounts to it nothing is left of a deleted user', async () => {
+    test('that delete a user and link accounts, nothing remains of a deleted user', async () => {
       const { id } = await make(dave);
       const answers = await times(9, async (index): Promise<{ status: number }> => {
         if (index === 4) return operations.run('deleteUser', { path: { user_id: id } });
@@ -111,7 +111,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       }
     });
 
-    test('that delete a user and make keys for it no key outlives the user', async () => {
+    test('that delete a user and create keys, no key outlives the user', async () => {
       const { id } = await make(dave);
       await times(9, async (index) => {
         if (index === 4) return operations.run('deleteUser', { path: { user_id: id } });
@@ -141,7 +141,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await rowsOf('wallets')).toBe(150);
     });
 
-    test('that list somebody on the allowlist all answer the one entry', async () => {
+    test('that add an allowlist entry all return the same entry', async () => {
       const path = { app_id: operations.app.id };
       const answers = await times(10, () =>
         operations.run('createAllowlistEntry', { path, body: { type: 'email', value: 'carol@example.com' } }),
@@ -151,7 +151,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   describe('events', () => {
-    test('tell of every change of a user, in the transaction of the change', async () => {
+    test('are recorded for every change of a user, in its transaction', async () => {
       const user = await make(dave);
       const path = { user_id: user.id };
       const answer = async (id: Parameters<TestOperations['run']>[0], body?: object) =>
@@ -183,7 +183,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       ]);
     });
 
-    test('of a user made with wallets tell of the user first', async () => {
+    test('of a user created with wallets begin with the user', async () => {
       await operations.run('createUser', {
         body: { linked_accounts: [dave], wallets: [{ chain_type: 'solana' }, { chain_type: 'ethereum' }] },
       });
@@ -196,7 +196,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(recorded[0]?.payload.user).toEqual(recorded[2]?.payload.user);
     });
 
-    test('are not recorded for what was refused', async () => {
+    test('are not recorded for refused changes', async () => {
       await make(dave);
       await create(dave);
       await operations.run('batchCreateUsers', { body: { users: [{ linked_accounts: [dave] }] } });
@@ -204,14 +204,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
   });
 
-  describe('texts that a column or an index cannot hold', () => {
+  describe('texts that do not fit a column or an index', () => {
     test.each([
       { name: 'U+0000', text: 'a\0b' },
       { name: 'half a surrogate pair', text: '\ud800' },
       { name: 'the other half', text: '\udc00' },
       { name: 'four bytes a character', text: '\u{1f600}'.repeat(512) },
       { name: 'what looks like a digest', text: `sha256:${'0'.repeat(64)}` },
-    ])('are kept, found and told apart: $name', async ({ text }) => {
+    ])('are stored, found and distinguished: $name', async ({ text }) => {
       const passkey = (credential_id: string) => ({
         type: 'passkey',
         credential_id,

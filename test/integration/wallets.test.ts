@@ -25,7 +25,7 @@ describe.each(databaseKinds)('%s', (kind) => {
 
   const reading = (appId = 'acme') => contextOf(database.orm.em.fork() as SqlEntityManager, appId);
 
-  test('the phrase that is sealed gives the address again, and nothing of it is in the rows', async () => {
+  test('the sealed phrase derives the address, and no row contains any of it', async () => {
     const wallet = await inTransaction(database, (context) =>
       createWallet(context, { chain_type: 'ethereum' }),
     );
@@ -47,7 +47,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     }
   });
 
-  test('a key that is moved to another wallet’s row does not open', async () => {
+  test('a key that is moved to the row of another wallet cannot be opened', async () => {
     const make = () =>
       inTransaction(database, (context) => createWallet(context, { chain_type: 'ethereum' }));
     const [mine, other] = [await make(), await make()];
@@ -65,7 +65,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await useWalletKey(reading(), other, () => 'opened')).toBe('opened');
   });
 
-  test('of many who want one external id at once exactly one gets it', async () => {
+  test('of concurrent requests for one external id exactly one succeeds', async () => {
     const tries = Array.from({ length: 12 }, () =>
       inTransaction(database, (context) =>
         createWallet(context, { chain_type: 'solana', external_id: 'wanted' }),
@@ -96,7 +96,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     );
   });
 
-  test('one failure of a batch takes its own wallet back and no other', async () => {
+  test('a failure in a batch rolls back only its own wallet', async () => {
     const results = await inTransaction(database, (context) =>
       createWalletsBatch(context, [
         { chain_type: 'ethereum', external_id: 'one' },
@@ -115,7 +115,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(wallets.map((wallet) => wallet.external_id).sort()).toEqual(['one', 'two']);
   });
 
-  test('an owner who is replaced between the check and the change is not overruled', async () => {
+  test('a change is refused when the owner was replaced after the check', async () => {
     const wallet = await inTransaction(database, (context) =>
       createWallet(context, { chain_type: 'solana' }),
     );
@@ -171,7 +171,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       return met;
     }
 
-    test('hold every wallet once, newest first, though others are made and archived meanwhile', async () => {
+    test('contain every wallet once, newest first, while others are created and archived', async () => {
       const made: WalletRow[] = [];
       // Many share one millisecond: the id decides among them.
       for (const [offset, count] of [
@@ -191,7 +191,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(solana.length).toBeGreaterThan(5);
     });
 
-    test('go on from a wallet that has been archived since', async () => {
+    test('continue from a wallet that was archived meanwhile', async () => {
       await makeAt(startMs, 12);
       const first = await listWallets(reading(), {}, { limit: 5 });
       const cursor = first.nextCursor as string;
@@ -207,7 +207,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(new Set(ids).size).toBe(10);
     });
 
-    test('of another app cannot be entered by its cursor', async () => {
+    test('of another app cannot be read with its cursor', async () => {
       const [wallet] = await makeAt(startMs, 1);
       const stranger = listWallets(reading('globex'), {}, { cursor: (wallet as WalletRow).id });
       await expect(stranger).rejects.toMatchObject({ code: 'invalid_data' });

@@ -107,7 +107,7 @@ export function judge(
   };
 }
 
-/** What a judgement means for whoever ran the tests; empty when the ledger and the list of gaps agree. */
+/** The messages of a judgement; empty when the ledger and the list of gaps agree. */
 export function faultsOf({ unlisted, closed, undocumented }: Judgement): string[] {
   const faults: [names: readonly string[], what: string][] = [
     [unlisted, 'documented and exercised by no test; each needs one'],

@@ -33,7 +33,7 @@ export function record(combination: string): void {
   appendFileSync(join(folder, `${process.pid}.tsv`), line);
 }
 
-/** Records an answer by its operation; `body` is what came back, parsed. */
+/** Records an answer by its operation; `body` is the parsed response. */
 export function recordAnswer(operationId: string, status: number, body: unknown): void {
   const code = status < 400 ? undefined : (body as { code?: unknown } | undefined)?.code;
   record(`${operationId} ${status}${typeof code === 'string' ? ` ${code}` : ''}`);

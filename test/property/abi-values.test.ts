@@ -144,7 +144,7 @@ function asBytes<T extends AbiParameter>(parameter: T): T {
 
 type Parameter = AbiParameter & { readonly components?: readonly AbiParameter[] };
 
-/** What viem decoded, as policies see it. Throws where bytes that shall be text are none. */
+/** What viem decoded, as policies see it. Throws for bytes that are not valid text. */
 function spell(value: Value, { type, components }: Parameter): AbiValue {
   if (typeof value === 'object') {
     const array = /^(.*)\[[0-9]*\]$/.exec(type);
@@ -181,7 +181,7 @@ function readByUs(parameters: readonly AbiParameter[], data: Uint8Array): AbiVal
 }
 
 test(
-  'spoilt bytes are read when viem encodes what they hold to the same bytes, and only then',
+  'corrupted bytes are read if and only if viem encodes their values to the same bytes',
   () => {
     const seen = { readable: 0, unreadable: 0 };
     fc.assert(

@@ -36,7 +36,7 @@ test('quorum counting equals the naive count', () => {
   );
 });
 
-test('a further signature never turns yes into no', () => {
+test('a further signature never revokes authorization', () => {
   fc.assert(
     fc.property(quorum, someKeys(8), fc.constantFrom(...keyNames), (any, signed, further) => {
       const before = countQuorum(any, new Set(signed));
@@ -48,7 +48,7 @@ test('a further signature never turns yes into no', () => {
   );
 });
 
-test('no quorum is satisfied by fewer keys than its fewest signatures', () => {
+test('no quorum is satisfied by fewer keys than its minimum of signatures', () => {
   fc.assert(
     fc.property(quorum, someKeys(8), (any, signed) => {
       const keys = new Set(signed);

@@ -198,7 +198,7 @@ async function totals({ chains }: World): Promise<Record<string, bigint>> {
   };
 }
 
-test('what a chain holds in all changes by the faucet and by nothing else', async () => {
+test('the total supply of a chain changes only by the faucet', async () => {
   const seen = new Set<string>();
   await fc.assert(
     fc.asyncProperty(fc.array(actions, { maxLength: 40 }), async (list) => {

@@ -7,7 +7,7 @@ import { attempt, call } from '../support/call.ts';
 import { authorizationOf, intentEvents } from '../support/intents.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 
-// Random histories of intents, told twice: by the server, and by a model of §7.3 that knows nothing of it.
+// Random histories of intents, run twice: by the server, and by an independent model of §7.3.
 const keys = [aliceKey, bobKey, carolKey];
 const runs = process.env.TEST_LONG === undefined ? 100 : 2000;
 
@@ -223,12 +223,14 @@ function eventsOf({ signed, status }: ModelIntent): string[] {
 async function agree(model: Model, world: World): Promise<void> {
   for (const [index, intent] of world.intents.entries()) {
     const { body } = await call(sandbox, 'getIntent', { path: { intent_id: intent.intent_id } });
-    const told = model.intents[index]!;
-    expect(body.status, `intent ${index}`).toBe(told.status);
-    expect('action_result' in body).toBe(['executed', 'failed'].includes(told.status));
-    expect('rejected_at' in body).toBe(told.status === 'rejected');
-    expect('dismissed_at' in body).toBe(told.status === 'dismissed');
-    expect((await intentEvents(sandbox, intent.intent_id)).map(({ type }) => type)).toEqual(eventsOf(told));
+    const reported = model.intents[index]!;
+    expect(body.status, `intent ${index}`).toBe(reported.status);
+    expect('action_result' in body).toBe(['executed', 'failed'].includes(reported.status));
+    expect('rejected_at' in body).toBe(reported.status === 'rejected');
+    expect('dismissed_at' in body).toBe(reported.status === 'dismissed');
+    expect((await intentEvents(sandbox, intent.intent_id)).map(({ type }) => type)).toEqual(
+      eventsOf(reported),
+    );
   }
   for (const [subject, name] of model.names) {
     const { body } = await call(sandbox, 'getPolicy', { path: { policy_id: world.ids[subject] } });
@@ -239,7 +241,7 @@ async function agree(model: Model, world: World): Promise<void> {
   expect(body.authorization_threshold).toBe(model.threshold);
 }
 
-test(`${runs} random histories of intents are what the model says`, { timeout: 600_000 }, async () => {
+test(`${runs} random histories of intents match the model`, { timeout: 600_000 }, async () => {
   const reached = new Set<Status>();
   await fc.assert(
     fc.asyncProperty(fc.array(steps, { minLength: 10, maxLength: 40 }), async (history) => {

@@ -23,7 +23,7 @@ const aggregations = fc
   .map((definition) => ({ definition, compiled: compileAggregation(definition) }));
 const actions = fc.array(unitOf(family), { maxLength: 4 }).map((units) => ({ method: family.method, units }));
 
-test('what a request adds to a running total, and in which group, is what the oracle says', () => {
+test('the contribution of a request to a running total, and its group, match the oracle', () => {
   const seen = { zero: 0, some: 0, unreadable: 0, sameGroup: 0, otherGroup: 0 };
   fc.assert(
     fc.property(fc.constantFrom(...aggregations), actions, worlds, (one, action, world) => {
@@ -46,7 +46,7 @@ test('what a request adds to a running total, and in which group, is what the or
   expect(Math.min(...Object.values(seen))).toBeGreaterThan(100);
 });
 
-test('nothing that is signed makes room: one unit more never takes from a total', () => {
+test('a further unit never lowers a total', () => {
   fc.assert(
     fc.property(fc.constantFrom(...aggregations), actions, worlds, ({ compiled }, action, world) => {
       const facts = factsOf(world);

@@ -23,7 +23,7 @@ const madUnits = fc.constantFrom(...rulesAndUnits).chain(({ method, rules, units
   }),
 );
 
-test('evaluation never throws for JSON that no decoder gives', () => {
+test('evaluation never throws for JSON that no decoder produces', () => {
   fc.assert(
     fc.property(madUnits, worlds, ({ method, rules, unit, place, instead }, world) => {
       const open = { ...unit, ...spoil(unit, place, instead) };
@@ -104,7 +104,7 @@ const typeMaps = fc.oneof(
   { arbitrary: fc.record({ A: signableMembers, toString: signableMembers }), weight: 3 },
 );
 
-test('typed data of strange types is refused or judged, whatever the message', () => {
+test('typed data with unusual types is refused or evaluated, whatever the message', () => {
   let compiled = 0;
   fc.assert(
     fc.property(typeMaps, typeMaps, path, operator, value, anything, (types, others, steps, ...rest) => {
@@ -158,7 +158,7 @@ const strangeFunctions = fc.record(
   { requiredKeys: ['type'] },
 );
 
-test('a strange ABI is refused or judged, whatever the calldata', () => {
+test('an unusual ABI is refused or evaluated, whatever the calldata', () => {
   let compiled = 0;
   const words = fc.array(fc.constantFrom(0n, 1n, 2n, 32n, 64n, 96n, 2n ** 32n, 2n ** 256n - 1n), {
     maxLength: 8,

@@ -36,7 +36,7 @@ function compareTruths({ rules, action, world }: Case, units: PolicyDecision['un
 }
 
 test(
-  'the engine decides as the oracle does, and judges every condition as it does',
+  'the engine agrees with the oracle on every decision and every condition',
   () => {
     const seen = { allowed: 0, denied: 0 };
     const tally: Tally = new Map();
@@ -81,7 +81,7 @@ function tallyText(tally: Tally): string {
 const numRuns = isLong ? 200_000 : 5_000;
 const anyRule = fc.constantFrom(...rulesAndUnits.flatMap(({ rules }) => rules));
 
-test('a further DENY never allows more', () => {
+test('an additional DENY never allows more', () => {
   fc.assert(
     fc.property(cases, anyRule, fc.nat(4), (one, added, place) => {
       if (added.input.action !== 'DENY') return;
@@ -92,7 +92,7 @@ test('a further DENY never allows more', () => {
   );
 });
 
-test('one ALLOW fewer never allows more', () => {
+test('removing an ALLOW never allows more', () => {
   fc.assert(
     fc.property(cases, fc.nat(3), (one, place) => {
       if (one.rules[place]?.input.action !== 'ALLOW') return;
@@ -118,7 +118,7 @@ test('the order of rules and of units does not matter', () => {
   );
 });
 
-test('a further unit never allows more', () => {
+test('an additional unit never allows more', () => {
   fc.assert(
     fc.property(cases, (one) => {
       const [, ...rest] = one.action.units;
@@ -130,7 +130,7 @@ test('a further unit never allows more', () => {
   );
 });
 
-test('evaluation asks condition sets only for what was collected before', () => {
+test('evaluation looks up only values that were collected before', () => {
   fc.assert(
     fc.property(cases, ({ rules, action, world }) => {
       const lookups = collectLookups(policyOf(rules), action, world.nowMs);

@@ -152,7 +152,7 @@ function account({ given, keyOf }: World, rows: readonly TransactionRow[]): Map<
   return held;
 }
 
-test('what wallets hold is what our records of their transactions say, whenever the server dies', async () => {
+test('balances of wallets match the records of their transactions, whenever the server crashes', async () => {
   const seen = new Map<string, number>();
   const note = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
   await fc.assert(

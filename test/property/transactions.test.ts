@@ -19,7 +19,7 @@ const closedStates = ['finalized', 'failed', 'replaced', 'provider_error'] as co
 const everyState: readonly TransactionStatus[] = [...openStates, ...closedStates];
 const anyState = fc.constantFrom(...everyState);
 
-test('nothing follows an end, nothing leads back to the beginning, and every end is reached from everywhere open', () => {
+test('final states have no successors, no state leads back to the first one, and every final state is reachable from every open one', () => {
   fc.assert(
     fc.property(anyState, anyState, (from, to) => {
       const way = wayTo(from, to);
@@ -28,7 +28,7 @@ test('nothing follows an end, nothing leads back to the beginning, and every end
       if (from === to) expect(way).toEqual([]);
       else if (isEnd || to === 'pending') expect(way).toBeUndefined();
       else expect(way?.at(-1)).toBe(to);
-      // What is passed on the way is told: a block is never told of before the broadcast, nor an end before the block.
+      // Every state on the way is reported: a block never before the broadcast, a final state never before the block.
       const passed = [from, ...(way ?? [])];
       for (const state of ['confirmed', 'execution_reverted'] as const) {
         if (passed.slice(1).includes(state))
@@ -52,7 +52,7 @@ const order = fc.oneof(
 );
 type Order = typeof order extends fc.Arbitrary<infer T> ? T : never;
 
-test('whatever chain and network do: one transaction a send, one nonce each, the same bytes for ever, and each is told its own story', async () => {
+test('whatever chain and network do: one transaction per send, one nonce each, constant bytes, and consistent events', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(order, { maxLength: 25 }), async (orders) => {
       const world = await openWorld();
@@ -143,12 +143,12 @@ async function openWorld() {
         .orderBy('sequence')
         .execute();
       for (const { id, status } of rows) {
-        const told = events
+        const reported = events
           .filter(({ resource_id: about }) => about === id)
           .map(({ type }) => type.slice(12));
         const story = [
           'pending',
-          ...told.filter((state) => state !== 'still_pending'),
+          ...reported.filter((state) => state !== 'still_pending'),
           status,
         ] as TransactionStatus[];
         for (const [index, state] of story.slice(1).entries()) {

@@ -55,7 +55,7 @@ async function fill(sandbox: TestSandbox): Promise<Omit<RecordedCall, 'status' |
   const { body: intent } = await call(sandbox, 'createWalletRpcIntent', { path: denied, body: message });
   await authorize(sandbox, intent, aliceKey.privateKey);
 
-  // Nobody listens there: its deliveries wait for their next attempt.
+  // Nothing listens on this port, so deliveries wait for their next attempt.
   const { body: endpoint } = await call(sandbox, 'createWebhookEndpoint', {
     body: { url: 'http://127.0.0.1:9/webhooks' },
   });

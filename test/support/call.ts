@@ -41,7 +41,7 @@ export interface Refusal {
   readonly data?: Record<string, unknown>;
 }
 
-/** Calls an operation that is to succeed; throws with what came back when it does not. */
+/** Calls an operation that must succeed; throws the response if it does not. */
 export async function call<Id extends OperationId>(
   sandbox: TestSandbox,
   id: Id,

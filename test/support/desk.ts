@@ -3,7 +3,7 @@ import type { TestSandbox } from './sandbox.ts';
 
 type Question = 'explainPolicy' | 'replayPolicy' | 'getPolicyTrace';
 
-/** Asks the control plane about policies; throws with what came back when it refuses. */
+/** Asks the control plane about policies; throws the response if it refuses. */
 export async function askDesk<Id extends Question>(
   sandbox: Pick<TestSandbox, 'dispatcher' | 'baseUrl'>,
   id: Id,

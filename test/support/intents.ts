@@ -24,7 +24,7 @@ export function signIntent(
   return signRequest({ baseUrl: '' }, { method, target: url, body }, headers, privateKey);
 }
 
-/** What a member sends: a signature and the time of it, which is now unless told otherwise. */
+/** What a member sends: a signature and the time of it, which defaults to now. */
 export function authorizationOf(
   sandbox: TestSandbox,
   intent: Proposed,
@@ -49,7 +49,7 @@ export async function authorize(
   return (await call(sandbox, 'authorizeIntent', input, options)).body;
 }
 
-/** Signs an intent as somebody who is refused; returns status and code. */
+/** Signs an intent with a signature that is refused; returns status and code. */
 export async function refusedSignature(
   sandbox: TestSandbox,
   intent: Proposed,

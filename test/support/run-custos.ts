@@ -166,7 +166,7 @@ function ended(child: ChildProcess): Promise<number | null> {
 export async function waitFor(condition: () => boolean): Promise<void> {
   const untilMs = performance.now() + 20_000;
   while (!condition()) {
-    if (performance.now() > untilMs) throw new Error('waited for 20 s in vain');
+    if (performance.now() > untilMs) throw new Error('timed out after 20 s');
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

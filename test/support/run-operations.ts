@@ -66,7 +66,7 @@ type RunAnswer<Id extends OperationId> =
   | { readonly status: 200 | 204; readonly body: Operations[Id]['response'] }
   | { readonly status: 400 | 401 | 403 | 404 | 409 | 503; readonly body: ReturnType<ApiError['toBody']> };
 
-/** Signatures over a text that stands for the request: how requests are signed is told elsewhere. */
+/** Signatures over a text that stands for the request: other tests cover how requests are signed. */
 function signedProof(privateKeys: readonly string[]) {
   const text = new TextEncoder().encode('the request');
   const signatures = privateKeys.map((privateKey) => {

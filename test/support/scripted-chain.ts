@@ -38,7 +38,7 @@ const chainId = 31337n;
 export const caip2 = 'eip155:31337';
 
 /**
- * An EVM chain that does what a test tells it: an adapter of its own, with viem to read what is sent. Without orders it
+ * An EVM chain that a test controls: a separate adapter, with viem to read what is sent. Without orders it
  * takes everything, counts nonces as a node does, and puts nothing into a block.
  */
 export function scriptChain(): ScriptedChain {

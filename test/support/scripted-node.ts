@@ -15,7 +15,7 @@ export interface ScriptedNode extends AsyncDisposable {
   readonly calls: readonly string[];
 }
 
-/** A node that answers as it is told. */
+/** A node with scripted responses. */
 export async function startScriptedNode(
   answer: (method: string, params: readonly unknown[]) => Scripted,
 ): Promise<ScriptedNode> {

@@ -47,7 +47,7 @@ function faultsOf(env: Record<string, string | undefined>, flags: { seed?: strin
   return [];
 }
 
-test('a whole environment makes a frozen config', () => {
+test('a complete environment creates a frozen config', () => {
   const config = readServeConfig({}, { ...whole, PATH: '/bin' });
   expect(config).toEqual({
     databaseUrl: whole.DATABASE_URL,
@@ -76,7 +76,7 @@ test('a whole environment makes a frozen config', () => {
   expect(Object.isFrozen(config)).toBe(true);
 });
 
-test('a trusted proxy stands in for the certificate', () => {
+test('a trusted proxy replaces the certificate', () => {
   const env = { ...whole, CUSTOS_TLS_CERT: undefined, CUSTOS_TLS_KEY: undefined };
   const config = readServeConfig({}, { ...env, CUSTOS_TRUST_PROXY: '10.0.0.0/8, ::1' });
   expect([config.tls, config.trustedProxies]).toEqual([undefined, ['10.0.0.0/8', '::1']]);
@@ -129,7 +129,7 @@ test.each([
     'CUSTOS_RESPONSE_CHECK: expected one of off, sampled, always, got `often`',
   ],
   [{ CUSTOS_TLS_CRET: 'x' }, 'CUSTOS_TLS_CRET is not a setting; see `custos serve --help`'],
-])('%j is the one fault', (change, fault) => {
+])('%j is the only fault', (change, fault) => {
   expect(faultsOf({ ...whole, ...change })).toEqual([fault]);
 });
 
@@ -177,7 +177,7 @@ describe('master keys', () => {
   };
   const other = new Uint8Array(Buffer.from(otherHex, 'hex'));
 
-  test('the current one comes first, those before it behind', () => {
+  test('the current one comes first, previous ones follow', () => {
     const previous = `${otherHex} , ${masterKey.toString('base64')},`;
     const { masterKeys } = readServeConfig({}, { ...whole, CUSTOS_PREVIOUS_MASTER_KEYS: previous });
     expect(masterKeys).toEqual({
@@ -186,7 +186,7 @@ describe('master keys', () => {
     });
   });
 
-  test('a management service stands in for the current one', () => {
+  test('a key management service replaces the current one', () => {
     const env = { ...whole, ...kms, CUSTOS_MASTER_KEY: undefined, CUSTOS_PREVIOUS_MASTER_KEYS: otherHex };
     expect(readServeConfig({}, env).masterKeys).toEqual({
       local: [other],
@@ -216,24 +216,24 @@ describe('master keys', () => {
       { CUSTOS_PREVIOUS_MASTER_KEYS: `${otherHex},c2hvcnQ=` },
       ['CUSTOS_PREVIOUS_MASTER_KEYS: expected 32 bytes in hex or base64, got 5'],
     ],
-  ])('%j is told', (change, faults) => {
+  ])('%j is reported', (change, faults) => {
     expect(faultsOf({ ...whole, ...change })).toEqual(faults);
   });
 
-  test('a fault repeats neither a key nor a token', () => {
+  test('a fault contains neither a key nor a token', () => {
     const env = {
       ...whole,
       ...kms,
       CUSTOS_KMS_URL: 'nonsense',
       CUSTOS_PREVIOUS_MASTER_KEYS: `${otherHex}ff`,
     };
-    const told = faultsOf(env).join('\n');
-    expect(told).toContain('CUSTOS_PREVIOUS_MASTER_KEYS');
-    for (const secret of [otherHex, masterKeyHex, 's.token']) expect(told).not.toContain(secret);
+    const reported = faultsOf(env).join('\n');
+    expect(reported).toContain('CUSTOS_PREVIOUS_MASTER_KEYS');
+    for (const secret of [otherHex, masterKeyHex, 's.token']) expect(reported).not.toContain(secret);
   });
 });
 
-test('a key that is not the certificate’s is noticed at the start', () => {
+test('a key that does not match the certificate is detected at start', () => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const other = fileOf('other.pem', privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
   expect(faultsOf({ ...whole, CUSTOS_TLS_KEY: other })).toEqual([
@@ -241,7 +241,7 @@ test('a key that is not the certificate’s is noticed at the start', () => {
   ]);
 });
 
-test('a fault never repeats a secret', () => {
+test('a fault never contains a secret', () => {
   const env = { ...whole, DATABASE_URL: 'mysql://custos:hidden@db/custos', CUSTOS_MASTER_KEY: 'hidden' };
   expect(faultsOf(env).join('\n')).not.toContain('hidden');
 });

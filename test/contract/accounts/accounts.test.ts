@@ -138,8 +138,8 @@ test.each([
   ['a wallet of an extended chain', { wallets_configuration: [{ chain_type: 'stellar' }] }],
 ])('%s is refused', async (_, body) => {
   await using sandbox = await startSandbox();
-  const { status, body: told } = await refusal(sandbox, 'createAccount', { body });
-  expect({ status, code: told.code }).toEqual({ status: 400, code: 'invalid_data' });
+  const { status, body: reported } = await refusal(sandbox, 'createAccount', { body });
+  expect({ status, code: reported.code }).toEqual({ status: 400, code: 'invalid_data' });
 });
 
 test('pages go from the newest to the oldest, and a search matches any part of a name', async () => {
@@ -161,7 +161,7 @@ test('pages go from the newest to the oldest, and a search matches any part of a
     ['r', [ids[1], ids[2]]],
     ['%', [ids[0]]],
     ['_\\', [ids[0]]],
-    ['nobody', []],
+    ['unknown', []],
   ] as const) {
     const { body } = await call(sandbox, 'listAccounts', { query: { search } });
     expect(body.data.map((account) => account.id)).toEqual(found);

@@ -22,7 +22,7 @@ test('an app that sponsored nothing spent nothing', async () => {
   await call(sandbox, 'transferFromWallet', { path, body });
   const now = sandbox.clock.now();
   const query = {
-    wallet_ids: [wallet.id, 'nobody'],
+    wallet_ids: [wallet.id, 'unknown'],
     start_timestamp: now - day,
     end_timestamp: now + day,
   };
@@ -50,22 +50,22 @@ test('the gas that the app sponsored is summed and equals the amounts of its eve
     .execute<{ payload: string }[]>(
       "select payload from outbox_events where type = 'usage.gas_sponsorship.recorded'",
     );
-  const told = rows.map(({ payload }) => (JSON.parse(payload) as { amount_usd: string }).amount_usd);
-  expect(told).toHaveLength(2);
-  const sum = told.reduce((total, amount) => total + parseUnits(amount, 24), 0n);
+  const reported = rows.map(({ payload }) => (JSON.parse(payload) as { amount_usd: string }).amount_usd);
+  expect(reported).toHaveLength(2);
+  const sum = reported.reduce((total, amount) => total + parseUnits(amount, 24), 0n);
   expect(sum).toBeGreaterThan(0n);
   const spend = async (wallet_ids: string[], start_timestamp: number) => {
     const query = { wallet_ids, start_timestamp, end_timestamp: startMs + day };
     return (await call(sandbox, 'getAppGasSpend', { query })).body;
   };
-  expect(await spend([wallet.id, 'nobody'], startMs)).toEqual({
+  expect(await spend([wallet.id, 'unknown'], startMs)).toEqual({
     value: formatUnits(sum, 24),
     currency: 'usd',
   });
   // The first was made at the beginning of the span, which counts.
-  const second = formatUnits(parseUnits(told[1]!, 24), 24);
+  const second = formatUnits(parseUnits(reported[1]!, 24), 24);
   expect(await spend([wallet.id], startMs + 1)).toEqual({ value: second, currency: 'usd' });
-  expect(await spend(['nobody'], startMs)).toEqual({ value: '0', currency: 'usd' });
+  expect(await spend(['unknown'], startMs)).toEqual({ value: '0', currency: 'usd' });
 });
 
 test.each([

@@ -62,7 +62,7 @@ test('it can have an owner, a policy and signers', async () => {
     policy_ids: [policy.id],
     additional_signers: [{ signer_id: quorum.id }],
   });
-  // Whoever is named by it cannot be deleted under it.
+  // Resources that it refers to cannot be deleted.
   const refused = await refusal(sandbox, 'deletePolicy', { path: { policy_id: policy.id } });
   expect(refused.status).toBe(400);
 });

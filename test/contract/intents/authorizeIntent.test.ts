@@ -500,7 +500,7 @@ describe('a change that is refused on execution', () => {
     const done = await authorize(sandbox, intent, bob);
     expect(done).toMatchObject({
       status: 'executed',
-      // Who could sign is told as it was then.
+      // The eligible members are those at the time of execution.
       authorization_details: [{ threshold: 2, members: [{}, {}, { signed_at: null }] }],
       action_result: { authorized_by_id: quorum.id, prior_state: quorum },
       current_resource_data: { authorization_keys: [{ public_key: carolKey.publicKey }] },

@@ -120,11 +120,11 @@ describe('the filters', () => {
     expect(await list({ intent_type: 'RPC' })).toEqual(['short', 'signing']);
     expect(await list({ intent_type: 'KEY_QUORUM', status: 'pending' })).toEqual(['quorum']);
     expect(await list({ resource_id: walletId })).toEqual(['short', 'signing']);
-    expect(await list({ created_by_id: 'did:service:cnobody' })).toEqual([]);
-    for (const nobody of ['x'.repeat(10_000), "' or 1=1"]) {
-      expect(await list({ resource_id: nobody })).toEqual([]);
-      expect(await list({ created_by_id: nobody })).toEqual([]);
-      const absent = await refusal(sandbox, 'getIntent', { path: { intent_id: nobody } });
+    expect(await list({ created_by_id: 'did:service:cunknown' })).toEqual([]);
+    for (const unknown of ['x'.repeat(10_000), "' or 1=1"]) {
+      expect(await list({ resource_id: unknown })).toEqual([]);
+      expect(await list({ created_by_id: unknown })).toEqual([]);
+      const absent = await refusal(sandbox, 'getIntent', { path: { intent_id: unknown } });
       expect([400, 404, 414, 431]).toContain(absent.status);
     }
   });
@@ -143,7 +143,7 @@ describe('the filters', () => {
     // The inner quorum has agreed, the outer one waits for Carol.
     expect(await pending(owners.inner)).toEqual([]);
     expect(await pending(owners.outer)).toEqual(['items']);
-    expect(await pending('did:service:cnobody')).toEqual([]);
+    expect(await pending('did:service:cunknown')).toEqual([]);
     expect(await refused({ pending_member_id: 'nonsense' })).toMatch(/^400 invalid_data pending_member_id: /);
   });
 
@@ -160,14 +160,14 @@ describe('the filters', () => {
         ...(await list({ status: 'expired', sort_by: 'updated_at_desc', limit: 1 })),
       ],
     });
-    const told = {
+    const recorded = {
       read: 'expired',
       expired: ['short'],
       isPending: false,
       canSign: false,
       pages: ['short', 'short'],
     };
-    expect(await look()).toEqual(told);
+    expect(await look()).toEqual(recorded);
     // Moves no time, and lets the jobs run.
     const answer = await sandbox.dispatcher.request({
       origin: sandbox.baseUrl,
@@ -181,7 +181,7 @@ describe('the filters', () => {
       .fork()
       .execute<{ status: string }[]>('select status from intents where id = ?', [short.intent_id]);
     expect(row).toEqual({ status: 'expired' });
-    expect(await look()).toEqual(told);
+    expect(await look()).toEqual(recorded);
   });
 });
 

@@ -141,7 +141,7 @@ test('a treasury of three members: intents are executed, rejected, expired, dism
   });
   expect(late).toMatchObject({ status: 400, body: { code: 'invalid_state' } });
 
-  const told = new Map<string, string>([
+  const reported = new Map<string, string>([
     [added.intent_id, 'executed'],
     [rejected.intent_id, 'rejected'],
     [dismissed.intent_id, 'dismissed'],
@@ -149,7 +149,7 @@ test('a treasury of three members: intents are executed, rejected, expired, dism
     [signed.intent_id, 'executed'],
     [expired.intent_id, 'expired'],
   ]);
-  await expectListed(told);
+  await expectListed(reported);
   await expectReasons({ rejected, dismissed, failed }, startMs + 2 * HOUR_MS);
   await expectEvents({ added, rejected, dismissed, failed, expired });
   const now = (await call(sandbox, 'getPolicy', { path: { policy_id: policy.id } })).body;
@@ -160,12 +160,16 @@ test('a treasury of three members: intents are executed, rejected, expired, dism
   });
 });
 
-async function expectListed(told: Map<string, string>): Promise<void> {
+async function expectListed(reported: Map<string, string>): Promise<void> {
   const { body } = await call(sandbox, 'listIntents', {});
-  expect(new Map(body.data.map((intent) => [intent.intent_id, intent.status]))).toEqual(told);
-  for (const status of ['pending', 'processing', ...new Set(told.values())] as IntentResponse['status'][]) {
+  expect(new Map(body.data.map((intent) => [intent.intent_id, intent.status]))).toEqual(reported);
+  for (const status of [
+    'pending',
+    'processing',
+    ...new Set(reported.values()),
+  ] as IntentResponse['status'][]) {
     const page = await call(sandbox, 'listIntents', { query: { status } });
-    const expected = [...told].filter(([, other]) => other === status).map(([id]) => id);
+    const expected = [...reported].filter(([, other]) => other === status).map(([id]) => id);
     expect(page.body.data.map(({ intent_id: id }) => id).sort(), status).toEqual(expected.sort());
   }
 }

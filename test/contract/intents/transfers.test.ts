@@ -71,8 +71,8 @@ test('the last signature starts the transfer, and its outcome settles the intent
     response_body: action,
   };
   expect([done.status, done.action_result]).toEqual(['executed', result]);
-  const [told] = (await intentEvents(sandbox, intent.intent_id)).slice(-1);
-  expect(told).toMatchObject({ type: 'intent.executed', status: 'executed', action_result: result });
+  const [reported] = (await intentEvents(sandbox, intent.intent_id)).slice(-1);
+  expect(reported).toMatchObject({ type: 'intent.executed', status: 'executed', action_result: result });
   expect((await received()) - before).toBe(1_500_000n);
   // Nothing settles it a second time.
   await wait(600);

@@ -15,13 +15,13 @@ export const [alice, bob, carol] = [aliceKey.privateKey, bobKey.privateKey, caro
 export const message = (text: string) =>
   ({ method: 'personal_sign', params: { encoding: 'utf-8', message: text } }) satisfies WalletRpcRequest;
 
-/** So many USDC to somebody. */
+/** A payment in USDC. */
 export const payment = (amount: string, chain = 'base') => ({
   source: { asset: 'usdc', chain, amount },
   destination: { address: '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0' },
 });
 
-/** What tests propose about: everything belongs to two of Alice, Bob and Carol unless told otherwise. */
+/** Resources for proposals, owned by two of Alice, Bob and Carol by default. */
 export function worldOf(sandbox: TestSandbox) {
   const quorum = async (body: CreateKeyQuorumRequest = treasury) =>
     (await call(sandbox, 'createKeyQuorum', { body })).body;

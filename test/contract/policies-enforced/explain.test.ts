@@ -315,7 +315,7 @@ test('an invalid question is refused with the position of the fault', async () =
   };
   expect(await wrong({ request: hello })).toEqual([400, 'invalid_data', ['/policy']]);
   expect(await wrong({ ...asked, policy, policy_id })).toEqual([400, 'invalid_data', ['/policy_id']]);
-  expect(await wrong({ ...asked, signer_id: 'nobody' })).toEqual([400, 'invalid_data', ['/signer_id']]);
+  expect(await wrong({ ...asked, signer_id: 'unknown' })).toEqual([400, 'invalid_data', ['/signer_id']]);
   expect(await wrong({ ...asked, wallet_id: 'nothing' })).toEqual([404, 'Wallet not found', undefined]);
   expect(
     await wrong({

@@ -60,10 +60,10 @@ export async function outcome(
   const input = { path: { wallet_id: wallet.id }, body };
   const refused = { status: 0, code: '' };
   const answer = await call(sandbox, operation, input as never, options).catch((error: Error) => {
-    const [, status, told] = /answered (\d+) (\{.*\})$/s.exec(error.message) ?? [];
+    const [, status, reported] = /answered (\d+) (\{.*\})$/s.exec(error.message) ?? [];
     // What is no refusal, such as an answer that the document does not know, is a failure of the test.
-    if (status === undefined || told === undefined) throw error;
-    return Object.assign(refused, { status: Number(status), code: String(JSON.parse(told).code) });
+    if (status === undefined || reported === undefined) throw error;
+    return Object.assign(refused, { status: Number(status), code: String(JSON.parse(reported).code) });
   });
   return answer === refused ? `${refused.status} ${refused.code}` : 'allowed';
 }

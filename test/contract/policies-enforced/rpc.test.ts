@@ -36,11 +36,11 @@ describe('ethereum', () => {
       rules: [allow('eth_signTransaction', when('ethereum_transaction', 'to', 'eq', shop))],
     });
     const body = payment({ to: thief, value: 1 });
-    const { status, body: told } = await refusal(sandbox, 'walletRpc', {
+    const { status, body: recorded } = await refusal(sandbox, 'walletRpc', {
       path: { wallet_id: wallet.id },
       body,
     });
-    expect({ status, ...told }).toMatchObject({
+    expect({ status, ...recorded }).toMatchObject({
       status: 400,
       error: 'RPC request denied due to policy violation.',
       code: 'policy_violation',

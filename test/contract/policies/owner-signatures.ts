@@ -22,7 +22,7 @@ export async function makePair(sandbox: TestSandbox): Promise<string> {
 export const signedByPair = { signWith: [alice, bob] };
 
 /**
- * Expects that a change is refused without its owners' signatures, with every code that tells why, and also when they
+ * Expects that a change is refused without its owners' signatures, with every code for the reason, and also when they
  * signed another deadline than the one that is sent or the deadline is past.
  */
 export async function expectOwnersAreAsked(

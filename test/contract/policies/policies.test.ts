@@ -70,7 +70,7 @@ test('an owner is set, changed and removed', async () => {
   const path = { policy_id: made.id };
   const freed = await call(sandbox, 'updatePolicy', { path, body: { owner: null } }, signed);
   expect(freed.body).toEqual({ ...made, owner_id: null });
-  // Nobody's now: the first owner is set without a signature.
+  // Without an owner, the next one is set without a signature.
   const owned = await call(sandbox, 'updatePolicy', { path, body: { owner_id: made.owner_id! } });
   expect(owned.body).toEqual(made);
 });
@@ -79,7 +79,7 @@ test('an owner that does not exist is refused', async () => {
   await using sandbox = await startSandbox();
   const { body: made } = await call(sandbox, 'createPolicy', { body: messagePolicy([]) });
   const path = { policy_id: made.id };
-  for (const owner of [{ owner_id: unknownId }, { owner: { user_id: 'did:service:nobody' } }]) {
+  for (const owner of [{ owner_id: unknownId }, { owner: { user_id: 'did:service:unknown' } }]) {
     for (const answer of [
       await refusal(sandbox, 'createPolicy', { body: { ...messagePolicy([]), ...owner } }),
       await refusal(sandbox, 'updatePolicy', { path, body: owner }),

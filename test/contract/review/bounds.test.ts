@@ -3,8 +3,8 @@ import { p256KeyPairFromSeed } from '../../../src/crypto/p256.ts';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
-// Seconds of one processor for a request of less than a megabyte would be a way to stop everybody: what is too much is
-// refused where the bound is passed, before the rest is looked at.
+// A small request that takes seconds of CPU time would block all others. Oversized input is
+// refused at the limit, before the rest is processed.
 
 test('a key quorum of tens of thousands of members is refused quickly', async () => {
   await using sandbox = await startSandbox();

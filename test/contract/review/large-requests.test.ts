@@ -5,8 +5,8 @@ import { askDesk, deskAnswer } from '../../support/desk.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { allow, deny, makeWallet, payment, type Rule } from '../policies-enforced/policies.ts';
 
-// A request of less than a megabyte under the largest policy there may be: it must neither keep everybody waiting,
-// nor come back as a fault of ours because its trace is too long for any text.
+// A request of less than a megabyte under the largest possible policy: it must neither block other requests,
+// nor fail with 500 because its trace is too long for a string.
 const other = '0x00000000000000000000000000000000000000AA' as const;
 const account = parseAbi(['function executeBatch(address[] dest, uint256[] value, bytes[] func)']);
 
@@ -38,8 +38,8 @@ const batch = (calls: number) =>
 
 async function judge(wallet: { id: string }, body: object) {
   const answer = await attempt(sandbox, 'walletRpc', { path: { wallet_id: wallet.id }, body });
-  const told = answer.body as { code?: string; error?: string; data?: Record<string, unknown> };
-  return { status: answer.status, code: told.code, error: told.error, data: told.data };
+  const reported = answer.body as { code?: string; error?: string; data?: Record<string, unknown> };
+  return { status: answer.status, code: reported.code, error: reported.error, data: reported.data };
 }
 
 describe('under 100 rules of 50 conditions', () => {

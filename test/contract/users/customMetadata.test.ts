@@ -74,7 +74,10 @@ test('nested values, null and other types are refused, and so is an unknown user
         code: 'invalid_data',
       });
     }
-    const absent = await refusal(sandbox, id, { path: { user_id: 'nobody' }, body: { custom_metadata: {} } });
+    const absent = await refusal(sandbox, id, {
+      path: { user_id: 'unknown' },
+      body: { custom_metadata: {} },
+    });
     expect(absent).toEqual({ status: 404, body: { error: 'User not found' } });
   }
 });

@@ -73,7 +73,7 @@ test('an unknown user, no wallets, more than a hundred', async () => {
   const user_id = await makeCarol(sandbox);
   const wallet = { chain_type: 'xrpl' as const };
   const absent = await refusal(sandbox, 'pregenerateUserWallets', {
-    path: { user_id: 'nobody' },
+    path: { user_id: 'unknown' },
     body: { wallets: [wallet] },
   });
   expect(absent).toEqual({ status: 404, body: { error: 'User not found' } });

@@ -68,7 +68,7 @@ test("state set by the app's pages is shown, including the time of freezing", as
 
 test('an unknown user and an unknown state are refused', async () => {
   await using sandbox = await startSandbox();
-  await expect(configureUser(sandbox, 'nobody', { is_guest: true })).rejects.toThrow('404');
+  await expect(configureUser(sandbox, 'unknown', { is_guest: true })).rejects.toThrow('404');
   const { body } = await call(sandbox, 'createUser', {
     body: { linked_accounts: [{ type: 'custom_auth', custom_user_id: 'carol' }] },
   });

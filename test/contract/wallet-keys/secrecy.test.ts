@@ -105,14 +105,14 @@ test('no response and no log line contains a secret, whatever fails', async () =
   }
   expect(text()).toContain('VaultError');
 
-  const told = `${text()}\n${JSON.stringify(answers)}`;
+  const reported = `${text()}\n${JSON.stringify(answers)}`;
   for (const hidden of [
     ...spellings(secret),
     ...spellings(account.secret),
     phrase,
     phrase.split(' ', 3).join(' '),
   ]) {
-    expect(told).not.toContain(hidden);
+    expect(reported).not.toContain(hidden);
   }
 });
 

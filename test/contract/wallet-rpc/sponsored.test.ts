@@ -116,8 +116,8 @@ test('a wallet without gas sends a token; events report the cost to the app', as
   expect(await holdings(wallet.address)).toEqual([0n, 500_000n]);
   expect(await holdings(receiver)).toEqual([0n, 1_500_000n]);
 
-  const told = await events();
-  const completed = told.find(({ type }) => type === 'user_operation.completed')!;
+  const reported = await events();
+  const completed = reported.find(({ type }) => type === 'user_operation.completed')!;
   expect(completed).toEqual({
     type: 'user_operation.completed',
     user_op_hash: sent.user_operation_hash,
@@ -135,11 +135,13 @@ test('a wallet without gas sends a token; events report the cost to the app', as
   // 3000 dollars an ether.
   const cost = BigInt(completed.actual_gas_cost as string);
   expect(cost).toBeGreaterThan(0n);
-  const usage = told.find(({ type }) => type === 'usage.gas_sponsorship.recorded')!;
+  const usage = reported.find(({ type }) => type === 'usage.gas_sponsorship.recorded')!;
   expect(usage).toMatchObject({ source_type: 'rpc', source_id: sent.transaction_id });
   expect(Number(usage.amount_usd)).toBeCloseTo((Number(cost) * 3000) / 1e18, 12);
   expect(
-    told.filter(({ type }) => String(type).startsWith('transaction.')).map((event) => event.transaction_hash),
+    reported
+      .filter(({ type }) => String(type).startsWith('transaction.'))
+      .map((event) => event.transaction_hash),
   ).toEqual(['', hash]);
   // The paymaster paid from what it was given, and nothing else came or went.
   const [left] = await holdings(paymaster);
@@ -250,8 +252,8 @@ test('an operation is evaluated and simulated first; the gas of a revert is paid
   const { transaction_id: id } = await send(ethSend(tokenTransfer(4n, reverting)));
   await waitSeconds(sandbox, 10);
   expect(await transactionOf(id)).toMatchObject({ status: 'execution_reverted' });
-  const told = await events();
-  expect(told.filter(({ type }) => type === 'user_operation.completed')).toContainEqual(
+  const reported = await events();
+  expect(reported.filter(({ type }) => type === 'user_operation.completed')).toContainEqual(
     expect.objectContaining({ success: false, sender: wallet.address }),
   );
   expect((await holdings(wallet.address))[1]).toBe(2_000_000n);

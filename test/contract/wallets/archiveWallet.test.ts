@@ -19,7 +19,7 @@ test('an archived wallet is shown unchanged with the time, and can no longer be 
   expect(await refusal(sandbox, 'archiveWallet', { path })).toEqual(notFound);
   expect(await refusal(sandbox, 'walletRpc', { path, body: message })).toEqual(notFound);
   expect(await refusal(sandbox, 'updateWallet', { path, body: { display_name: 'Late' } })).toEqual(notFound);
-  const entity = { type: 'user', id: 'did:service:cnobody' };
+  const entity = { type: 'user', id: 'did:service:cunknown' };
   expect(await refusal(sandbox, 'assignWalletEntity', { path, body: entity })).toEqual(notFound);
 });
 

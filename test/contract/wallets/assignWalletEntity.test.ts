@@ -30,12 +30,12 @@ test('a wallet is assigned to a user once; its owner does not change', async () 
 
 test('an unknown wallet or user is refused', async () => {
   await using sandbox = await startSandbox();
-  const users = { type: 'user', id: 'did:service:cnobody' };
+  const users = { type: 'user', id: 'did:service:cunknown' };
   expect(await refusal(sandbox, 'assignWalletEntity', { path, body: users })).toEqual({
     status: 404,
     body: { error: 'User not found' },
   });
-  const organizations = { type: 'organization', id: 'cnobody' };
+  const organizations = { type: 'organization', id: 'cunknown' };
   expect(await refusal(sandbox, 'assignWalletEntity', { path, body: organizations })).toEqual({
     status: 404,
     body: { error: 'Organization not found' },

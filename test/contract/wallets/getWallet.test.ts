@@ -29,7 +29,7 @@ test('an absent wallet cannot be distinguished from one of another app', async (
   }
 });
 
-test('an archived wallet is shown only on request', async () => {
+test('an archived wallet is returned only on request', async () => {
   await using sandbox = await startSandbox();
   const path = { wallet_id: 'ext_wal_acme-ethereum' };
   const { body: archived } = await call(sandbox, 'archiveWallet', { path });

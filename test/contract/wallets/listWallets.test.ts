@@ -31,7 +31,7 @@ describe('filters', () => {
     expect(await find({ chain_type: 'solana' })).toEqual(['acme-solana']);
     expect(await find({ chain_type: 'solana', include_archived: true })).toEqual(['acme-solana', 'old']);
     expect(await find({ external_id: 'alice' })).toEqual(['alice']);
-    expect(await find({ external_id: 'nobody' })).toEqual([]);
+    expect(await find({ external_id: 'unknown' })).toEqual([]);
     const { body } = await call(sandbox, 'getWallet', { path: { wallet_id: 'ext_wal_alice' } });
     expect(await find({ address: body.address.toLowerCase() })).toEqual(['alice']);
     expect(await find({ address: archived.address })).toEqual([]);
@@ -57,7 +57,7 @@ describe('filters', () => {
     });
     expect(await find({ user_id: user.id })).toEqual(['erins']);
     expect(await find({ entity_id: user.id })).toEqual(['for-erin']);
-    expect(await find({ user_id: 'did:service:cnobody' })).toEqual([]);
+    expect(await find({ user_id: 'did:service:cunknown' })).toEqual([]);
     const both = { user_id: user.id, authorization_key: aliceKey.publicKey };
     expect(await refusal(sandbox, 'listWallets', { query: both })).toMatchObject({
       status: 400,

@@ -305,7 +305,9 @@ describe('a transfer', () => {
         transaction_hash: payment?.hash,
       },
     ]);
-    expect((await eventsOf(begun.id)).map(({ type, status, steps: told }) => [type, status, told])).toEqual([
+    expect(
+      (await eventsOf(begun.id)).map(({ type, status, steps: reported }) => [type, status, reported]),
+    ).toEqual([
       ['wallet_action.transfer.created', 'pending', undefined],
       ['wallet_action.transfer.succeeded', 'succeeded', steps],
     ]);

@@ -86,7 +86,7 @@ test('a token transfer is pending, reaches the chain, succeeds, and records its 
   expect(await holds(receiver, 'base', usdcOnBase)).toEqual([1_500_000n]);
   expect(await holds(wallet.address, 'base', usdcOnBase)).toEqual([8_500_000n]);
 
-  const told = {
+  const reported = {
     wallet_action_id: begun.id,
     wallet_id: wallet.id,
     action_type: 'transfer',
@@ -98,10 +98,10 @@ test('a token transfer is pending, reaches the chain, succeeds, and records its 
     destination_address: receiver,
   };
   expect(await eventsOf(begun.id)).toEqual([
-    { type: 'wallet_action.transfer.created', ...told, status: 'pending' },
+    { type: 'wallet_action.transfer.created', ...reported, status: 'pending' },
     {
       type: 'wallet_action.transfer.succeeded',
-      ...told,
+      ...reported,
       status: 'succeeded',
       completed_at: new Date(sandbox.clock.now()).toISOString(),
       steps,

@@ -45,7 +45,7 @@ export function transfersIn(sandboxNow: () => TestSandbox) {
     async holds(address: string, name: string, ...tokens: (string | null)[]) {
       return sandboxNow().chains.find(chain(name).caip2)?.balances(address, tokens);
     },
-    /** The payloads of what was told of an action, in order. */
+    /** The payloads of the events of an action, in order. */
     async eventsOf(actionId: string): Promise<Record<string, unknown>[]> {
       const rows = await sandboxNow()
         .database.orm.em.fork()

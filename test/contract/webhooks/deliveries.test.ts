@@ -369,7 +369,7 @@ test('deliveries are listed in pages, newest first, and unknown cursors and deli
   const bad = await refusal(sandbox, 'listWebhookDeliveries', { path, query: { cursor: 'x\u0000' } });
   expect(bad).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
   expect(
-    await refusal(sandbox, 'replayWebhookDelivery', { path: { ...path, delivery_id: 'nobody' } }),
+    await refusal(sandbox, 'replayWebhookDelivery', { path: { ...path, delivery_id: 'unknown' } }),
   ).toEqual({ status: 404, body: { error: 'Webhook delivery not found' } });
 });
 
@@ -414,15 +414,15 @@ test('deliveries from before a reset do not affect those after it, although the 
     const status = answers.length === 0 ? 204 : 500;
     answers.push(() => response.writeHead(status).end());
   });
-  const tell = async () => {
+  const snapshot = async () => {
     const { body } = await call(sandbox, 'createWebhookEndpoint', { body: { url: receiver.url } });
     await createUser(sandbox, 'carol@example.com');
     return body.id;
   };
-  const before = await tell();
+  const before = await snapshot();
   await receiver.count(1);
   await sandbox.reset();
-  const after = await tell();
+  const after = await snapshot();
   await receiver.count(2);
   expect([after, receiver.received[1]!.id]).toEqual([before, receiver.received[0]!.id]);
   answers[0]!();

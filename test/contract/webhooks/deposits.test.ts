@@ -35,14 +35,14 @@ async function control<Body>(method: 'GET' | 'POST', path: string, body?: object
   return JSON.parse(text);
 }
 
-interface Told {
+interface RecordedDeposit {
   readonly app_id: string;
   readonly payload: Record<string, unknown>;
 }
 
 /** The recorded deposits so far, oldest first. */
 async function deposits(): Promise<Record<string, unknown>[]> {
-  const { data } = await control<{ data: Told[] }>('GET', 'events?type=wallet.funds_deposited');
+  const { data } = await control<{ data: RecordedDeposit[] }>('GET', 'events?type=wallet.funds_deposited');
   return data.map(({ payload }) => payload);
 }
 
@@ -137,10 +137,10 @@ describe('a deposit from the faucet', () => {
     await give(deposit);
     await give(deposit);
     await sandbox.settle();
-    const told = await deposits();
-    expect(told).toHaveLength(2);
-    expect(new Set(told.map((event) => event.idempotency_key)).size).toBe(2);
-    expect(new Set(told.map((event) => event.transaction_hash)).size).toBe(2);
+    const reported = await deposits();
+    expect(reported).toHaveLength(2);
+    expect(new Set(reported.map((event) => event.idempotency_key)).size).toBe(2);
+    expect(new Set(reported.map((event) => event.transaction_hash)).size).toBe(2);
   });
 
   test('to an unknown address or an archived wallet is not recorded', async () => {
@@ -162,16 +162,16 @@ describe('a deposit from the faucet', () => {
   });
 
   test('is recorded again after a reset', async () => {
-    const tell = async () => {
+    const deposit = async () => {
       const wallet = await walletOn('ethereum');
       await give({ chain: 'base', address: wallet.address, raw_amount: '1' });
-      return { wallet: wallet.id, told: await deposits() };
+      return { wallet: wallet.id, reported: await deposits() };
     };
-    const first = await tell();
+    const first = await deposit();
     await sandbox.reset();
     expect(await deposits()).toEqual([]);
-    expect(await tell()).toEqual(first);
-    expect(first.told).toMatchObject([{ wallet_id: first.wallet }]);
+    expect(await deposit()).toEqual(first);
+    expect(first.reported).toMatchObject([{ wallet_id: first.wallet }]);
   });
 });
 
@@ -188,13 +188,13 @@ describe('a transfer from an external account', () => {
     expect(await deposits()).toEqual([]);
     await waitSeconds(sandbox, 4);
     const from = { wallet_id: wallet.id, sender: account.address, recipient: wallet.address };
-    const told = [
+    const reported = [
       { ...from, transaction_hash: native, amount: '5', asset: { type: 'native-token' } },
       { ...from, transaction_hash: token, amount: '9', asset: { type: 'erc20', address: usdc } },
     ];
-    expect(await deposits()).toMatchObject(told);
+    expect(await deposits()).toMatchObject(reported);
     await waitSeconds(sandbox, 400);
-    expect(await deposits()).toMatchObject(told);
+    expect(await deposits()).toMatchObject(reported);
   });
 });
 
@@ -207,12 +207,12 @@ describe('a transfer between wallets of this server', () => {
     const token = await send(alice, tokenTransfer(bob.address, 9n));
     // Through the blocks, and until they are final.
     for (let step = 0; step < 5; step += 1) await waitSeconds(sandbox, 60);
-    const told = (await deposits()).filter((event) => event.wallet_id === bob.id);
-    expect(told).toMatchObject([
+    const reported = (await deposits()).filter((event) => event.wallet_id === bob.id);
+    expect(reported).toMatchObject([
       { transaction_hash: native.hash, amount: '5', sender: alice.address },
       { transaction_hash: token.hash, amount: '9', sender: alice.address },
     ]);
-    const { data } = await control<{ data: Told[] }>('GET', 'events?type=wallet.funds_withdrawn');
+    const { data } = await control<{ data: RecordedDeposit[] }>('GET', 'events?type=wallet.funds_withdrawn');
     // Transactions are followed side by side.
     const sent = data.map(({ payload }) => [payload.wallet_id, payload.amount, payload.transaction_hash]);
     expect(sent.sort((left, right) => Number(left[1]) - Number(right[1]))).toEqual([
@@ -228,9 +228,9 @@ describe('a transfer between wallets of this server', () => {
     const body = { method: 'wallet_sendCalls', caip2: base, params: { calls } } as WalletRpcRequest;
     await call(sandbox, 'walletRpc', { path: { wallet_id: alice.id }, body });
     for (let step = 0; step < 3; step += 1) await waitSeconds(sandbox, 60);
-    const told = (await deposits()).filter((event) => event.wallet_id === bob.id);
-    expect(told.map(({ amount }) => amount)).toEqual(['5', '6']);
-    expect(new Set(told.map((event) => event.idempotency_key)).size).toBe(2);
-    expect(new Set(told.map((event) => event.transaction_hash)).size).toBe(1);
+    const reported = (await deposits()).filter((event) => event.wallet_id === bob.id);
+    expect(reported.map(({ amount }) => amount)).toEqual(['5', '6']);
+    expect(new Set(reported.map((event) => event.idempotency_key)).size).toBe(2);
+    expect(new Set(reported.map((event) => event.transaction_hash)).size).toBe(1);
   });
 });

@@ -143,7 +143,7 @@ test('an app can have at most twenty endpoints, listed in pages, newest first', 
     cursor = body.next_cursor ?? undefined;
   } while (cursor !== undefined);
   expect(listed).toEqual(ids);
-  expect((await refusal(own, 'listWebhookEndpoints', { query: { cursor: 'nobody' } })).body.error).toBe(
+  expect((await refusal(own, 'listWebhookEndpoints', { query: { cursor: 'unknown' } })).body.error).toBe(
     'cursor: expected the `next_cursor` of a page before',
   );
 });

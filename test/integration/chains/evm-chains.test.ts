@@ -60,7 +60,7 @@ const worlds: Record<string, () => Promise<World>> = {
 };
 
 let accounts = 0;
-/** An account that nobody used before. */
+/** A new account. */
 function newAccount(): PrivateKeyAccount {
   accounts += 1;
   return privateKeyToAccount(keccak256(toHex(`account ${accounts}`)));
@@ -108,14 +108,14 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     return outcome.hash;
   }
 
-  /** Broadcasts, makes a block, and tells what became of it. */
+  /** Broadcasts, mines a block, and returns the status. */
   async function settled(signedBytes: Uint8Array) {
     const hash = await accepted(signedBytes);
     await world.mine();
     return chain.statusOf(hash, signedBytes);
   }
 
-  test('a transfer costs 21000 gas, is named by the hash of its bytes and moves what it says', async () => {
+  test('a transfer costs 21000 gas, is identified by the hash of its bytes and moves the amount', async () => {
     const [alice, bob] = [await fundedAccount(), newAddress()];
     expect(await chain.simulate({ from: alice.address, to: bob, value: 5n, data: new Uint8Array() })).toEqual(
       {
@@ -137,7 +137,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     expect(await chain.balances(alice.address, [null])).toEqual([ETHER - 5n - status.feePaid]);
   });
 
-  test('the suggested fees are taken', async () => {
+  test('the suggested fees are accepted', async () => {
     const alice = await fundedAccount();
     const { maxFeePerGas, maxPriorityFeePerGas } = await chain.fees();
     const signed = await sign(alice, { nonce: 0, to: newAddress(), maxFeePerGas, maxPriorityFeePerGas });
@@ -155,7 +155,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
         accessList: [{ address: token, storageKeys: [`0x${'0'.repeat(64)}`] }],
       },
     ],
-  ])('a transaction %s is taken', async (_name, fields) => {
+  ])('a transaction %s is accepted', async (_name, fields) => {
     const [alice, bob] = [await fundedAccount(), newAddress()];
     const { maxFeePerGas: _1, maxPriorityFeePerGas: _2, ...none } = fees(1n);
     const signed = await sign(alice, {
@@ -173,19 +173,19 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     expect(status.kind === 'included' && status.feePaid).toBe(gas * 10n * GWEI);
   });
 
-  test('the same bytes may come again, before the block and after it', async () => {
+  test('the same bytes can be broadcast again, before the block and after it', async () => {
     const alice = await fundedAccount();
     const signed = await sign(alice, { nonce: 0, to: newAddress(), value: 1n });
     const hash = await accepted(signed);
     expect(await chain.broadcast(signed)).toEqual({ isAccepted: true, hash });
     await world.mine();
     const again = await chain.broadcast(signed);
-    // Nodes forget what they included; then the nonce tells.
+    // Nodes prune included transactions; then the nonce shows the status.
     expect(again.isAccepted || again.reason === 'stale').toBe(true);
     expect((await chain.statusOf(hash, signed)).kind).toBe('included');
   });
 
-  test('a nonce that was used is stale, and one that comes too early waits', async () => {
+  test('a used nonce is stale, and a future one waits', async () => {
     const alice = await fundedAccount();
     const second = await sign(alice, { nonce: 1, to: newAddress(), value: 1n });
     const hash = await accepted(second);
@@ -198,7 +198,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     expect(late).toMatchObject({ isAccepted: false, reason: 'stale' });
   });
 
-  test('who pays more takes the place of a pending transaction, who pays the same does not', async () => {
+  test('a higher fee replaces a pending transaction, the same fee does not', async () => {
     const [alice, bob] = [await fundedAccount(), newAddress()];
     const first = await sign(alice, { nonce: 0, to: bob, value: 1n });
     const firstHash = await accepted(first);
@@ -210,7 +210,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     expect((await chain.statusOf(firstHash, first)).kind).toBe('replaced');
   });
 
-  test('what was never sent is unknown', async () => {
+  test('a transaction that was never sent is unknown', async () => {
     const alice = await fundedAccount();
     const signed = await sign(alice, { nonce: 0, to: newAddress() });
     expect(await chain.statusOf(keccak256(signed), signed)).toEqual({ kind: 'unknown', isExpired: false });
@@ -226,14 +226,14 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     expect(outcome).toMatchObject({ isAccepted: false, reason });
   });
 
-  test('bytes that are no transaction are refused', async () => {
+  test('bytes that are not a transaction are refused', async () => {
     expect(await chain.broadcast(Uint8Array.of(2, 0xc0))).toMatchObject({
       isAccepted: false,
       reason: 'invalid',
     });
   });
 
-  test('a dry run of more than the account has says so', async () => {
+  test('simulating an amount above the balance reports that', async () => {
     const alice = await fundedAccount();
     const data = new Uint8Array();
     const simulation = await chain.simulate({
@@ -245,7 +245,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     expect(simulation).toMatchObject({ succeeds: false, reason: 'insufficient_funds' });
   });
 
-  test('a token is transferred, and its questions are answered', async () => {
+  test('a token is transferred, and its read-only calls are answered', async () => {
     const [alice, bob] = [await fundedAccount(), newAddress()];
     await world.fundToken(alice.address, 500n);
     const data = encodeTokenCall({ name: 'transfer', to: bob, amount: 200n });
@@ -262,7 +262,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     );
   });
 
-  test('more tokens than there are: the dry run says so, and in a block only the fee goes', async () => {
+  test('too many tokens: the simulation fails, and in a block only the fee is charged', async () => {
     const [alice, bob] = [await fundedAccount(), newAddress()];
     await world.fundToken(alice.address, 100n);
     const data = encodeTokenCall({ name: 'transfer', to: bob, amount: 101n });
@@ -275,7 +275,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     expect(await chain.nonce(alice.address)).toBe(1n);
   });
 
-  test('an allowance lets another spend, and no more than that', async () => {
+  test('an allowance permits another account to spend up to its amount', async () => {
     const [alice, bob, carol] = [await fundedAccount(), await fundedAccount(), newAddress()];
     await world.fundToken(alice.address, 100n);
     const approve = encodeTokenCall({ name: 'approve', spender: bob.address, amount: 60n });
@@ -316,7 +316,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
 
     const none = new Uint8Array();
 
-    test('is tried before anything is signed, delegates the account and runs every call', async () => {
+    test('is simulated before signing, delegates the account and runs every call', async () => {
       const [alice, bob] = [await fundedAccount(), newAddress()];
       await world.fundToken(alice.address, 50n);
       const calls = [
@@ -336,7 +336,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
       expect(await chain.balances(bob, [null])).toEqual([14n]);
     });
 
-    test('does nothing at all when one call fails, but the delegation stays', async () => {
+    test('is rolled back when one call fails, but the delegation stays', async () => {
       const [alice, bob] = [await fundedAccount(), newAddress()];
       const calls = [
         { to: bob, value: 7n, data: none },
@@ -350,7 +350,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
       expect(toHex(await chain.code(alice.address))).toBe(`0xef0100${BATCH_EXECUTOR_ADDRESS.slice(2)}`);
     });
 
-    test('is not taken from anybody else', async () => {
+    test('is refused from other accounts', async () => {
       const [alice, mallory] = [await fundedAccount(), await fundedAccount()];
       await settled(await signBatch(alice, []));
       const data = toHex(encodeBatch([{ to: mallory.address, value: 1n, data: none }]));
@@ -358,7 +358,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
       expect((await settled(stolen)).kind).toBe('reverted');
     });
 
-    test('of a stale authorization delegates nothing', async () => {
+    test('with a stale authorization does not delegate', async () => {
       const [alice, bob] = [await fundedAccount(), newAddress()];
       const stale = await alice.signAuthorization({
         contractAddress: BATCH_EXECUTOR_ADDRESS,

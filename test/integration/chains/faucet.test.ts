@@ -28,7 +28,7 @@ async function control(path: string, body: object, target = sandbox) {
 }
 
 describe('the faucet', () => {
-  test('gives the native asset in units, by the name of the chain', async () => {
+  test('deposits the native asset in units, by the name of the chain', async () => {
     const { status, body } = await control('faucet', { chain: 'base', address: alice, amount: '2.5' });
     expect({ status, body }).toEqual({
       status: 200,
@@ -49,7 +49,7 @@ describe('the faucet', () => {
     ]);
   });
 
-  test('gives a token by its name, with the decimals that it is known by', async () => {
+  test('deposits a named token with its decimals', async () => {
     const { body } = await control('faucet', {
       chain: 'base',
       address: alice,
@@ -59,7 +59,7 @@ describe('the faucet', () => {
     expect(body).toMatchObject({ token_address: baseUsdc, raw_amount: '1250000', decimals: 6 });
   });
 
-  test('opens the token account of an owner on Solana and pays for it', async () => {
+  test('creates and pays for the token account of an owner on Solana', async () => {
     const mint = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
     await control('faucet', { chain: 'solana_devnet', address: solAlice, asset: 'usdc', amount: '3' });
     const chain = sandbox.chains.find('solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1')!;
@@ -69,7 +69,7 @@ describe('the faucet', () => {
     expect(await chain.balances(account!.address, [null])).toEqual([2_039_280n]);
   });
 
-  test('a token that nobody has heard of has 18 decimals on EVM chains, or those given, and keeps them', async () => {
+  test('an unknown token gets the given decimals, by default 18 on EVM chains, and keeps them', async () => {
     const token = `0x${'12'.repeat(20)}`;
     const first = await control('faucet', {
       ...{ chain: 'base', address: alice, token_address: token, amount: '1' },
@@ -111,14 +111,14 @@ describe('the faucet', () => {
     expect(answer.body.error).toContain(`${pointer}: `);
   });
 
-  test('a reset takes everything back', async () => {
+  test('a reset removes all deposits', async () => {
     await control('faucet', { chain: 'base', address: alice, amount: '1' });
     await sandbox.reset();
     expect(await sandbox.chains.find('eip155:8453')!.balances(alice, [null])).toEqual([0n]);
     expect(await sandbox.chains.total('eip155:8453', null)).toBe(0n);
   });
 
-  test('a folder keeps it over a restart, and a clock that is earlier then takes no block away', async () => {
+  test('a folder keeps deposits across a restart, and an earlier clock removes no blocks', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'custos-chains-'));
     try {
       {
@@ -137,7 +137,7 @@ describe('the faucet', () => {
 });
 
 describe('blocks', () => {
-  test('come by the clock, and when they are asked for', async () => {
+  test('are created by the clock and on request', async () => {
     await control('faucet', { chain: 'base', address: alice, amount: '1' });
     const first = await control('blocks', { count: 3 });
     expect(first.body).toEqual({ data: [{ caip2: 'eip155:8453', block_number: 883_612_803 }] });

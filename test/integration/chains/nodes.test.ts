@@ -33,14 +33,14 @@ function connect(urls: readonly string[], log: Log = silentLog): EvmChain {
   return connectChains([{ caip2: 'eip155:1', urls }], log).find('eip155:1') as EvmChain;
 }
 
-describe('a question to nodes', () => {
-  test('goes to the next one when the first does not answer', async () => {
+describe('a query', () => {
+  test('goes to the next node when the first does not answer', async () => {
     await using second = await ethereum(() => ({ result: '0x2a' }));
     const chain = connect([await closedUrl(), second.url]);
     expect(await chain.nonce(address)).toBe(42n);
   });
 
-  test('is asked again after a failure', async () => {
+  test('is retried after a failure', async () => {
     let failures = 2;
     await using node = await ethereum(() => {
       failures -= 1;
@@ -50,7 +50,7 @@ describe('a question to nodes', () => {
     expect(node.calls).toEqual(['eth_chainId', ...Array(3).fill('eth_getTransactionCount')]);
   });
 
-  test('that a node refuses is not put to another', async () => {
+  test('that a node refuses is not sent to another one', async () => {
     await using first = await ethereum(() => ({ error: { code: -32602, message: 'invalid argument' } }));
     await using second = await ethereum(() => ({ result: '0x2a' }));
     const asked = connect([first.url, second.url]).balances(address, [null]);
@@ -58,13 +58,13 @@ describe('a question to nodes', () => {
     expect(second.calls).toEqual([]);
   });
 
-  test('is put to another when a node has had too many', async () => {
+  test('is sent to another node when one is overloaded', async () => {
     await using first = await ethereum(() => ({ error: { code: -32005, message: 'limit exceeded' } }));
     await using second = await ethereum(() => ({ result: '0x2a' }));
     expect(await connect([first.url, second.url]).nonce(address)).toBe(42n);
   });
 
-  test('is not put to a node for a while that failed five times in a row', async () => {
+  test('skips a node for a while after five consecutive failures', async () => {
     await using node = await ethereum(() => down);
     const chain = connect([node.url]);
     for (const _ of [1, 2, 3]) await expect(chain.nonce(address)).rejects.toThrow();
@@ -73,18 +73,18 @@ describe('a question to nodes', () => {
   });
 
   test.each([
-    ['a number that is none', { result: 'many' }],
+    ['an invalid number', { result: 'many' }],
     ['nothing', { result: null }],
     ['no JSON', { status: 200, text: '<html>' }],
     ['JSON of another kind', { status: 200, text: '[1]' }],
-  ] as const)('answered with %s is not answered', async (_name, answer) => {
+  ] as const)('answered with %s counts as unanswered', async (_name, answer) => {
     await using node = await ethereum(() => answer);
     await expect(connect([node.url]).nonce(address)).rejects.toMatchObject({ name: 'ChainUnavailableError' });
   });
 });
 
 describe('signed bytes', () => {
-  test('are sent once to each node until one takes them', async () => {
+  test('are sent once to each node until one accepts them', async () => {
     await using first = await ethereum(() => down);
     await using second = await ethereum(() => ({ result: keccak256(bytes) }));
     const outcome = await connect([first.url, second.url]).broadcast(bytes);
@@ -93,7 +93,7 @@ describe('signed bytes', () => {
     expect(second.calls).toEqual(['eth_chainId', 'eth_sendRawTransaction']);
   });
 
-  test('of which nothing is known are neither taken nor refused', async () => {
+  test('of unknown outcome are neither accepted nor refused', async () => {
     await using node = await ethereum(() => down);
     await expect(connect([node.url]).broadcast(bytes)).rejects.toMatchObject({
       name: 'ChainUnavailableError',
@@ -130,7 +130,7 @@ describe('signed bytes', () => {
 });
 
 describe('a node of another chain', () => {
-  test('is told, and asked for nothing', async () => {
+  test('is detected and receives no queries', async () => {
     await using node = await startScriptedNode(() => ({ result: '0x7a69' }));
     const chain = connect([node.url]);
     const complaint = 'expected a node of `eip155:1`, got one of `eip155:31337`';
@@ -139,7 +139,7 @@ describe('a node of another chain', () => {
     expect(node.calls).toEqual(['eth_chainId']);
   });
 
-  test('is told on Solana by its genesis', async () => {
+  test('is detected on Solana by its genesis hash', async () => {
     await using node = await startScriptedNode(() => ({
       result: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG',
     }));
@@ -150,7 +150,7 @@ describe('a node of another chain', () => {
   });
 });
 
-test('neither the key in the address of a node nor signed bytes come into messages and logs', async () => {
+test('messages and logs contain neither the API key of a node nor signed bytes', async () => {
   const lines: unknown[] = [];
   const note = (fields: object, message: string) => void lines.push({ fields, message });
   const log: Log = { debug: note, info: note, warn: note, error: note };

@@ -191,7 +191,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
   const lamportsOf = async (key: PublicKey) => (await chain.balances(key.toBase58(), [null]))[0];
   const tokensOf = async (key: PublicKey) => (await chain.balances(key.toBase58(), [mint.toBase58()]))[0];
 
-  test('a transfer is named by its first signature, costs 5000 lamports and moves what it says', async () => {
+  test('a transfer is identified by its first signature, costs 5000 lamports and moves the amount', async () => {
     const [alice, bob] = [await funded(), newKeypair().publicKey];
     const signed = await sign([alice], transfer(alice, bob, 2_000_000n));
     expect(await chain.simulate(signed)).toMatchObject({ succeeds: true });
@@ -203,7 +203,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
     expect(await lamportsOf(alice.publicKey)).toBe(SOL - 2_000_000n - 5_000n);
   });
 
-  test('a version 0 transaction with a compute budget is taken', async () => {
+  test('a version 0 transaction with a compute budget is accepted', async () => {
     const [alice, bob] = [await funded(), newKeypair().publicKey];
     const { blockhash } = await chain.latestBlockhash();
     const message = new TransactionMessage({
@@ -229,7 +229,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
     expect(await lamportsOf(alice.publicKey)).toBe(SOL - 10_000n);
   });
 
-  test('more lamports than there are: nothing is taken', async () => {
+  test('an amount above the balance is refused without a fee', async () => {
     const alice = await funded();
     const signed = await sign([alice], transfer(alice, newKeypair().publicKey, 2n * SOL));
     const refusal = { reason: 'insufficient_funds' };
@@ -238,13 +238,13 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
     expect(await lamportsOf(alice.publicKey)).toBe(SOL);
   });
 
-  test('who has nothing cannot pay a fee', async () => {
+  test('an empty account cannot pay a fee', async () => {
     const alice = newKeypair();
     const signed = await sign([alice], transfer(alice, newKeypair().publicKey, 1n));
     expect(await chain.broadcast(signed)).toMatchObject({ isAccepted: false, reason: 'insufficient_funds' });
   });
 
-  test('an account must be left with nothing, or with what keeps it', async () => {
+  test('an account must end empty or with its rent exemption', async () => {
     const [alice, bob] = [await funded(), newKeypair().publicKey];
     const dust = await sign([alice], transfer(alice, bob, RENT_OF_NOTHING - 1n));
     expect(await chain.broadcast(dust)).toMatchObject({ isAccepted: false, reason: 'reverts' });
@@ -255,7 +255,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
     expect(await lamportsOf(alice.publicKey)).toBe(0n);
   });
 
-  test('bytes with a wrong signature, and bytes that are none, are refused', async () => {
+  test('bytes with a wrong signature, and bytes that are not a transaction, are refused', async () => {
     const alice = await funded();
     const signed = await sign([alice], transfer(alice, newKeypair().publicKey, 1_000_000n));
     const forged = Uint8Array.from(signed);
@@ -263,7 +263,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
     expect(await chain.broadcast(forged)).toMatchObject({ isAccepted: false, reason: 'invalid' });
   });
 
-  test('a blockhash grows old', async () => {
+  test('a blockhash expires', async () => {
     const alice = await funded();
     const signed = await sign([alice], transfer(alice, newKeypair().publicKey, 1_000_000n));
     const hash = hashOf(signed);
@@ -274,7 +274,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
     expect(await chain.statusOf(hash, signed)).toEqual({ kind: 'unknown', isExpired: true });
   });
 
-  test('the same bytes may come again', async () => {
+  test('the same bytes can be broadcast again', async () => {
     const alice = await funded();
     const signed = await sign([alice], transfer(alice, newKeypair().publicKey, 1_000_000n));
     expect((await settled(signed)).kind).toBe('included');
@@ -283,7 +283,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
   });
 
   describe('tokens', () => {
-    test('have a mint that tells their decimals', async () => {
+    test('have a mint with their decimals', async () => {
       await world.fundToken(newKeypair().publicKey, 1n);
       expect(await chain.mint(mint.toBase58())).toEqual({
         decimals: 6,
@@ -293,7 +293,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
       expect(await chain.rentExemption(165)).toBe(RENT_OF_TOKEN_ACCOUNT);
     });
 
-    test('go to an account that is opened in the same transaction', async () => {
+    test('go to an account that is created in the same transaction', async () => {
       const [alice, bob] = [await funded(), newKeypair().publicKey];
       await world.fundToken(alice.publicKey, 500n);
       expect(await chain.tokenAccounts(bob.toBase58(), mint.toBase58())).toEqual([]);
@@ -331,7 +331,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
       expect(await tokensOf(alice.publicKey)).toBe(500n);
     });
 
-    test('of somebody else are not moved without leave, and with it up to the amount', async () => {
+    test('of another owner are moved only with a delegation, up to its amount', async () => {
       const [alice, bob] = [await funded(), await funded()];
       const carol = newKeypair().publicKey;
       await world.fundToken(alice.publicKey, 500n);
@@ -347,7 +347,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
       expect(await chain.broadcast(await sign([bob], spend(1n)))).toMatchObject({ reason: 'reverts' });
     });
 
-    test('leave an account that can be closed only once it is empty', async () => {
+    test('leave an account that can be closed only when it is empty', async () => {
       const [alice, bob] = [await funded(), newKeypair().publicKey];
       await world.fundToken(alice.publicKey, 5n);
       await world.fundToken(bob, 1n);
@@ -363,7 +363,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
       expect(await lamportsOf(alice.publicKey)).toBe(SOL - 5_000n + RENT_OF_TOKEN_ACCOUNT);
     });
 
-    test('one failing instruction undoes those before it', async () => {
+    test('a failing instruction rolls back the ones before it', async () => {
       const [alice, bob] = [await funded(), newKeypair().publicKey];
       await world.fundToken(alice.publicKey, 5n);
       await world.fundToken(bob, 1n);

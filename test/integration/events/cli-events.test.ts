@@ -69,7 +69,7 @@ function verify(secret: string, { headers, text }: Pick<Received, 'headers' | 't
 }
 
 describe('custos listen', () => {
-  test('forwards what happens, signed, in order, in the words of the brand', async () => {
+  test('forwards events, signed, in order and branded', async () => {
     await using hook = await startHook();
     const listening = await startListening('--forward-to', hook.url, ...at(sandbox));
     const secret = /Secret (\S+)/.exec(listening.output().stdout)?.[1] ?? '';
@@ -123,7 +123,7 @@ describe('custos listen', () => {
     ]);
   });
 
-  test('--json prints the signed event and what became of it; refusals and redirections are told', async () => {
+  test('--json prints the signed event and its outcome, including refusals and redirects', async () => {
     const answers = [200, 302, 500];
     await using hook = await startHook(() => answers.shift() ?? 200);
     const flags = ['--json', '--secret', knownSecret, '--forward-to', hook.url];
@@ -164,7 +164,7 @@ describe('custos listen', () => {
     await listening.stop();
   });
 
-  test('only what is asked for, and without an endpoint only printed', async () => {
+  test('only the requested types, and only printed without an endpoint', async () => {
     const listening = await startListening('--events', 'wallet.*,user.created', '--json', ...at(sandbox));
     for (const type of ['mfa.enabled', 'wallet.archived', 'user.deleted', 'user.created'])
       await trigger(type);
@@ -177,7 +177,7 @@ describe('custos listen', () => {
     await listening.stop();
   });
 
-  test('--after start begins with what has happened already', async () => {
+  test('--after start begins with past events', async () => {
     const made = await trigger('wallet.archived');
     const listening = await startListening('--after', 'start', '--json', ...at(sandbox));
     await waitFor(() => printed(listening).length === 2);
@@ -185,7 +185,7 @@ describe('custos listen', () => {
     await listening.stop();
   });
 
-  test('an endpoint that is not there, or comes back, changes nothing for the next event', async () => {
+  test('an unreachable or recovering endpoint does not affect the next event', async () => {
     const listening = await startListening('--forward-to', 'http://127.0.0.1:9/hook', ...at(sandbox));
     const made = [await trigger('wallet.archived'), await trigger('wallet.restored')];
     await waitFor(() => listening.output().stdout.includes(made[1]?.id ?? ''));
@@ -196,7 +196,7 @@ describe('custos listen', () => {
     ]);
   });
 
-  test('goes on over a reset with what happens after it', async () => {
+  test('continues after a reset with new events', async () => {
     await using hook = await startHook();
     const listening = await startListening('--forward-to', hook.url, ...at(sandbox));
     await trigger('wallet.archived');
@@ -210,7 +210,7 @@ describe('custos listen', () => {
     );
   });
 
-  test('goes on over restarts: with its data where it was, without from the beginning', async () => {
+  test('continues after restarts: with data from its position, without from the beginning', async () => {
     await using hook = await startHook();
     const [folder, readyFile] = [temporaryFolder(), join(temporaryFolder(), 'ready.json')];
     const start = async (...args: string[]): Promise<StartedCustos> => {
@@ -253,7 +253,7 @@ describe('custos listen', () => {
       ['--forward-to', 'localhost:3000'],
       '--forward-to: expected a URL such as `http://127.0.0.1:3000/hook`, got `localhost:3000`',
     ],
-  ])('%j cannot be used', async (flags, fault) => {
+  ])('%j is refused', async (flags, fault) => {
     expect(await custos('listen', ...flags)).toEqual({
       code: 2,
       stdout: '',
@@ -261,7 +261,7 @@ describe('custos listen', () => {
     });
   });
 
-  test('an event that the contract does not have is told at once', async () => {
+  test('an event that is not in the contract is refused immediately', async () => {
     const { code, stderr } = await custos('listen', '--events', 'mfa.enabeld');
     expect({ code, stderr }).toEqual({
       code: 2,
@@ -272,7 +272,7 @@ describe('custos listen', () => {
 });
 
 describe('custos trigger', () => {
-  test('puts values into the example: texts where it holds texts, JSON elsewhere and where it is asked for', async () => {
+  test('puts values into the example: as text where it has text, otherwise or on request as JSON', async () => {
     const plain = await trigger('wallet.funds_deposited');
     const made = await trigger(
       'wallet.funds_deposited',
@@ -327,14 +327,14 @@ describe('custos trigger', () => {
   test.each([
     ['wallet_id', '--set: expected path=value or path:=json, got `wallet_id`'],
     ['wallet_id:={', '--set wallet_id: expected JSON, got `{`: '],
-  ])('--set %s cannot be used', async (assignment, fault) => {
+  ])('--set %s is refused', async (assignment, fault) => {
     const { code, stderr } = await custos('trigger', 'wallet.archived', '--set', assignment);
     expect(code).toBe(2);
     expect(stderr).toContain(fault);
   });
 
-  test('an app that is not there', async () => {
-    const { code, stderr } = await custos('trigger', 'wallet.archived', '--app', 'nobody');
+  test('an unknown app', async () => {
+    const { code, stderr } = await custos('trigger', 'wallet.archived', '--app', 'unknown');
     expect({ code, stderr }).toEqual({ code: 1, stderr: 'custos: App not found\n' });
   });
 });
@@ -358,7 +358,7 @@ describe('custos events', () => {
     expect(JSON.parse(stdout)).toEqual(made);
   });
 
-  test('wait: what the faucet gave to a wallet has been told when it answers', async () => {
+  test('wait: a faucet deposit is recorded before the faucet responds', async () => {
     const { body: wallet } = await sandbox.call<{ id: string; address: string }>('POST', '/v1/wallets', {
       chain_type: 'ethereum',
     });
@@ -374,7 +374,7 @@ describe('custos events', () => {
     });
   });
 
-  test('wait: an event that comes in time, from now on', async () => {
+  test('wait: an event within the timeout, from now on', async () => {
     await trigger('wallet.archived');
     const waiting = await startCustos([
       'events',
@@ -395,14 +395,14 @@ describe('custos events', () => {
     expect(JSON.parse(stdout)).toEqual(made);
   });
 
-  test('wait: none came, or none that fits', async () => {
+  test('wait: no event, or none that matches', async () => {
     const made = await trigger('wallet.archived', '--set', 'archived_at=1763719500');
     const waitFor300Ms = (...args: string[]) =>
       custos('events', 'wait', 'wallet.archived', '--timeout', '300ms', ...args);
     for (const args of [
       ['--after', made.id],
       ['--where', 'archived_at=5'],
-      ['--app', 'nobody'],
+      ['--app', 'unknown'],
     ]) {
       expect(await waitFor300Ms(...args)).toEqual({
         code: 1,
@@ -413,7 +413,7 @@ describe('custos events', () => {
     expect((await waitFor300Ms('--where', 'archived_at=1763719500')).code).toBe(0);
   });
 
-  test('wait: what cannot be waited for', async () => {
+  test('wait: invalid conditions', async () => {
     expect(await custos('events', 'wait', 'mfa.enabled', '--timeout', 'soon')).toEqual({
       code: 2,
       stdout: '',
@@ -427,7 +427,7 @@ describe('custos events', () => {
     });
   });
 
-  test('replay: the payload again, under a new id, also to who listens', async () => {
+  test('replay: the same payload under a new id, also to listeners', async () => {
     await using hook = await startHook();
     const made = await trigger('wallet.archived', '--set', `wallet_id=${walletId}`);
     const flags = ['--forward-to', hook.url, '--secret', knownSecret];
@@ -452,7 +452,7 @@ describe('custos events', () => {
     });
   });
 
-  test('list: all of them over several pages, or those that fit', async () => {
+  test('list: all events over several pages, or the matching ones', async () => {
     const made: SandboxEvent[] = [];
     for (let count = 0; count < 105; count += 1) {
       const type = count % 10 === 0 ? 'mfa.enabled' : 'wallet.archived';
@@ -473,7 +473,7 @@ describe('custos events', () => {
 });
 
 describe('finding the sandbox', () => {
-  test('nobody there, nobody trusted, somebody else', async () => {
+  test('not running, not trusted, another server', async () => {
     const list = async (...args: string[]) => {
       const { code, stdout, stderr } = await runCustos(['events', 'list', ...args]);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });

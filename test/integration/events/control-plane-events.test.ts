@@ -59,8 +59,8 @@ async function list(query = ''): Promise<SandboxEvents> {
 
 const ids = ({ data }: SandboxEvents): string[] => data.map(({ id }) => id);
 
-describe('making an event', () => {
-  test('every event of the contract can be made, and keeps the contract', async () => {
+describe('triggering an event', () => {
+  test('every event of the contract can be triggered and matches its schema', async () => {
     expect(types.length).toBeGreaterThanOrEqual(67);
     const ajv = new Ajv2020({ strict: false, validateSchema: false });
     addFormats.default(ajv);
@@ -86,7 +86,7 @@ describe('making an event', () => {
     expect([...first.data, ...(await list(`after=${first.cursor}`)).data]).toEqual(made);
   });
 
-  test('values are put in by path, text as the example has it', async () => {
+  test('values are set by path, as text where the example has text', async () => {
     const plain = await trigger('wallet_action.transfer.failed');
     const changed = await trigger('wallet_action.transfer.failed', {
       set: { wallet_id: 'w', '/failure_reason/message': 'out of gas' },
@@ -185,21 +185,21 @@ describe('making an event', () => {
     expect((await list()).data).toEqual([]);
   });
 
-  test('a text of half a megabyte and one with a zero character are taken as they are', async () => {
+  test('a text of half a megabyte and one with U+0000 are kept unchanged', async () => {
     const text = `${'x'.repeat(500_000)}\u0000`;
     const event = await trigger('wallet.archived', { set: { wallet_address: text } });
     expect((await list()).data).toEqual([event]);
     expect(event.payload).toMatchObject({ wallet_address: text });
   });
 
-  test('events of an app that is not there', async () => {
-    const answer = await control('', { body: { type: 'mfa.enabled', app_id: 'nobody' } });
+  test('events of an unknown app', async () => {
+    const answer = await control('', { body: { type: 'mfa.enabled', app_id: 'unknown' } });
     expect(answer).toEqual({ status: 404, body: { error: 'App not found' } });
   });
 });
 
-describe('an event once more', () => {
-  test('has the payload, app and type of the first, an id and a time of its own', async () => {
+describe('replaying an event', () => {
+  test('keeps payload, app and type, with a new id and time', async () => {
     const first = await trigger('wallet.archived', { set: { wallet_id: 'w' } });
     sandbox.clock.advance(1000);
     const { status, body } = await control<SandboxEvent>(`/${first.id}/replay`, { body: {} });
@@ -217,7 +217,7 @@ describe('an event once more', () => {
 });
 
 describe('the log', () => {
-  test('begins with what happened, not with the seeds', async () => {
+  test('begins after the seed data', async () => {
     expect(await list()).toEqual({
       data: [],
       cursor: expect.stringMatching(/^[0-9a-f]{8}\.0$/),
@@ -225,7 +225,7 @@ describe('the log', () => {
     });
   });
 
-  test('is read page by page, by type, by value and after an event', async () => {
+  test('is read in pages, by type, by value and after an event', async () => {
     const made: SandboxEvent[] = [];
     for (const place of [0, 1, 2, 3, 4]) {
       made.push(await trigger('wallet.archived', { set: { wallet_id: `w${place}` } }));
@@ -250,7 +250,7 @@ describe('the log', () => {
     expect(ids(await list('where=wallet_id=w3&where=type=mfa.enabled'))).toEqual([]);
   });
 
-  test('values are compared as text or as JSON, and a path that leads nowhere holds for nothing', async () => {
+  test('values are compared as text or as JSON, and an absent path matches nothing', async () => {
     const event = await trigger('wallet.funds_deposited', { set: { amount: '5', 'block.number': 7 } });
     const found = async (condition: string) => ids(await list(`where=${encodeURIComponent(condition)}`));
     for (const held of ['amount=5', 'block.number=7', '/block/number=7', 'amount="5"', 'block.number=7.0']) {
@@ -261,7 +261,7 @@ describe('the log', () => {
     }
   });
 
-  test('more events than are read at once are looked through for the one that fits', async () => {
+  test('a match is found beyond the first batch of events', async () => {
     const { services, database } = sandbox;
     const payload = { wallet_id: 'w', wallet_address: '0x', chain_type: 'ethereum' };
     await database.orm.em.fork().transactional(async (em) => {
@@ -292,11 +292,11 @@ describe('the log', () => {
     });
   });
 
-  test('after an event that is not there', async () => {
+  test('after an unknown event', async () => {
     expect(await control('?after=msg_nothing')).toEqual({ status: 404, body: { error: 'Event not found' } });
   });
 
-  test('a reset begins a new log, also where the same events come again', async () => {
+  test('a reset starts a new log, even if the same events follow', async () => {
     await trigger('wallet.archived');
     const { cursor } = await list();
     await sandbox.reset();
@@ -308,14 +308,14 @@ describe('the log', () => {
 });
 
 describe('waiting for an event', () => {
-  test('ends with the event, and keeps nobody from writing meanwhile', async () => {
+  test('ends with the event, and does not block writers', async () => {
     const waiting = list('wait_ms=30000&type=wallet.restored');
     await trigger('wallet.archived');
     const made = await trigger('wallet.restored');
     expect((await waiting).data).toEqual([made]);
   });
 
-  test('ends when the time is over, whatever the clock of the sandbox shows', async () => {
+  test('ends after the timeout in real time, whatever the clock of the sandbox', async () => {
     const { cursor } = await list();
     expect(await list('wait_ms=60')).toEqual({ data: [], cursor, began_anew: false });
   });
@@ -336,7 +336,7 @@ describe('waiting for an event', () => {
     expect(made.id).not.toBe(id);
   });
 
-  test('a reset ends it, and says so', async () => {
+  test('a reset ends it with an indication', async () => {
     await trigger('wallet.archived');
     const { cursor } = await list();
     const waiting = list(`wait_ms=30000&after=${cursor}`);
@@ -344,7 +344,7 @@ describe('waiting for an event', () => {
     expect(await waiting).toEqual({ data: [], cursor: expect.any(String), began_anew: true });
   });
 
-  test('a stop of the server ends it with an answer', async () => {
+  test('stopping the server ends it with a response', async () => {
     const stopped = await startSandbox();
     const dispatcher = new Agent({ connect: { ca: stopped.caPem } });
     const looks = vi.spyOn(stopped.database.orm.em, 'fork');
@@ -356,7 +356,7 @@ describe('waiting for an event', () => {
   });
 });
 
-test('a sandbox of another brand shows and takes its own words', async () => {
+test('a sandbox of another brand shows and accepts branded values', async () => {
   await using branded = await startSandbox({ prefix: 'acme' });
   const userId = 'did:acme:cmh2k4x0p00001qx9h3v7t5ab';
   const body = { type: 'user.deleted', set: { 'user.id': userId } };

@@ -45,7 +45,7 @@ async function expectAtWork(before: number | undefined, megabytes: number): Prom
   if (before !== undefined) expect(residentMegabytes()! - before).toBeLessThan(megabytes);
 }
 
-test('bodies of a million chunks of one byte end in a refusal, not in a full heap', async () => {
+test('bodies of a million one-byte chunks are refused before they fill the heap', async () => {
   await server.call('GET', '/v1/wallets');
   const before = residentMegabytes();
   const chunks = Buffer.from('1\r\nx\r\n'.repeat(65_536));
@@ -58,7 +58,7 @@ test('bodies of a million chunks of one byte end in a refusal, not in a full hea
   await expectAtWork(before, 200);
 }, 60_000);
 
-test('bodies that are announced and held back take no memory', async () => {
+test('announced bodies that are never sent take no memory', async () => {
   const before = residentMegabytes();
   const body = Buffer.alloc(1_000_000, 'x');
   const attackers = Array.from({ length: 200 }, () =>
@@ -72,7 +72,7 @@ test('bodies that are announced and held back take no memory', async () => {
   for (const { socket } of attackers) socket.destroy();
 }, 60_000);
 
-test('two thousand idle connections take little memory and nobody’s place', async () => {
+test('two thousand idle connections take little memory and do not block other clients', async () => {
   const before = residentMegabytes();
   const { port } = new URL(server.ready.base_url);
   const idle = await Promise.all(

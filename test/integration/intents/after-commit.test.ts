@@ -69,7 +69,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       return settleLeftIntents({ ...context, nowMs: context.nowMs + lateMs });
     });
 
-  test('is processing until that is done, and executed then', async () => {
+  test('is processing until that work is done, then executed', async () => {
     const { finish } = await carry(async (context) => {
       context.afterCommit(async () => undefined);
       return { method: 'personal_sign' };
@@ -80,7 +80,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await settleLeft(120_000)).toBe(0);
   });
 
-  test('fails when the world refuses', async () => {
+  test('fails when the external service refuses', async () => {
     const { finish } = await carry(async (context) => {
       context.afterCommit(async () => {
         throw new ApiError('transaction_broadcast_failure');
@@ -95,7 +95,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     });
   });
 
-  test('is settled once by what is kept when nobody came back, and what was refused leaves nothing for later', async () => {
+  test('is settled once with the stored result after a crash, and a refusal leaves no pending work', async () => {
     await carry(async (context) => {
       context.afterCommit(async () => undefined);
       return { method: 'personal_sign' };
@@ -106,7 +106,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await look()).toEqual({ status: 'executed', events: ['intent.created', 'intent.executed'] });
   });
 
-  test('a refusal before the commit does nothing after it', async () => {
+  test('a refusal before the commit skips the work after it', async () => {
     let went = 0;
     const { finish } = await carry(async (context) => {
       context.afterCommit(async () => {
@@ -119,7 +119,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(went).toBe(0);
   });
 
-  test('a fault of ours undoes all of it, so that the member can sign again', async () => {
+  test('an internal error rolls everything back, so the member can sign again', async () => {
     const broken = carry(async () => {
       throw new Error('the disk is full');
     });

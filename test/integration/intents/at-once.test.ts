@@ -67,7 +67,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     return rows.map(({ type }) => type.slice('intent.'.length));
   };
 
-  test('of two members who bring the last signature at once one carries it out', async () => {
+  test('two members who send the last signature concurrently execute the intent once', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const policy = await newPolicy();
       const intent = await proposeRule(policy.id);
@@ -83,7 +83,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     }
   });
 
-  test('of the first two signatures at once both count, and one of them carries it out', async () => {
+  test('two concurrent signatures both count, and the intent is executed once', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const policy = await newPolicy();
       const intent = await proposeRule(policy.id);
@@ -93,7 +93,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     }
   });
 
-  test('of two intents about one resource that get their last signatures at once one wins', async () => {
+  test('of two intents about one resource with concurrent last signatures, one wins', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const policy = await newPolicy();
       const intents = [await proposeRule(policy.id, 'a'), await proposeRule(policy.id, 'b')];
@@ -106,7 +106,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     }
   });
 
-  test('the last signature and a rejection, a change or the end of the wallet: one of them is first', async () => {
+  test('the last signature and a rejection, a change or the archiving of the wallet exclude each other', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const policy = await newPolicy();
       const rejected = await proposeRule(policy.id);
@@ -153,7 +153,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     }
   });
 
-  test('a member who is removed while the last signature comes in counts or not, and nothing is half done', async () => {
+  test('a member who is removed during the last signature counts or not, consistently', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const quorumId = await newQuorum([aliceKey, bobKey, carolKey], 2);
       const policy = await done<Policy>('createPolicy', {
@@ -178,7 +178,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     }
   });
 
-  test('a proposal that comes with a direct change is dismissed by it or made after it', async () => {
+  test('a proposal concurrent with a direct change is dismissed by it or created after it', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const policy = await newPolicy();
       const direct = {

@@ -63,7 +63,7 @@ async function work(
   }
 }
 
-test(`${kills} kills while intents are carried out leave each done once or not at all`, async () => {
+test(`${kills} kills while intents are executed leave each executed once or not at all`, async () => {
   const data = temporaryFolder();
   const proposed: Proposed[] = [];
   for (let kill = 0; kill < kills; kill += 1) {

@@ -33,7 +33,7 @@ function draftIn(folder: string, draft: unknown = noHelp): string {
   return file;
 }
 
-test('a draft is judged through a running sandbox, its admin port and its folder alike', async () => {
+test('a draft is evaluated through a running sandbox, its admin port or its folder', async () => {
   const data = temporaryFolder();
   const draft = draftIn(data);
   const custos = await serveCustos([...['sandbox', '--data', data, '--seed', 'demo', '--admin-port', '0']]);
@@ -67,9 +67,15 @@ test('a draft is judged through a running sandbox, its admin port and its folder
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     return JSON.parse(stdout) as object;
   };
-  const told = await asJson('--ready-file', custos.readyFile);
-  expect(told).toMatchObject({ wallet_id: wallet.id, judged: 2, changed: 1, newly_denied: 1, skipped: 0 });
-  expect(await asJson('--url', custos.ready.admin_url!)).toEqual(told);
+  const reported = await asJson('--ready-file', custos.readyFile);
+  expect(reported).toMatchObject({
+    wallet_id: wallet.id,
+    judged: 2,
+    changed: 1,
+    newly_denied: 1,
+    skipped: 0,
+  });
+  expect(await asJson('--url', custos.ready.admin_url!)).toEqual(reported);
   expect(await asJson('--ready-file', custos.readyFile, '--since', '2026-01-02')).toMatchObject({
     judged: 0,
     changed: 0,
@@ -91,7 +97,7 @@ test('a draft is judged through a running sandbox, its admin port and its folder
   expect(gone).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be reached') });
 });
 
-test('the production server answers on its admin port, to programs of its machine only', async () => {
+test('the production server answers on its admin port, only to programs on the same machine', async () => {
   const url = await freshPostgres();
   const app = JSON.parse(
     (await runCustos(['apps', 'create', '--name', 'Acme', '--json'], { env: { DATABASE_URL: url } })).stdout,
@@ -137,7 +143,7 @@ test('the production server answers on its admin port, to programs of its machin
   const rpc = `/v1/wallets/${(wallet as { id: string }).id}/rpc`;
   expect((await call(rpc, sign('hello'))).status).toBe(200);
   const denial = await call(rpc, sign('help'));
-  // In production the caller is told no more than this; the operator finds the trace by the request's id.
+  // In production the caller learns no more than this; the operator finds the trace by the request id.
   expect(denial).toMatchObject({
     status: 400,
     body: { error: 'RPC request denied due to policy violation.', code: 'policy_violation' },
@@ -209,11 +215,11 @@ test.each([
     'expected only one of --ready-file, --url and --data',
   ],
   ['no place', noHelp, [], 'DATABASE_URL is missing'],
-] as const)('called wrongly: %s', async (_, draft, flags, told) => {
+] as const)('wrong usage: %s', async (_, draft, flags, reported) => {
   const file = draftIn(temporaryFolder(), draft);
   const { code, stdout, stderr } = await runCustos([
     ...['policy', 'replay', '--draft', file, '--wallet', 'any', ...flags],
   ]);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toContain(told);
+  expect(stderr).toContain(reported);
 });

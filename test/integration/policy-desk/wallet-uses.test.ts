@@ -68,7 +68,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   const use = (wallet: { id: string }, body: object) =>
     house.run('walletRpc', { path: { wallet_id: wallet.id }, body });
 
-  test('every use is recorded as it was asked and decided, in order', async () => {
+  test('every use is recorded with its request and decision, in order', async () => {
     const wallet = await makeWallet([rule('personal_sign', [greeting])]);
     expect((await use(wallet, sign('hello'))).status).toBe(200);
     expect((await use(wallet, sign('bye\nbye'))).status).toBe(400);
@@ -109,7 +109,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       method: 'signRawMessageBytes',
       decision: 'denied',
     });
-    const told = await house.database.orm.em
+    const reported = await house.database.orm.em
       .fork()
       .getKysely<Tables>()
       .selectFrom('outbox_events')
@@ -127,7 +127,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       request_id: 'test',
       denied_at: common.judged_at_ms,
     });
-    expect(told.map(({ payload }) => JSON.parse(payload))).toEqual([
+    expect(reported.map(({ payload }) => JSON.parse(payload))).toEqual([
       toldOf('personal_sign', denied, 'walletRpc'),
       toldOf('signRawMessageBytes', byRequest.get(JSON.stringify(raw))!, 'rawSignWallet'),
     ]);
@@ -139,7 +139,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     });
   });
 
-  test('many at once are each recorded once', async () => {
+  test('concurrent uses are each recorded once', async () => {
     const wallet = await makeWallet([rule('personal_sign', [greeting])]);
     const words = Array.from({ length: 150 }, (_, index) => `${index % 3 === 0 ? 'bye' : 'hello'} ${index}`);
     await Promise.all(words.map((word) => use(wallet, sign(word))));
@@ -154,7 +154,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await usesKept()).toMatchObject([{ method: 'personal_sign', decision: 'allowed', request: null }]);
   });
 
-  test('records that cannot be stored wait until they can, and nobody may run ahead of too many', async () => {
+  test('records that cannot be stored wait, and callers wait when there are too many', async () => {
     let isAway = true;
     const failures: unknown[] = [];
     const log = createUseLog({
@@ -170,7 +170,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(ids).toEqual(Array.from({ length: 5002 }, (_, index) => index));
   });
 
-  test('uses are dropped after thirty days, oldest first and a bounded number at once', async () => {
+  test('uses are deleted after thirty days, oldest first, in bounded batches', async () => {
     const atMs = (number: number) => startMs + (number < 2500 ? 0 : number);
     for (let number = 0; number < 2503; number += 1)
       await house.services.uses.add(record(`${number}`, { judgedAtMs: atMs(number) }));
@@ -200,7 +200,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       return replayPolicy({ em, nowMs: startMs, checkRequest }, input);
     };
 
-    test('is judged over what was recorded, and tells which decisions change', async () => {
+    test('is evaluated against recorded requests and lists the decisions that change', async () => {
       const wallet = await makeWallet([rule('personal_sign', [greeting])]);
       for (const word of ['hello', 'help', 'bye', 'hi']) await use(wallet, sign(word));
       await use(await makeWallet(), sign('of another wallet'));
@@ -250,7 +250,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       ]);
     });
 
-    test('counts running totals as it would have made them, at the time of each request', async () => {
+    test('counts running totals as under the draft, at the time of each request', async () => {
       const { body: aggregation } = await house.run('createAggregation', {
         body: {
           name: 'Spent in an hour',
@@ -302,7 +302,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       await house.run('deleteAggregation', { path: { aggregation_id: (aggregation as { id: string }).id } });
     });
 
-    test('that has no meaning or is for another chain is refused with its place', async () => {
+    test('that is invalid or for another chain is refused with the position', async () => {
       const wallet = await makeWallet();
       const wrong = [{ ...rule('personal_sign', [greeting]), method: 'signTransaction' }];
       await expect(replay({ rules: wrong }, wallet)).rejects.toMatchObject({

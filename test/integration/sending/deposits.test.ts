@@ -58,8 +58,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     while (await job.run(() => undefined));
   }
 
-  /** The keys of the deposits that were told, in order, and of each chain its position. */
-  async function told(): Promise<string[]> {
+  /** The keys of the recorded deposits, in order, and the position of each chain. */
+  async function reported(): Promise<string[]> {
     const rows = await operations.database.orm.em
       .fork()
       .getKysely<Tables>()
@@ -72,7 +72,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     return rows.map(({ payload }) => JSON.parse(payload).idempotency_key);
   }
 
-  test('more than one page is told, oldest first, each deposit once', async () => {
+  test('several pages are recorded, oldest first, each deposit once', async () => {
     await give(230);
     const job = jobOf(operations);
     expect([await job.run(noop), await job.run(noop), await job.run(noop), await job.run(noop)]).toEqual([
@@ -81,22 +81,22 @@ describe.each(databaseKinds)('on %s', (kind) => {
       false,
       false,
     ]);
-    const keys = await told();
+    const keys = await reported();
     expect(keys).toHaveLength(230);
     const positions = keys.map((key) => Number(key.split(':').at(-2)));
     expect(positions).toEqual([...new Set(positions)].sort((left, right) => left - right));
   });
 
-  test('of two who read the same at once, one tells', async () => {
+  test('of two processes that read the same transfers, one records them', async () => {
     const other = kind === 'postgres' ? await operations.anotherProcess() : operations;
     try {
       for (let round = 1; round <= 5; round += 1) {
         await give(30);
         await give(30, optimism);
         await Promise.all([runAll(jobOf(operations)), runAll(jobOf(other)), runAll(jobOf(other))]);
-        // Whoever came second reads again.
+        // The second process reads again.
         await runAll(jobOf(other));
-        const keys = await told();
+        const keys = await reported();
         expect(keys).toHaveLength(60 * round);
         expect(new Set(keys).size).toBe(60 * round);
       }
@@ -105,7 +105,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     }
   });
 
-  test('what dies before its commit has told nothing and is read again', async () => {
+  test('after a crash before the commit nothing is recorded and the transfers are read again', async () => {
     await give(3);
     const inUnit = inUnitOf(unitsOf(operations.database));
     let dying = 0;
@@ -122,23 +122,23 @@ describe.each(databaseKinds)('on %s', (kind) => {
     await runAll(jobOf(operations, dies));
     await runAll(jobOf(operations, dies));
     expect(dying).toBe(2);
-    expect(await told()).toEqual([]);
+    expect(await reported()).toEqual([]);
     await runAll(jobOf(operations));
-    expect(await told()).toHaveLength(3);
+    expect(await reported()).toHaveLength(3);
   });
 
-  test('a chain that cannot be read holds no other up, and is caught up with later', async () => {
+  test('an unreachable chain does not delay others, and is read later', async () => {
     await give(2);
     await give(2, optimism);
     chains.broken.add(optimism);
     await runAll(jobOf(operations));
-    expect(await told()).toHaveLength(2);
+    expect(await reported()).toHaveLength(2);
     chains.broken.clear();
     await runAll(jobOf(operations));
-    expect(await told()).toHaveLength(4);
+    expect(await reported()).toHaveLength(4);
   });
 
-  test('a chain without a list is left alone', async () => {
+  test('a chain without a transfer list is skipped', async () => {
     await give(1);
     const { transfersAfter: _, ...unlisted } = simulated.find(base)!;
     const services = {
@@ -146,7 +146,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       chains: { ...chains, find: () => unlisted as AnyChain },
     };
     await runAll(followDeposits({ services, inUnit: inUnitOf(unitsOf(operations.database)) }));
-    expect(await told()).toEqual([]);
+    expect(await reported()).toEqual([]);
   });
 });
 
@@ -166,7 +166,7 @@ async function keepGiving(custos: ServingCustos, address: string, onGiven: () =>
   }
 }
 
-test(`${kills} kills while deposits come in: each is told once`, async () => {
+test(`${kills} kills while deposits arrive: each is recorded once`, async () => {
   const data = temporaryFolder();
   let wallet: Pick<Wallet, 'id' | 'address'> | undefined;
   for (let kill = 0; kill < kills; kill += 1) {

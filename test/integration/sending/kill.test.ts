@@ -50,7 +50,7 @@ async function keepSending(
   }
 }
 
-test(`${kills} kills while sending: what was signed arrives once, and nothing else does`, async () => {
+test(`${kills} kills while sending: everything signed arrives once, and nothing else`, async () => {
   const data = temporaryFolder();
   const acknowledged: Acknowledged[] = [];
   const tried = new Set<string>();

@@ -193,7 +193,7 @@ describe.each(Object.entries(worlds))('%s', (_name, open) => {
     expect(chain.kind === 'evm' && (await chain.nonce(wallet.address))).toBe(3n);
   });
 
-  test('sends at once take a nonce each and all of them come', async () => {
+  test('concurrent sends use different nonces and all arrive', async () => {
     const wallet = await createWallet('ethereum');
     await world.fundEvm(wallet.address, ether, 0n);
     const other = (await createWallet('ethereum')).address;
@@ -205,7 +205,7 @@ describe.each(Object.entries(worlds))('%s', (_name, open) => {
     expect(await chainOf(evmId).balances(other, [null])).toEqual([21n]);
   });
 
-  test('what a chain would not do is refused with the same code', async () => {
+  test('what a chain would refuse is refused with the same code', async () => {
     const wallet = await createWallet('ethereum');
     await world.fundEvm(wallet.address, ether, 5n);
     expect(await codeOf(wallet, ethSend(tokenTransfer(6n)))).toBe('transaction_execution_failure');
@@ -221,7 +221,7 @@ describe.each(Object.entries(worlds))('%s', (_name, open) => {
     await send(wallet, ethSend({ to: receiver, value: 3 }));
   });
 
-  test('signAndSendTransaction: SOL and a token move, with a fresh blockhash', async () => {
+  test('signAndSendTransaction: SOL and a token move, with a recent blockhash', async () => {
     const wallet = await createWallet('solana');
     await world.fundSolana(wallet.address, 1_000_000_000n, 500n);
     const from = new PublicKey(wallet.address);
@@ -262,7 +262,7 @@ describe.each(Object.entries(worlds))('%s', (_name, open) => {
   });
 });
 
-test('anvil drops the block: the transaction is broadcasted again, the same bytes, and comes into another block', async () => {
+test('anvil drops the block: the same bytes are broadcast again and included in another block', async () => {
   await using anvil = await openAnvil();
   await using sandbox = await startSandbox({ rpc: [{ caip2: evmId, urls: [anvil.url] }] });
   const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });

@@ -35,7 +35,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   const follow = (served = operations) => runJob(served);
   const eventsOf = () => readEvents(operations);
 
-  test('what is left out is filled in, and viem reads it back from the bytes', async () => {
+  test('missing fields are filled in, and viem reads them from the bytes', async () => {
     const { status, body } = await send(payment, { reference_id: 'invoice-2041' });
     expect(status).toBe(200);
     const [seen] = chain.broadcasts;
@@ -103,12 +103,12 @@ describe.each(databaseKinds)('on %s', (kind) => {
       { gas_limit: 50_000, nonce: 7 },
       { gas: 50_000n, nonce: 7 },
     ],
-  ])('fields that are given stay: %j', async (given, expected) => {
+  ])('given fields are kept: %j', async (given, expected) => {
     await sent({ ...payment, ...given });
     expect(chain.broadcasts[0]?.transaction).toMatchObject(expected);
   });
 
-  test('a chain before EIP-1559 gets a legacy transaction, and a call a fifth more gas than estimated', async () => {
+  test('a chain without EIP-1559 gets a legacy transaction, and a call a fifth more gas than estimated', async () => {
     chain.suggested = { maxFeePerGas: 7n, maxPriorityFeePerGas: undefined };
     chain.simulation = { succeeds: true, units: 50_000n };
     await sent({ to: token, data: '0xa9059cbb' }, { experimental_data_suffix: '0xbeef' });
@@ -133,13 +133,13 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(chain.broadcasts).toEqual([]);
   });
 
-  test('chains of another kind and chains that are not configured are told apart', async () => {
+  test('chains of another kind and chains that are not configured have different errors', async () => {
     const foreign = { caip2: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp' };
     expect((await send(payment, foreign)).body).toMatchObject({ code: 'invalid_data' });
     expect((await send(payment, { caip2: 'eip155:999999' })).body).toMatchObject({ code: 'not_supported' });
   });
 
-  test('sends that come at once take a nonce each', async () => {
+  test('concurrent sends use different nonces', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => sent()));
     expect(chain.broadcasts.map(({ nonce }) => nonce).sort((a, b) => a - b)).toEqual([...Array(10).keys()]);
     expect(new Set(answers.map(({ hash }) => hash)).size).toBe(10);
@@ -151,7 +151,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     return chain.broadcasts.at(-1)!.nonce;
   }
 
-  test('a repetition under an idempotency key has the first answer and sends nothing, whatever the chain says now', async () => {
+  test('a replay under an idempotency key returns the first response and sends nothing, whatever the chain reports now', async () => {
     const first = await send(payment, {}, { idempotencyKey: 'k1' });
     chain.isDown = true;
     expect(await send(payment, {}, { idempotencyKey: 'k1' })).toEqual(first);
@@ -161,7 +161,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(chain.broadcasts).toHaveLength(1);
   });
 
-  test('a chain that cannot be reached before: nothing is kept, and a repetition sends', async () => {
+  test('chain unreachable before signing: nothing is stored, and a retry sends', async () => {
     chain.isDown = true;
     const { status, body } = await send(payment, {}, { idempotencyKey: 'k1' });
     expect({ status, body }).toEqual({
@@ -177,7 +177,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(chain.broadcasts).toHaveLength(1);
   });
 
-  test('a chain that goes away at the broadcast: answered, pending, and the same bytes go out later, once', async () => {
+  test('chain unreachable at the broadcast: the request succeeds, pending, and the same bytes are broadcast later, once', async () => {
     chain.duringBroadcast = () => Promise.reject(new Error('socket hang up'));
     const { hash, transaction_id: id } = await sent();
     chain.broadcasts.length = 0;
@@ -200,7 +200,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     ['underpriced', 'transaction_broadcast_failure'],
     ['stale', 'transaction_broadcast_failure'],
     ['invalid', 'transaction_broadcast_failure'],
-  ] as const)('refused by the chain as %s: %s, failed, and its nonce is free', async (reason, code) => {
+  ] as const)('refused by the chain as %s: %s, failed, and the nonce is free', async (reason, code) => {
     chain.refusals.push({ isAccepted: false, reason, message: 'said the node' });
     const { status, body } = await send(payment, { reference_id: 'r' }, { idempotencyKey: 'k1' });
     expect({ status, body }).toMatchObject({ status: 400, body: { code } });
@@ -214,14 +214,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await nextNonce()).toBe(0);
   });
 
-  test('a nonce said to be used is no failure when the chain has the transaction after all', async () => {
+  test('a nonce reported as used is not a failure if the chain has the transaction', async () => {
     chain.refusals.push({ isAccepted: false, reason: 'stale', message: 'nonce too low' });
     chain.statusOf = async () => ({ kind: 'pending' });
     const { transaction_id: id } = await sent();
     expect(await statusOf(id!)).toMatchObject({ status: 'broadcasted' });
   });
 
-  test('a dry run that fails is told before the policy, and costs no nonce', async () => {
+  test('a failing simulation is reported before the policy and uses no nonce', async () => {
     chain.simulation = { succeeds: false, reason: 'reverts', message: 'ERC20: too little' };
     expect((await send()).body).toEqual({
       error: 'the transaction would revert: ERC20: too little',
@@ -239,7 +239,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       to: token,
       data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [receiver, 5n] }),
     });
-    const tell = {
+    const payload = {
       wallet_id: wallet.id,
       transaction_id: id,
       caip2,
@@ -255,8 +255,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     chain.include(hash);
     expect(await later()).toBe('confirmed');
     expect(await eventsOf()).toEqual([
-      { type: 'transaction.broadcasted', ...tell },
-      { type: 'transaction.confirmed', ...tell },
+      { type: 'transaction.broadcasted', ...payload },
+      { type: 'transaction.confirmed', ...payload },
       {
         type: 'wallet.funds_withdrawn',
         wallet_id: wallet.id,
@@ -271,7 +271,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         transaction_fee: '42000',
       },
     ]);
-    // The block is dropped: the bytes go out again, and nothing is told twice but the block.
+    // The block is dropped: the bytes are broadcast again, and only the inclusion is reported twice.
     chain.setStatus(hash, undefined);
     expect(await later()).toBe('broadcasted');
     expect(chain.broadcasts.map((seen) => seen.hash)).toEqual([hash, hash]);
@@ -288,20 +288,20 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await later()).toBe('finalized');
   });
 
-  test('funds that reach a wallet of ours are told to it', async () => {
+  test('funds that reach a wallet of this server are recorded', async () => {
     const other = await createWallet(operations);
     const { hash } = await sent({ to: other.address, value: 9 });
     chain.include(hash, { isFinal: true });
     operations.clock.nowMs += 60 * second;
     await follow();
-    const told = await eventsOf();
-    expect(told.map(({ type }) => type)).toEqual([
+    const reported = await eventsOf();
+    expect(reported.map(({ type }) => type)).toEqual([
       'transaction.broadcasted',
       'transaction.confirmed',
       'wallet.funds_withdrawn',
       'wallet.funds_deposited',
     ]);
-    expect(told[3]).toMatchObject({
+    expect(reported[3]).toMatchObject({
       wallet_id: other.id,
       asset: { type: 'native-token', address: null },
       amount: '9',
@@ -324,7 +324,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     ],
     [{ kind: 'replaced', byHash: '0xab' }, 'replaced'],
     [{ kind: 'unknown', isExpired: true }, 'failed'],
-  ] as const)('what the chain says of it ends it: %#', async (status, end) => {
+  ] as const)("the chain's final status settles it: %#", async (status, end) => {
     const { hash, transaction_id: id } = await sent();
     chain.setStatus(hash, status);
     operations.clock.nowMs += 60 * second;
@@ -336,17 +336,17 @@ describe.each(databaseKinds)('on %s', (kind) => {
     ]);
   });
 
-  test('one that waits for long is told once, with what was signed', async () => {
+  test('one that waits for long is reported once, with the signed request', async () => {
     const { transaction_id: id, transaction_request: request } = await sent();
     for (let minutes = 0; minutes < 12; minutes += 1) {
       operations.clock.nowMs += 60 * second;
       await follow();
     }
-    const told = (await eventsOf()).filter(({ type }) => type === 'transaction.still_pending');
-    expect(told).toEqual([expect.objectContaining({ transaction_id: id, transaction_request: request })]);
+    const reported = (await eventsOf()).filter(({ type }) => type === 'transaction.still_pending');
+    expect(reported).toEqual([expect.objectContaining({ transaction_id: id, transaction_request: request })]);
   });
 
-  test('one that the chain dropped and refuses is sent for a day, then given up', async () => {
+  test('one that the chain dropped and refuses is retried for a day, then given up', async () => {
     const { hash, transaction_id: id } = await sent();
     const refuseOnce = () => {
       chain.setStatus(hash, undefined);
@@ -362,7 +362,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await statusOf(id!)).toMatchObject({ status: 'failed' });
   });
 
-  test('the policy judges the bytes as they were filled in', async () => {
+  test('the policy evaluates the completed bytes', async () => {
     const policed = await createWallet(operations, {
       policy_ids: [
         await createPolicy(operations, [
@@ -383,7 +383,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(chain.broadcasts).toHaveLength(1);
   });
 
-  test('the very same transaction is not recorded twice', async () => {
+  test('an identical transaction is not recorded twice', async () => {
     const { transaction_id: id } = await sent({ ...payment, nonce: 3 });
     expect((await send({ ...payment, nonce: 3 })).body).toEqual({
       error: `the same transaction was already sent as \`${id}\`; a chain accepts it only once`,
@@ -394,7 +394,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 });
 
-test('two processes on one PostgreSQL give different nonces, and one of them sends what is due', async () => {
+test('two processes on one PostgreSQL use different nonces, and one of them broadcasts what is due', async () => {
   const chain = scriptChain();
   await using here = await openOperations('postgres', { chains: chain });
   await using there = await here.anotherProcess();

@@ -102,7 +102,7 @@ async function receipts(anvil: Anvil, hashes: readonly string[]): Promise<string
 }
 
 describe.each(Object.entries(pairs))('%s', (_kind, open) => {
-  test(`${sends} sends at once through two processes take a nonce each, and all of them are mined`, async () => {
+  test(`${sends} concurrent sends through two processes use different nonces, and all are mined`, async () => {
     await using anvil = await startAnvil(31337);
     const servers = await open(anvil.url);
     await using _first = servers[0];

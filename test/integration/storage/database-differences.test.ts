@@ -114,7 +114,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(entered.sort()).toEqual(['a', 'b', 'c']);
     });
 
-    test('transactions that are given the same names in different orders do not deadlock', async () => {
+    test('transactions that lock the same names in different orders do not deadlock', async () => {
       const names = Array.from({ length: 50 }, (_, index) => `name ${index}`);
       const all = Array.from({ length: 12 }, (_, index) =>
         within(async (em) => {
@@ -129,7 +129,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       await within((em) => lockNames(em, []));
     });
 
-    test('a free name is locked at once, again by the same transaction too', async () => {
+    test('a free name is locked immediately, also again by the same transaction', async () => {
       const locked = await within(async (em) => [await tryLockName(em, 'n'), await tryLockName(em, 'n')]);
       expect(locked).toEqual([true, true]);
       expect(await within((em) => tryLockName(em, 'n'))).toBe(true);
@@ -186,7 +186,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(await kysely.selectFrom('wallet_keys').selectAll().execute()).toEqual([key]);
     });
 
-    test('are both left out when a unique index refuses the first', async () => {
+    test('are both skipped when a unique index refuses the first', async () => {
       await insertAppAndKey(fork(), app, key);
       expect(await insertAppAndKey(fork(), app, { ...key, wallet_id: 'another' })).toBe(false);
       expect(await countOf('wallet_keys')).toBe(1);

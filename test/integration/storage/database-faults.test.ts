@@ -51,7 +51,7 @@ describe('a connection that is lost', () => {
     ['commit', 'cut-answer'],
     ['insert into', 'silence'],
     ['begin', 'silence'],
-  ])('at `%s` by a %s is replaced, each time', async (at, fault) => {
+  ])('at `%s` by a %s is replaced every time', async (at, fault) => {
     await using set = await open();
     set.proxy.break(at, fault);
     const rounds = fault === 'silence' ? POOL : POOL * 3;
@@ -75,7 +75,7 @@ describe('a connection that is lost', () => {
     await Promise.all(Array.from({ length: POOL }, () => set.write()));
   });
 
-  test('without a sign, as when a host disappears, is destroyed and replaced', async () => {
+  test('silently, as when a host disappears, is destroyed and replaced', async () => {
     await using set = await open();
     await Promise.all(Array.from({ length: POOL }, () => set.write()));
     set.proxy.silenceAll();
@@ -85,7 +85,7 @@ describe('a connection that is lost', () => {
   });
 });
 
-test('connections that broke while they were idle cost no request', async () => {
+test('connections that broke while idle fail no request', async () => {
   await using set = await open();
   await Promise.all(Array.from({ length: POOL }, () => set.write()));
   set.proxy.cutAll();
@@ -93,7 +93,7 @@ test('connections that broke while they were idle cost no request', async () => 
   await set.database.orm.em.fork().execute('select 1');
 });
 
-test('someone else’s lock, a slow statement and a full pool end in time', async () => {
+test('a lock of another transaction, a slow statement and a full pool time out', async () => {
   await using set = await open();
   const fork = () => set.database.orm.em.fork();
   await fork().transactional(async (em) => {
@@ -125,7 +125,7 @@ test('a transaction holds no connection before its first statement', async () =>
   await Promise.all(forks.map((em) => em.commit()));
 });
 
-test('statements that are sent at once begin their transaction once', async () => {
+test('concurrent statements begin their transaction once', async () => {
   await using set = await open();
   const counted = await set.database.orm.em
     .fork()

@@ -50,7 +50,7 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
   };
   const nameOf = async (id: string) => (await fork().findOneOrFail(OrganizationEntity, { id })).displayName;
 
-  test('writes and reads whatever a text can hold, times as numbers, bytes as bytes', async () => {
+  test('writes and reads any text, times as numbers, bytes as bytes', async () => {
     await plant(...hostile.map((displayName, index) => ({ id: `id-${index}`, displayName })));
     for (const [index, displayName] of hostile.entries()) {
       const found = await fork().find(OrganizationEntity, { displayName });
@@ -68,7 +68,7 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
     expect({ ...read }).toEqual(secret);
   });
 
-  test('changes many entities at once, each its own columns', async () => {
+  test('changes many entities in one flush, each with its own columns', async () => {
     await plant({ id: 'a' }, { id: 'b' }, { id: 'c' });
     const em = fork();
     const [a, b, c] = await em.find(OrganizationEntity, {}, { orderBy: { id: 'asc' } });
@@ -85,7 +85,7 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
     ]);
   });
 
-  test('sends values as parameters: the same work is the same statements', async () => {
+  test('sends values as parameters: the same work uses the same statements', async () => {
     const statementsOf = async (id: string) => {
       const em = fork();
       await em.begin();
@@ -107,13 +107,13 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
     expect(one.flatMap(({ parameters }) => parameters)).toContain('changed secret of one');
   });
 
-  test('tells a row that is there already from other faults', async () => {
+  test('distinguishes a duplicate row from other errors', async () => {
     await plant({});
     const error = await plant({}).catch((reason: unknown) => reason);
     expect(isUniqueViolation(error)).toBe(true);
   });
 
-  test('sees what another transaction has changed once it locks the row', async () => {
+  test('sees the changes of another transaction after locking the row', async () => {
     await plant({});
     const em = fork();
     const read = await em.findOneOrFail(OrganizationEntity, { id: 'one' });
@@ -127,7 +127,7 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
     await em.commit();
   });
 
-  test('reads on while a migration adds a column', async () => {
+  test('can read while a migration adds a column', async () => {
     await plant({});
     expect(await nameOf('one')).toBe('One');
     await fork().execute('alter table organizations add column later text');
@@ -138,7 +138,7 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
     }
   });
 
-  test('an entity that is only read is not written, whatever its columns hold', async () => {
+  test('an entity that is only read is not written, whatever its columns contain', async () => {
     const em = fork();
     em.create(AppEntity, {
       id: 'acme',
@@ -167,7 +167,7 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
     await reading.rollback();
   });
 
-  test('makes a second one who locks the row wait for the first', async () => {
+  test('makes a second lock of the row wait for the first', async () => {
     await plant({ displayName: '' });
     const rename = (suffix: string) =>
       fork().transactional(async (em) => {
@@ -179,7 +179,7 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
     expect([...(await nameOf('one'))].sort().join('')).toBe('abcd');
   });
 
-  test('a savepoint that is undone leaves neither a row nor a changed entity', async () => {
+  test('a rolled back savepoint leaves neither a row nor a changed entity', async () => {
     await plant({}, { id: 'two' });
     const em = fork();
     await em.begin();
@@ -204,7 +204,7 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
     expect(await fork().count(OrganizationEntity)).toBe(2);
   });
 
-  test('pages by the index, newest first, rows of one instant by id', async () => {
+  test('pages by the index, newest first, with equal times by id', async () => {
     const em = fork();
     const count = 500;
     for (let index = 0; index < count; index += 1) {

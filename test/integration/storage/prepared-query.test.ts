@@ -27,7 +27,7 @@ const selectApps = prepareQuery<{ name: string; limit: number }, { id: string }>
 );
 
 describe.each(databaseKinds)('%s', (kind) => {
-  test('a prepared query is built once and takes the values of each run', async () => {
+  test('a prepared query is built once and uses the values of each run', async () => {
     await using database = await openTestDatabase(kind);
     const em = database.orm.em.fork();
     const builtBefore = built;
@@ -41,7 +41,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await idsOf('Acme', 2)).toEqual(['app-3', 'app-2']);
     expect(await idsOf('Acme', 9)).toEqual(['app-3', 'app-2', 'app-0']);
     expect(await idsOf('Globex', 9)).toEqual(['app-1']);
-    expect(await idsOf('Nobody', 9)).toEqual([]);
+    expect(await idsOf('Unknown', 9)).toEqual([]);
   });
 
   test('it takes part in the transaction of its entity manager', async () => {

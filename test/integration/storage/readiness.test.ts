@@ -23,12 +23,12 @@ async function asOperator(url: string, sql: string): Promise<void> {
   await client.end();
 }
 
-test('a database that can do its work is ready', async () => {
+test('a working database is ready', async () => {
   await using database = await open(await freshPostgres());
   await expect(database.check()).resolves.toBeUndefined();
 });
 
-test('one that a newer version has migrated, or that lacks a migration or a column, is not', async () => {
+test('one that a newer version has migrated, or that lacks a migration or a column, is not ready', async () => {
   const url = await freshPostgres();
   await using database = await open(url);
   await asOperator(url, "insert into schema_migrations (name) values ('0999-of-tomorrow')");
@@ -51,7 +51,7 @@ test('one that is read-only, as a standby is, is not ready', async () => {
   await expect(database.check()).rejects.toThrow('the database is read-only');
 });
 
-test('one that is silent is not ready, and says so within seconds', async () => {
+test('an unresponsive one is reported as not ready within seconds', async () => {
   await using proxy = await startPostgresProxy(await freshPostgres());
   await using database = await open(proxy.url);
   await database.check();
@@ -72,7 +72,7 @@ test('one that is silent is not ready, and says so within seconds', async () => 
     .toBe('ready');
 });
 
-test('a pool that is used up is not ready, and the answer does not wait for it', async () => {
+test('with an exhausted pool it is not ready, and the check does not wait for the pool', async () => {
   await using database = await open(await freshPostgres());
   const held = Array.from({ length: POOL * 2 }, () =>
     database.orm.em.fork().transactional((em) => em.execute('select pg_sleep(1.5)')),

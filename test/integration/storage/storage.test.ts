@@ -42,7 +42,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       ({ id }) => id,
     );
 
-  test('the schema is what the entities say', async () => {
+  test('the schema matches the entities', async () => {
     expect(await database.orm.schema.getUpdateSchemaSQL({ wrap: false })).toBe('');
   });
 
@@ -62,7 +62,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await appIds()).toEqual(['acme']);
   });
 
-  test('a nested transaction is undone alone', async () => {
+  test('a nested transaction is rolled back alone', async () => {
     await fork().transactional(async (outer) => {
       await insertApp(outer as SqlEntityManager, 'outer');
       const nested = outer.transactional(async (inner) => {
@@ -75,7 +75,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await appIds()).toEqual(['after', 'outer']);
   });
 
-  test('times and sequences come back as numbers, bytes as bytes', async () => {
+  test('times and sequences are read as numbers, bytes as bytes', async () => {
     await insertApp(fork());
     const db = fork().getKysely<Tables>();
     const app = await db.selectFrom('apps').selectAll().executeTakeFirst();
@@ -100,7 +100,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(rows).toEqual([{ total: 1 }]);
   });
 
-  test('a second row under a unique key is told from other faults', async () => {
+  test('a duplicate under a unique key is distinguished from other errors', async () => {
     await insertApp(fork());
     const error = await insertApp(fork()).catch((reason: unknown) => reason);
     expect(isUniqueViolation(error)).toBe(true);
@@ -111,7 +111,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(isUniqueViolation(other)).toBe(false);
   });
 
-  test('a reset empties every table, and numbers begin anew', async () => {
+  test('a reset empties every table and restarts the sequences', async () => {
     const event = { app_id: 'acme', type: 't', payload: '{}', resource_id: null, created_at_ms: 1 };
     const record = (id: string) =>
       fork()
@@ -134,7 +134,7 @@ describe.each(databaseKinds)('%s', (kind) => {
 describe('migrations', () => {
   const names = migrations.map(({ name }) => name);
 
-  test('bring an empty database to the schema of the entities, one process at a time', async () => {
+  test('migrate an empty database to the schema of the entities, one process at a time', async () => {
     const url = await freshPostgres();
     const one = await openDatabase(entities, { kind: 'postgres', url, poolSize: 1 });
     const two = await openDatabase(entities, { kind: 'postgres', url, poolSize: 1 });
@@ -150,7 +150,7 @@ describe('migrations', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  test('that fail leave nothing behind', async () => {
+  test('that fail change nothing', async () => {
     const url = await freshPostgres();
     await using database = closing(await openDatabase(entities, { kind: 'postgres', url, poolSize: 1 }));
     await database.orm.em.fork().execute('drop schema public cascade; create schema public');
@@ -165,7 +165,7 @@ describe('migrations', () => {
   });
 });
 
-test('connections that PostgreSQL drops are replaced, also out of a transaction', async () => {
+test('connections that PostgreSQL drops are replaced, also within a transaction', async () => {
   const url = await freshPostgres();
   const heard: string[] = [];
   const onConnectionError = (error: Error) => heard.push(error.message);

@@ -45,10 +45,10 @@ function expectAnswer(call: RecordedCall, { status, body }: { status: number; bo
   });
 }
 
-describe.each(releases)('what %s had written', (release) => {
+describe.each(releases)('data written by %s', (release) => {
   const data = readReleasedData(release);
 
-  test('in the folder of a sandbox is there after a start on it, and answers as it did', async () => {
+  test('in the folder of a sandbox is kept at start, with unchanged responses', async () => {
     writeReleasedFolder(folder, data, { database: sqliteSteps, chains: chainStoreSteps });
     await using sandbox = await startSandbox({ dataFolder: folder });
     sandbox.clock.advance(data.nowMs - sandbox.clock.now());
@@ -88,7 +88,7 @@ describe.each(releases)('what %s had written', (release) => {
       }
     }
 
-    test('goes through every migration since, and through one more that fills what it adds', async () => {
+    test('passes every later migration, and one more that fills its new column', async () => {
       await writeReleased();
       const before = await readAll(migrations);
       expect(before.get('wallets')).toHaveLength(data.database.tables.wallets!.length);
@@ -107,7 +107,7 @@ describe.each(releases)('what %s had written', (release) => {
       await expectAnswersOf(next);
     });
 
-    test('is as it was after a migration that failed, and goes through when it is mended', async () => {
+    test('is unchanged after a failed migration, and passes when the cause is fixed', async () => {
       await writeReleased();
       const before = await readAll(migrations);
       const broken = { ...nameWallets, ...broke(nameWallets) };

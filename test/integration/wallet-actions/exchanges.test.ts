@@ -137,7 +137,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     return rows.map(({ type }) => type.replace('wallet_action.transfer.', ''));
   };
 
-  test('an exchange goes from its deposit to its payment, over a restart in between', async () => {
+  test('an exchange continues from its deposit to its payment across a restart', async () => {
     const [wallet, recipient] = [await makeWallet(), await makeWallet(tron)];
     const begun = await send(wallet, '100', toTron(recipient));
     expect(begun.body).toMatchObject({ status: 'pending', source_amount: '100' });
@@ -163,7 +163,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     if (served !== operations) await served[Symbol.asyncDispose]();
   });
 
-  test('when the exchange’s answers are lost, it has paid once, and that is told in the end', async () => {
+  test('when responses of the exchange are lost, it still pays once, and that is recorded', async () => {
     const [wallet, recipient] = [await makeWallet(), await makeWallet(tron)];
     const begun = await send(wallet, '100', toTron(recipient));
     weather.loses = 'answers';
@@ -177,7 +177,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     expect(await eventTypes()).toEqual(['created', 'succeeded']);
   });
 
-  test('many processes that follow exchanges at once are paid once and tell once', async () => {
+  test('several processes that follow exchanges are paid once and record it once', async () => {
     const [wallet, recipient] = [await makeWallet(), await makeWallet(tron)];
     for (const amount of ['1', '2', '3']) await send(wallet, amount, toTron(recipient));
     clock.nowMs += 30 * second;
@@ -193,7 +193,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     expect(await held(tron, recipient.address, tron.token)).toBe(3_005_992_800n);
   });
 
-  test('exchanges that take long hold up no other action', async () => {
+  test('slow exchanges do not delay other actions', async () => {
     const [wallet, recipient] = [await makeWallet(), await makeWallet(tron)];
     weather.loses = 'answers';
     // More than are ended at once.
@@ -209,7 +209,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     expect((await eventTypes()).filter((type) => type === 'succeeded')).toHaveLength(52);
   });
 
-  test('a deposit that came after the quote had expired is given back', async () => {
+  test('a deposit after the expiry of its quote is refunded', async () => {
     const [wallet, recipient] = [await makeWallet(), await makeWallet(tron)];
     const real = chains.find(base.caip2)!;
     const lost = { ...real, broadcast: () => Promise.reject(new Error('connection refused')) };
@@ -231,7 +231,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     expect(await eventTypes()).toEqual(['created', 'failed']);
   });
 
-  test('what the solver has promised to too many is given back to those who come last', async () => {
+  test('deposits beyond the inventory of the solver are refunded', async () => {
     const [wallet, recipient] = [await makeWallet(), await makeWallet(tron)];
     await chains.fund(base.caip2, {
       ...{ address: wallet.address, tokenAddress: base.token, rawAmount: 2_000_000_000_000n },
@@ -247,7 +247,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     expect(await held(tron, recipient.address, tron.token)).toBe(602_280_000_000n);
   });
 
-  test('a deposit that can never come has its action rejected, and nothing is paid', async () => {
+  test('if a deposit can never arrive, the action is rejected and nothing is paid', async () => {
     const [wallet, recipient] = [await makeWallet(), await makeWallet(tron)];
     const eth = { source: { asset: 'eth', chain: 'base', amount: '0.9' } };
     const answers = await Promise.all([
@@ -278,7 +278,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     expect(waiting).toEqual([]);
   });
 
-  test('the solver pays for the token account that a recipient has not', async () => {
+  test('the solver pays for the missing token account of a recipient', async () => {
     const wallet = await makeWallet();
     const { body } = await operations.run('createWallet', { body: { chain_type: 'solana' } });
     const { address } = body as Wallet;
@@ -298,7 +298,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     expect(await chains.total(solana.caip2, null)).toBe(before);
   });
 
-  test('without an exchange, and with one that cannot be reached, nothing is signed', async () => {
+  test('without an exchange, and with an unreachable one, nothing is signed', async () => {
     const [wallet, recipient] = [await makeWallet(), await makeWallet(tron)];
     const both = async () => [
       await send(wallet, '100', toTron(recipient)),
@@ -339,7 +339,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     expect(await held(base, wallet.address, base.token)).toBe(3_000_000_000n);
   });
 
-  test('money is neither made nor lost but by the faucet, the solver’s books included', async () => {
+  test('funds are created only by the faucet and never lost, including those of the solver', async () => {
     const wallets = new Map<Network, Wallet>();
     for (const network of networks) wallets.set(network, await makeWallet(network));
     // One quote of each pair, so that the solver has its stock everywhere.

@@ -33,7 +33,7 @@ interface Server {
 /** A server that can be started again and again on the same data. */
 interface Home {
   start(): Promise<Server>;
-  /** Whatever was left to somebody for a while is free to be taken up. */
+  /** Expires all leases, so that claimed work can be claimed again. */
   letTimePass(server: Server): Promise<void>;
 }
 
@@ -180,7 +180,7 @@ describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is
     throw new Error('the actions do not end');
   }
 
-  test('begun by an intent, it goes out once and ends the intent', async () => {
+  test('started by an intent, it is broadcast once and settles the intent', async () => {
     const { body: wallet } = await server.call<Wallet>('POST', '/v1/wallets', {
       chain_type: 'ethereum',
       owner: { public_key: aliceKey.publicKey },
@@ -209,7 +209,7 @@ describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is
 
     server = await home.start();
     expect((await intentNow()).status).toBe('processing');
-    // Whoever has no answer signs again.
+    // Callers without a response sign again.
     expect(await authorize()).toMatchObject({ status: 400, body: { code: 'invalid_state' } });
     const [action] = await settle(wallet);
     expect(await intentNow()).toMatchObject({
@@ -221,7 +221,7 @@ describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is
   }, 120_000);
 
   test.each(steps)(
-    '$name moves the money once',
+    '$name moves the funds once',
     async ({ isKept, name: _, ...trap }) => {
       const { body: wallet } = await server.call<Wallet>('POST', '/v1/wallets', { chain_type: 'ethereum' });
       await anvil.ask('anvil_setBalance', wallet.address, `0x${ether.toString(16)}`);
@@ -238,7 +238,7 @@ describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is
       server = await home.start();
       const left = await actionsOf(wallet);
       expect(left.map(({ status }) => status)).toEqual(isKept ? ['pending'] : []);
-      // Whoever has no answer sends the same request again.
+      // Callers without a response send the same request again.
       const again = await send(wallet, 'paid-once');
       expect(again.status).toBe(isKept ? 409 : 200);
       // The next one takes the next nonce of the chain, and waits for nothing.

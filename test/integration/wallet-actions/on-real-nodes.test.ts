@@ -128,7 +128,7 @@ describe.each(Object.entries(worlds))('transfers on chains that are %s', (_, ope
   }
 
   let receivers = 0;
-  /** Somebody who has nothing yet. */
+  /** An account without funds. */
   function newReceiver(chain: 'base' | 'solana'): string {
     receivers += 1;
     const seed = createHash('sha256').update(`receiver ${receivers}`).digest();
@@ -189,7 +189,7 @@ describe.each(Object.entries(worlds))('transfers on chains that are %s', (_, ope
   );
 
   test.each(['base', 'solana'] as const)(
-    'more than there is on %s is refused, and nothing is signed',
+    'an amount above the balance on %s is refused, and nothing is signed',
     async (chain) => {
       const wallet = await makeWallet(chain);
       const receiver = newReceiver(chain);

@@ -114,17 +114,17 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     const crash = Promise.withResolvers<string>();
     weather.loses = loses;
     weather.onCrash = () => {
-      // Whoever comes after it has better luck.
+      // Later calls succeed.
       weather.loses = 'nothing';
       crash.resolve('crashed');
     };
     const outcome = send(...order).then(({ status, body }) =>
       status === 200 ? 'begun' : (body as { code: string }).code,
     );
-    const told = await Promise.race([outcome, crash.promise]);
+    const reported = await Promise.race([outcome, crash.promise]);
     // It goes down while it sends or not at all.
     if (loses.startsWith('the server')) weather.loses = 'nothing';
-    return told;
+    return reported;
   }
 
   const send = (wallet: Wallet, amount: string, extra: object = {}, served = operations) =>
@@ -154,7 +154,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     return rows.map(({ type }) => type.replace('wallet_action.transfer.', ''));
   };
 
-  test('of requests with one nonce at once exactly one moves money', async () => {
+  test('of concurrent requests with one nonce exactly one moves funds', async () => {
     const wallet = await makeWallet();
     // On PostgreSQL another process serves half of them.
     const other = kind === 'postgres' ? await operations.anotherProcess() : operations;
@@ -170,7 +170,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     expect(await eventTypes()).toEqual(['created', 'succeeded']);
   });
 
-  test('transfers at once take different nonces of the chain, and all of them arrive', async () => {
+  test('concurrent transfers use different chain nonces, and all arrive', async () => {
     const wallet = await makeWallet();
     const answers = await Promise.all(['1', '2', '3'].map((amount) => send(wallet, amount)));
     await wait(60);
@@ -179,7 +179,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
   });
 
   test.each(['requests', 'answers'] as const)(
-    'when %s are lost, the same bytes go out until the chain has them, once',
+    'when %s are lost, the same bytes are broadcast until the chain has them, once',
     async (loses) => {
       const wallet = await makeWallet();
       weather.loses = loses;
@@ -195,7 +195,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     },
   );
 
-  test('a chain that cannot be reached beforehand refuses, and leaves the nonce free', async () => {
+  test('chain unreachable before signing: the request is refused and the nonce stays free', async () => {
     const wallet = await makeWallet();
     const original = chains.find;
     const lost = { ...operations.services, chains: { find: (id: string) => unreachable(original(id)) } };
@@ -208,7 +208,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     expect((await send(wallet, '1', { nonce })).status).toBe(200);
   });
 
-  test('a transfer that the token would revert is refused, and leaves the nonce free', async () => {
+  test('a transfer that would revert is refused, and its nonce stays free', async () => {
     const wallet = await makeWallet();
     const message = 'Blacklistable: account is blacklisted';
     const reverting = (chain: AnyChain | undefined) =>
@@ -224,7 +224,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     expect((await send(wallet, '1', { nonce })).status).toBe(200);
   });
 
-  test('what the chain refuses after all is rejected, and can be tried again', async () => {
+  test('a transfer that the chain refuses on broadcast is rejected, and can be retried', async () => {
     const wallet = await makeWallet();
     // Both are affordable when they are asked for, together they are not.
     const eth = { source: { asset: 'eth', chain: 'base', amount: '0.9' } };
@@ -240,7 +240,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     expect(balance).toBe((9n * ether) / 10n);
   });
 
-  test('many processes that end actions at once tell of each once', async () => {
+  test('several processes that settle actions record each event once', async () => {
     const wallet = await makeWallet();
     for (const amount of ['0.1', '0.2', '0.3', '0.4']) await send(wallet, amount);
     clock.nowMs += 30 * second;
@@ -250,7 +250,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     expect((await eventTypes()).filter((type) => type === 'succeeded')).toHaveLength(4);
   });
 
-  test('the gas of sponsored transactions is summed, at the prices of now', async () => {
+  test('the gas of sponsored transactions is summed at current prices', async () => {
     const wallet = await makeWallet();
     await send(wallet, '1');
     await wait(60);
@@ -271,7 +271,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     expect(await spend(madeMs, madeMs + 1, ['another'])).toEqual({ value: '0', currency: 'usd' });
   });
 
-  test('money is neither made nor lost, whatever is sent, whatever is lost and whenever the server goes down', async () => {
+  test('funds are neither created nor lost, whatever is sent, whatever is lost and whenever the server crashes', async () => {
     const pairs: { network: (typeof networks)[number]; wallets: Wallet[] }[] = [];
     for (const network of networks) {
       pairs.push({ network, wallets: [await makeWallet(network.name), await makeWallet(network.name)] });

@@ -44,26 +44,26 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await hold('first', LEASE_MS)).toBeUndefined();
   });
 
-  test('holding it renews the lease', async () => {
+  test('renewing a claim extends the lease', async () => {
     await claim('first');
     expect(await hold('first', LEASE_MS - 1)).toMatchObject({ id });
     expect(await claim('second', { afterMs: 2 * LEASE_MS - 2 })).toEqual([]);
     expect(await claim('second', { afterMs: 2 * LEASE_MS - 1 })).toEqual([id]);
   });
 
-  test('a restarted process of the same owner reclaims at once what the killed one held', async () => {
+  test('a restarted process of the same owner immediately reclaims the endpoints of the killed one', async () => {
     await claim('sandbox');
     expect(await claim('sandbox')).toEqual([id]);
     expect(await hold('sandbox')).toMatchObject({ id });
   });
 
-  test('a process does not claim again what it is sending to, even after the lease expired', async () => {
+  test('a process does not reclaim an endpoint that it serves, even after the lease expired', async () => {
     await claim('sandbox');
     expect(await claim('sandbox', { known: [id] })).toEqual([]);
     expect(await claim('sandbox', { known: [id], afterMs: LEASE_MS })).toEqual([]);
   });
 
-  test('an endpoint counts as waiting for those who could claim it', async () => {
+  test('an endpoint counts as waiting for processes that could claim it', async () => {
     const isWaiting = (owner: string) =>
       within((em) => isAnyEndpointWaiting(em, { owner, nowMs: startMs }, []));
     expect(await isWaiting('first')).toBe(true);
@@ -81,7 +81,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await hold('first')).toBeUndefined();
   });
 
-  test('no more are claimed than asked for, those that wait longest first', async () => {
+  test('at most the requested number is claimed, longest waiting first', async () => {
     await inTransaction(database, async (context) => {
       const { endpoint } = await createWebhookEndpoint(context, { url: 'https://two.example/' });
       await markDue(context.em, [endpoint.id], startMs - 1);

@@ -59,7 +59,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     inTransaction(database, (context) => updateWebhookEndpoint(context, id, { url }));
   const urlOf = async (target: Promise<{ url: string } | undefined>) => (await target)?.url;
 
-  test('is read once for all that ask at a time, and again when it is doubted', async () => {
+  test('is read once for concurrent callers, and again when it is invalidated', async () => {
     const { endpoint, counts } = use();
     const targets = Array.from({ length: 16 }, () => endpoint.target());
     expect(await Promise.all(targets.map(urlOf))).toEqual(Array(16).fill(one));
@@ -71,7 +71,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(counts.reads).toBe(2);
   });
 
-  test('a change that is announced while it is read is seen by those who wait for that read', async () => {
+  test('a change during a read is seen by those who wait for that read', async () => {
     let readsOfVault = 0;
     const { endpoint } = use({
       ...services.vault,
@@ -87,7 +87,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await urlOf(endpoint.target())).toBe(two);
   });
 
-  test('a stream of doubts holds nobody up', async () => {
+  test('continuous invalidations do not block callers', async () => {
     const { endpoint } = use({
       ...services.vault,
       async withSecret(...args) {
@@ -101,7 +101,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     }
   });
 
-  test('a read that failed is made again by the next who asks', async () => {
+  test('a failed read is repeated by the next caller', async () => {
     let isBroken = true;
     const { endpoint } = use({
       ...services.vault,
@@ -117,7 +117,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await urlOf(endpoint.target())).toBe(one);
   });
 
-  test('stays claimed for longer than an attempt takes, as long as it is used', async () => {
+  test('stays claimed for longer than an attempt takes while it is in use', async () => {
     const { endpoint } = use();
     expect(await urlOf(endpoint.target())).toBe(one);
     for (let step = 0; step < 4; step += 1) {
@@ -128,7 +128,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     }
   });
 
-  test('is nobody’s to use any more once it is disabled, deleted or claimed by another process', async () => {
+  test('can no longer be used after it is disabled, deleted or claimed by another process', async () => {
     const ends: ((id: string) => Promise<unknown>)[] = [
       () => inTransaction(database, (context) => updateWebhookEndpoint(context, id, { status: 'disabled' })),
       async () => {

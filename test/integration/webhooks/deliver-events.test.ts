@@ -53,7 +53,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     clock.reset();
   });
 
-  /** A process that delivers, with endpoints that answer as told. Never woken: what it does, it is asked to do. */
+  /** A process that delivers, with endpoints that answer as scripted. It is never woken and runs only on request. */
   function startProcess(owner: string, sent: Sent[], answer: Answer, others: Partial<Services> = {}) {
     const send = async ({ url, headers, bodyText }: WebhookRequest): Promise<WebhookOutcome> => {
       const { wallet_id, wallet_address } = JSON.parse(bodyText) as Record<string, string>;
@@ -114,7 +114,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   const numbersOf = (sent: readonly Sent[], walletId: string, url = 'https://one.example/') =>
     sent.filter((event) => event.walletId === walletId && event.url === url).map(({ number }) => number);
 
-  test('a slow endpoint delays nobody else, nor a slow resource the others of its endpoint', async () => {
+  test('a slow endpoint does not delay others, nor a slow resource the others of its endpoint', async () => {
     await makeEndpoint('https://one.example/');
     await makeEndpoint('https://two.example/');
     await recordAll([
@@ -148,7 +148,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await process.stop();
   });
 
-  test('new events of a resource come while others are under way, behind what waits for a retry', async () => {
+  test('new events of a resource are sent after its pending retry, while other resources continue', async () => {
     await makeEndpoint('https://one.example/');
     const sent: Sent[] = [];
     let fails = true;
@@ -162,7 +162,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     }
     expect(numbersOf(sent, 'w')).toEqual([1]);
     expect(numbersOf(sent, 'v')).toEqual([1, 2, 3]);
-    // What waits is due with the one that it waits for, so that nobody looks for it before.
+    // Pending deliveries become due together with the one before them, so that they are not read earlier.
     const [first, ...behind] = (await deliveries()).filter(({ order_key }) => order_key === 'w');
     expect(behind.map((row) => row.next_attempt_at_ms)).toEqual(Array(2).fill(first!.next_attempt_at_ms));
     fails = false;
@@ -173,7 +173,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await process.stop();
   });
 
-  test('an endpoint that comes back after a long time is not overrun', async () => {
+  test('an endpoint that recovers after a long time is not flooded', async () => {
     await makeEndpoint('https://one.example/');
     await recordAll(Array.from({ length: 450 }, (_, number) => [`w${number}`, 1] as const));
     let [underWay, most, mostWhileFailing] = [0, 0, 0];
@@ -198,7 +198,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await process.stop();
   });
 
-  test('a long queue of one resource goes through in order, and so do the others beside it', async () => {
+  test('a long queue of one resource is delivered in order, and so are the others', async () => {
     await makeEndpoint('https://one.example/');
     await recordAll(
       Array.from(
@@ -244,7 +244,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await Promise.all([process.stop(), other.stop()]);
   });
 
-  test('a vault that fails leaves nobody else at the endpoint before what is under way is over', async () => {
+  test('when the vault fails, the endpoint is released only after requests in progress have ended', async () => {
     const { endpoint } = await makeEndpoint('https://one.example/');
     await recordAll([['w', 1]]);
     const sent: Sent[] = [];
@@ -282,7 +282,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await Promise.all([process.stop(), other.stop()]);
   });
 
-  test('an endpoint that is enabled has what waited for it sent by the commit', async () => {
+  test('enabling an endpoint sends its pending deliveries after the commit', async () => {
     const { endpoint } = await makeEndpoint('https://one.example/');
     await recordAll([['w', 1]]);
     const sent: Sent[] = [];
@@ -304,7 +304,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await process.stop();
   });
 
-  describe('while more events wait for their turn than are looked at together', () => {
+  describe('while more events are pending than are read at once', () => {
     const resources = Array.from({ length: 100 }, (_, index) => `w${index}`);
     const atOnce = 16;
 
@@ -337,7 +337,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       return { before: sent.slice(0, atOnce), after: sent.slice(atOnce) };
     }
 
-    test('a new address is where they go', async () => {
+    test('a new URL receives them', async () => {
       const url = 'https://two.example/';
       const { before, after } = await sendAround((context, id) =>
         updateWebhookEndpoint(context, id, { url }),
@@ -347,7 +347,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(new Set(after.map((event) => event.url))).toEqual(new Set([url]));
     });
 
-    test('a new address is where they go, also when events for others are recorded with it', async () => {
+    test('a new URL receives them, also while events for other endpoints are recorded', async () => {
       const url = 'https://two.example/';
       const { after } = await sendAround(
         (context, id) => updateWebhookEndpoint(context, id, { url }),
@@ -356,7 +356,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(new Set(after.map((event) => event.url))).toEqual(new Set([url]));
     });
 
-    test('an endpoint that is disabled is sent none of them', async () => {
+    test('a disabled endpoint receives none of them', async () => {
       const { after } = await sendAround((context, id) =>
         updateWebhookEndpoint(context, id, { status: 'disabled' }),
       );
@@ -365,13 +365,13 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(pending).toHaveLength(2 * resources.length - atOnce);
     });
 
-    test('an endpoint that is deleted is sent none of them', async () => {
+    test('a deleted endpoint receives none of them', async () => {
       const { after } = await sendAround(deleteWebhookEndpoint);
       expect(after).toEqual([]);
       expect(await deliveries()).toEqual([]);
     });
 
-    test('a secret that was given up signs none of them', async () => {
+    test('a revoked secret signs none of them', async () => {
       let secret = '';
       const { before, after } = await sendAround(async (context, id) => {
         ({ secret } = await rotateWebhookSecret(context, id, { overlap_seconds: 0 }));
@@ -386,7 +386,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     });
   });
 
-  test('as many endpoints that do not answer as a process sends to at a time keep nobody out', async () => {
+  test('unresponsive endpoints that use all places of a process do not block others', async () => {
     const count = 500;
     const apps = Array.from({ length: count }, (_, index) => `dead-${index}`);
     await inTransaction(database, async ({ em }) => {
@@ -421,7 +421,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await process.stop();
   }, 120_000);
 
-  test('a replay during the last attempt begins the schedule anew, whatever comes of the attempt', async () => {
+  test('a replay during the last attempt restarts the schedule, whatever the outcome of the attempt', async () => {
     const { endpoint } = await makeEndpoint('https://one.example/');
     await recordAll([['w', 1]]);
     const held = Promise.withResolvers<number>();
@@ -450,7 +450,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await process.stop();
   });
 
-  test('stopping finishes what is under way and begins nothing more', async () => {
+  test('stopping finishes requests in progress and starts no more', async () => {
     await makeEndpoint('https://one.example/');
     await recordAll([
       ['w', 1],
@@ -486,7 +486,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await next.stop();
   });
 
-  test('after a month nothing is left of what is over, and everything of what is not', async () => {
+  test('after a month finished deliveries are deleted and pending ones kept', async () => {
     await makeEndpoint('https://one.example/');
     await makeEndpoint('https://two.example/');
     await recordAll([['w', 1]]);
@@ -510,7 +510,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   describe('processes that share a database', () => {
     // Two open transactions: SQLite has one at a time.
     test.runIf(kind === 'postgres')(
-      'an event whose transaction committed after that of a later one is delivered all the same',
+      'an event that is committed after a later one is still delivered',
       async () => {
         await makeEndpoint('https://one.example/');
         const sent: Sent[] = [];
@@ -529,7 +529,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       },
     );
 
-    test('two processes share the endpoints, and nothing is sent twice', async () => {
+    test('two processes share the endpoints and send nothing twice', async () => {
       const urls = Array.from({ length: 6 }, (_, number) => `https://host-${number}.example/`);
       for (const url of urls) await makeEndpoint(url);
       const sent: Sent[] = [];
@@ -556,7 +556,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       await Promise.all(both.map((process) => process.stop()));
     });
 
-    test('while one process sends to an endpoint, another one sends to the others', async () => {
+    test('while one process serves an endpoint, another one serves the others', async () => {
       await makeEndpoint('https://one.example/');
       await makeEndpoint('https://two.example/', 'umbrella');
       const sent: Sent[] = [];
@@ -582,7 +582,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       await Promise.all([first.stop(), second.stop()]);
     });
 
-    test('what a process that died had claimed is another one’s when the lease is over', async () => {
+    test('the endpoints of a crashed process are claimed by another one after the lease', async () => {
       await makeEndpoint('https://one.example/');
       await recordAll([['w', 1]]);
       const sent: Sent[] = [];

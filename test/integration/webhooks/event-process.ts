@@ -19,10 +19,10 @@ import { openDatabase } from '../../../src/storage/open-database.ts';
 import { contextOf, services as others } from '../contexts.ts';
 
 // A process on PostgreSQL that changes users and delivers their events, as a server in production does, with the guard
-// that lets loopback through. It is told what to do by its parent.
+// that lets loopback through. It receives orders from its parent process.
 
 /** What the parent asks for. */
-export interface Told {
+export interface Order {
   readonly number: number;
   readonly verb: 'begin' | 'endpoint' | 'create' | 'link' | 'unlink' | 'delete' | 'advance' | 'pending';
   /** The address of an endpoint, email addresses, a user's id, or how far the clock is moved, ms. */
@@ -31,7 +31,7 @@ export interface Told {
   readonly handle: string;
 }
 
-/** What came of it, after the commit. */
+/** The result, after the commit. */
 export interface Done {
   readonly number: number;
   readonly value: unknown;
@@ -61,7 +61,7 @@ const contextIn = (em: SqlEntityManager): OperationContext => ({
   ...services,
 });
 
-async function work({ verb, about, handle }: Told): Promise<unknown> {
+async function work({ verb, about, handle }: Order): Promise<unknown> {
   if (verb === 'advance' || verb === 'begin') aheadMs += Number(about);
   // Loaded while the process before is still at work, it does nothing before its turn.
   if (verb === 'begin') ({ openUnit, jobs } = startBesideRequests(services, openUnit, values.owner!));
@@ -94,7 +94,7 @@ async function work({ verb, about, handle }: Told): Promise<unknown> {
   });
 }
 
-process.on('message', (told: Told) => {
-  void work(told).then((value) => process.send?.({ number: told.number, value } satisfies Done));
+process.on('message', (order: Order) => {
+  void work(order).then((value) => process.send?.({ number: order.number, value } satisfies Done));
 });
 process.on('disconnect', () => process.exit());

@@ -140,7 +140,7 @@ function expectNoneOvertook(notes: readonly Note[]): void {
 }
 
 test.for(databaseKinds)(
-  'a process that is killed and an endpoint that fails: no event is lost or out of order, on %s',
+  'killed processes and a failing endpoint: no event is lost or out of order, on %s',
   { timeout: 1_800_000 },
   async (kind, { annotate }) => {
     await using start = processesOn[kind]();

@@ -5,7 +5,7 @@ import { LEASE_MS } from '../../../src/domain/access/webhooks/claim-endpoints.ts
 import type { WebhookDeliveriesListResponse } from '../../../src/generated/schemas.ts';
 import { type DatabaseKind, freshPostgres } from '../../support/databases.ts';
 import { serveCustos, temporaryFolder } from '../../support/run-custos.ts';
-import type { Done, Told } from './event-process.ts';
+import type { Done, Order } from './event-process.ts';
 
 /** A process that changes users and delivers the events of the changes. Every call rejects when it is killed. */
 export interface EventProcess {
@@ -51,7 +51,7 @@ function sandboxes(): StartProcess & AsyncDisposable {
         call('POST', `/v1/users/${id}/accounts/unlink`, { type: 'custom_auth', handle }),
       deleteUser: (id) => call('DELETE', `/v1/users/${id}`),
       async left(endpointId) {
-        // Some of them tell enough, and asking for all would take the time that it takes to send them.
+        // A sample is enough: asking for all would take as long as sending them.
         const path = `/v1/webhooks/${endpointId}/deliveries?status=pending&limit=5`;
         const { data } = await call<WebhookDeliveriesListResponse>('GET', path);
         if (data.length === 0) return 'nothing';
@@ -71,7 +71,7 @@ function sandboxes(): StartProcess & AsyncDisposable {
   return Object.assign(start, { [Symbol.asyncDispose]: async () => undefined });
 }
 
-/** A child that does what it is told; every promise rejects when it has ended. */
+/** A child process that executes orders. All its promises reject when it has ended. */
 async function forkProcess(url: Promise<string>, owner: string) {
   const child = fork(join(import.meta.dirname, 'event-process.ts'), ['--url', await url, '--owner', owner]);
   const ended = once(child, 'exit');
@@ -83,13 +83,13 @@ async function forkProcess(url: Promise<string>, owner: string) {
   void ended.then(() => {
     for (const done of waiting.values()) done.reject(new Error('the process has ended'));
   });
-  let [isKilled, told] = [false, 0];
+  let [isKilled, count] = [false, 0];
   return {
-    async tell<Value>(verb: Told['verb'], about = '', handle = ''): Promise<Value> {
-      told += 1;
+    async order<Value>(verb: Order['verb'], about = '', handle = ''): Promise<Value> {
+      count += 1;
       const done = Promise.withResolvers<unknown>();
-      waiting.set(told, done);
-      child.send({ number: told, verb, about, handle } satisfies Told, () => undefined);
+      waiting.set(count, done);
+      child.send({ number: count, verb, about, handle } satisfies Order, () => undefined);
       return (await done.promise) as Value;
     },
     async kill() {
@@ -108,26 +108,26 @@ function onPostgres(): StartProcess & AsyncDisposable {
   const forkNext = () => forkProcess(url, `process-${starts}`);
   let next = forkNext();
   const start: StartProcess = async () => {
-    const { tell, kill, isKilled } = await next;
+    const { order, kill, isKilled } = await next;
     starts += 1;
     // In the shadow of the work of this one.
     next = forkNext();
     // The time passes after which the endpoint of a process that was killed is another one's.
     aheadMs += LEASE_MS;
-    await tell('begin', String(aheadMs));
+    await order('begin', String(aheadMs));
     return {
       async makeEndpoint(url) {
-        const made = await tell<{ endpoint: { id: string }; secret: string }>('endpoint', url);
+        const made = await order<{ endpoint: { id: string }; secret: string }>('endpoint', url);
         return { id: made.endpoint.id, secret: made.secret };
       },
-      createUsers: (addresses) => tell('create', addresses.join(' ')),
-      linkAccount: (id, handle) => tell('link', id, handle),
-      unlinkAccount: (id, handle) => tell('unlink', id, handle),
-      deleteUser: (id) => tell('delete', id),
-      left: () => tell('pending'),
+      createUsers: (addresses) => order('create', addresses.join(' ')),
+      linkAccount: (id, handle) => order('link', id, handle),
+      unlinkAccount: (id, handle) => order('unlink', id, handle),
+      deleteUser: (id) => order('delete', id),
+      left: () => order('pending'),
       passHour: () => {
         aheadMs += 3_600_000;
-        return tell('advance', '3600000');
+        return order('advance', '3600000');
       },
       kill,
       isKilled,

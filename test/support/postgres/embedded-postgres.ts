@@ -26,7 +26,7 @@ export async function startEmbeddedPostgres(flags: readonly string[] = []): Prom
     user: 'postgres',
     password: 'postgres',
     persistent: false,
-    // PostgreSQL refuses to run as root; a container often has nobody else.
+    // PostgreSQL refuses to run as root, which is often the only user of a container.
     createPostgresUser: userInfo().uid === 0,
     initdbFlags: ['--encoding=UTF8', '--no-locale', '--no-sync'],
     postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', ...flags],

@@ -58,11 +58,11 @@ test('clients that trust the authority trust the server, under its loopback name
   expect(leaf.keyUsage).toEqual(['1.3.6.1.5.5.7.3.1']);
 });
 
-test('a certificate is kept while it is good', async () => {
+test('a certificate is kept while it is valid', async () => {
   const folder = temporaryFolder();
   const first = await keep(folder);
   expect(await keep(folder)).toEqual(first);
-  // No private key of the authority is anywhere: nobody can make another certificate in its name.
+  // The private key of the authority is not stored anywhere, so no other certificate can be issued.
   expect(readFileSync(join(folder, 'certificate.json'), 'utf8').match(/BEGIN PRIVATE KEY/g)?.length).toBe(1);
   expect(statSync(join(folder, 'certificate.json')).mode & 0o077).toBe(0);
 });
@@ -82,13 +82,13 @@ test.each([
   expect(readFileSync(first.caFile, 'utf8')).toBe(first.ca);
 });
 
-test('a file that is no certificate is replaced', async () => {
+test('a file that is not a certificate is replaced', async () => {
   const folder = temporaryFolder();
   writeFileSync(join(folder, 'certificate.json'), '{"ca":"');
   expect(await greet(await keep(folder), 'localhost')).toBe('hello');
 });
 
-test('of servers that start at once all use one certificate', async () => {
+test('servers that start concurrently use one certificate', async () => {
   const folder = temporaryFolder();
   const certificates = await Promise.all(Array.from({ length: 5 }, () => keep(folder)));
   expect(new Set(certificates.map(({ cert }) => cert)).size).toBe(1);

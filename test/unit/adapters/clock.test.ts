@@ -11,7 +11,7 @@ function machineAt(startMs: number) {
   };
 }
 
-test('a running clock goes with the machine, a frozen one stands still', () => {
+test('a running clock follows the machine, a frozen one stands still', () => {
   const machine = machineAt(1_000);
   const clock = adjustableClock({ machine });
   machine.pass(5);
@@ -25,7 +25,7 @@ test('a running clock goes with the machine, a frozen one stands still', () => {
   expect([clock.now(), clock.isFrozen]).toEqual([1_006, false]);
 });
 
-test('a clock made frozen stands where it began, however long the machine takes', () => {
+test('an initially frozen clock stays at its start time', () => {
   let nowMs = 1_000;
   const clock = adjustableClock({ startMs: 50, frozen: true, machine: { now: () => nowMs++ } });
   expect(clock.now()).toBe(50);
@@ -34,7 +34,7 @@ test('a clock made frozen stands where it began, however long the machine takes'
   expect([clock.now(), clock.isFrozen]).toEqual([50, true]);
 });
 
-test('a clock that is set runs on from there', () => {
+test('a clock that is set continues from there', () => {
   const machine = machineAt(1_000);
   const clock = adjustableClock({ machine });
   clock.set(50);
@@ -49,7 +49,7 @@ test('a clock that is set runs on from there', () => {
   expect(clock.now()).toBe(15);
 });
 
-test('a reset brings back how the clock was made', () => {
+test('a reset restores the initial state', () => {
   const machine = machineAt(1_000);
   const frozen = adjustableClock({ machine, startMs: 77, frozen: true });
   frozen.advance(1);

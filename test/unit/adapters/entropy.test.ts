@@ -11,7 +11,7 @@ test('the seeded stream is ChaCha20 under the digest of the seed', async () => {
   expect(hex(seededEntropy('demo').bytes(200))).toBe(hex(chacha20(key, 200)));
 });
 
-test('the stream does not depend on how it is cut, and begins again after a reset', () => {
+test('the stream does not depend on the sizes read, and restarts after a reset', () => {
   const [whole, parts] = [seededEntropy('demo'), seededEntropy('demo')];
   const cut = [3, 61, 1, 64, 71].map((length) => hex(parts.bytes(length))).join('');
   expect(cut).toBe(hex(whole.bytes(200)));
@@ -20,7 +20,7 @@ test('the stream does not depend on how it is cut, and begins again after a rese
   expect(hex(seededEntropy('demo ').bytes(200))).not.toBe(cut);
 });
 
-test('the system gives as many bytes as asked for, never the same', () => {
+test('the system returns the requested number of bytes, always different', () => {
   expect(systemEntropy.bytes(0).length).toBe(0);
   expect(systemEntropy.bytes(32).length).toBe(32);
   expect(hex(systemEntropy.bytes(32))).not.toBe(hex(systemEntropy.bytes(32)));

@@ -28,7 +28,7 @@ test.each([
   expect(rateOfInput(terms, rawInput)).toEqual({ rawInput, rawOutput, relayerFee, appFee });
 });
 
-test('what would deliver nothing has no rate', () => {
+test('an exchange that would deliver nothing has no rate', () => {
   const terms = { source: usdc, destination: usdc, appFeeBps: 0 };
   expect(rateOfInput(terms, 1n)).toBeUndefined();
   expect(rateOfInput({ ...terms, source: { ...ether, price: '0.000001' } }, 10n ** 6n)).toBeUndefined();
@@ -37,13 +37,13 @@ test('what would deliver nothing has no rate', () => {
   expect(rateOfInput({ ...terms, appFeeBps: 9_987 }, 10_000n)?.rawOutput).toBe(1n);
 });
 
-test('a stock is what so many dollars buy, rounded down', () => {
+test('an inventory is the amount worth a number of dollars, rounded down', () => {
   expect(rawAmountWorth(1_000_000n, usdc)).toBe(1_000_000_000_000n);
   expect(rawAmountWorth(1_000_000n, ether)).toBe(333_333_333_333_333_333_333n);
   expect(rawAmountWorth(1_000_000n, pol)).toBe(2_000_000n * 10n ** 18n);
 });
 
-describe('whatever is exchanged', () => {
+describe('for any exchange', () => {
   const side = fc.record({
     price: fc
       .tuple(fc.bigInt(0n, 1_000_000n), fc.stringMatching(/^\d{1,6}$/))
@@ -89,7 +89,7 @@ describe('whatever is exchanged', () => {
     expect(delivered).toBeGreaterThan(500);
   });
 
-  test('a unit more of input never brings less', () => {
+  test('more input never yields less output', () => {
     fc.assert(
       fc.property(terms, raw, raw, (given, rawInput, more) => {
         const [less, greater] = [rateOfInput(given, rawInput), rateOfInput(given, rawInput + more)];
@@ -99,7 +99,7 @@ describe('whatever is exchanged', () => {
     );
   });
 
-  test('what is asked for an output is the least that buys it', () => {
+  test('the input for an output is the smallest sufficient one', () => {
     fc.assert(
       fc.property(terms, raw, (given, rawOutput) => {
         const rate = rateOfOutput(given, rawOutput);

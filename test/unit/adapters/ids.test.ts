@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { seededEntropy, systemEntropy } from '../../../src/adapters/entropy.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
 
-test('each kind of id has its form', () => {
+test('each kind of id has its format', () => {
   const ids = makeIds(systemEntropy);
   for (let count = 0; count < 200; count += 1) {
     expect(ids.cuid2()).toMatch(/^[a-z][0-9a-z]{23}$/);
@@ -22,7 +22,7 @@ test('the same entropy gives the same ids', () => {
   ]);
 });
 
-test('no character is likelier than another', () => {
+test('all characters are equally likely', () => {
   const ids = makeIds(seededEntropy('dice'));
   const counts = new Map<string, number>();
   const draws = 10_000;

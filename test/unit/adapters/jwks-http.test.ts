@@ -28,7 +28,7 @@ describe('a key set over HTTP', () => {
   });
   afterEach(() => new Promise((resolve) => server.close(resolve)));
 
-  test('is kept for an hour, and fetched once for all who ask at the same time', async () => {
+  test('is cached for an hour, and fetched once for concurrent callers', async () => {
     const jwks = createHttpJwks(clock);
     await Promise.all([jwks.keys(url), jwks.keys(url)]);
     clock.advance(60 * minuteMs - 1);
@@ -39,7 +39,7 @@ describe('a key set over HTTP', () => {
     expect(asked).toBe(2);
   });
 
-  test('is fetched anew for an unknown key id, at most twice a minute', async () => {
+  test('is fetched again for an unknown key id, at most twice a minute', async () => {
     const jwks = createHttpJwks(clock);
     await jwks.keys(url);
     answer.body = '{"keys":[{"kid":"second"}]}';
@@ -49,7 +49,7 @@ describe('a key set over HTTP', () => {
     expect(asked).toBe(2);
   });
 
-  test('goes on to be used while its issuer fails, which is asked twice a minute and not by everybody', async () => {
+  test('stays in use while its issuer fails, which is called at most twice a minute', async () => {
     const jwks = createHttpJwks(clock);
     await jwks.keys(url);
     clock.advance(2 * 60 * minuteMs);

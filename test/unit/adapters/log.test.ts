@@ -14,17 +14,21 @@ async function printed(format: 'json' | 'text', level: string, statements: strin
   return stdout;
 }
 
-test('JSON lines carry level, time, text and fields', async () => {
-  const lines = await printed('json', 'info', `log.debug({}, 'not told'); log.warn({ status: 3 }, 'told');`);
+test('JSON lines contain level, time, text and fields', async () => {
+  const lines = await printed(
+    'json',
+    'info',
+    `log.debug({}, 'not reported'); log.warn({ status: 3 }, 'reported');`,
+  );
   expect(JSON.parse(lines)).toEqual({
     level: 'warn',
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
     status: 3,
-    msg: 'told',
+    msg: 'reported',
   });
 });
 
-test('readable lines carry the same, and the stack of an error with its causes', async () => {
+test('readable lines contain the same, and the stack of an error with its causes', async () => {
   const text = await printed(
     'text',
     'info',
@@ -35,7 +39,7 @@ test('readable lines carry the same, and the stack of an error with its causes',
   expect(text).toMatch(/error failed\nError: outer[\s\S]+caused by: Error: inner/);
 });
 
-test.each(['json', 'text'] as const)('what is named like a secret is not written: %s', async (format) => {
+test.each(['json', 'text'] as const)('fields named like a secret are redacted: %s', async (format) => {
   const text = await printed(
     format,
     'info',

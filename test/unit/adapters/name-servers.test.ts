@@ -54,7 +54,7 @@ const find = (name: string) =>
     lookup(name, { all: true }, (error, found) => (error === null ? resolve(found) : reject(error)));
   });
 
-test('a name has the addresses of both families, or of the one that it has', async () => {
+test('a name resolves to its addresses of both families', async () => {
   expect(await find('both.acme.example')).toEqual([
     { address: '192.0.2.8', family: 4 },
     { address: '2001:db8::8', family: 6 },
@@ -64,10 +64,10 @@ test('a name has the addresses of both families, or of the one that it has', asy
 });
 
 test('a name without an address is an error', async () => {
-  await expect(find('nobody.acme.example')).rejects.toMatchObject({ code: 'ENOTFOUND' });
+  await expect(find('absent.acme.example')).rejects.toMatchObject({ code: 'ENOTFOUND' });
 });
 
-test('names whose servers are silent hold up no other', async () => {
+test('names with unresponsive servers do not delay others', async () => {
   let isOver = false;
   const silent = Array.from({ length: 40 }, (_, index) => find(`silent-${index}.acme.example`));
   void Promise.allSettled(silent).then(() => {

@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 import { describe, expect, test } from 'vitest';
 import { isPublicAddress } from '../../../src/adapters/public-address.ts';
 
-describe('the first, the last and one address of every block that is nobody’s public server', () => {
+describe('the first, the last and one other address of every block that is not public', () => {
   test.each([
     ['0.0.0.0', '0.255.255.255'],
     ['10.0.0.0', '10.255.255.255'],
@@ -69,7 +69,7 @@ test('the neighbours of these blocks are public', () => {
   expect(neighbours.filter((address) => !isPublicAddress(address))).toEqual([]);
 });
 
-test('what is no address is not public', () => {
+test('an invalid address is not public', () => {
   for (const text of [
     '',
     'localhost',
@@ -84,7 +84,7 @@ test('what is no address is not public', () => {
   }
 });
 
-test('whatever another library knows to be special is not public', () => {
+test('addresses that another library classifies as special are not public', () => {
   const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
   // Half of the addresses of either family lie near blocks that mean something.
   const prefixes = [

@@ -25,7 +25,7 @@ const open = (
 ) => vault.withSecret(sealed, under, (bytes) => Buffer.from(bytes).toString());
 
 describe('a vault', () => {
-  test('opens what it sealed, whatever it is', async () => {
+  test('opens any secret that it sealed', async () => {
     const vault = vaultOf(current);
     await fc.assert(
       fc.asyncProperty(
@@ -40,7 +40,7 @@ describe('a vault', () => {
     );
   });
 
-  test('seals the same secret differently each time, and shows none of it', async () => {
+  test('seals the same secret differently each time, without revealing it', async () => {
     const vault = vaultOf(current);
     const [one, two] = [await vault.seal(secret, binding), await vault.seal(secret, binding)];
     expect(one.sealedSecret).not.toEqual(two.sealedSecret);
@@ -52,7 +52,7 @@ describe('a vault', () => {
     expect(one.wrappedDataKey).toHaveLength(60);
   });
 
-  test('draws all its randomness from the port', async () => {
+  test('takes all its randomness from the port', async () => {
     const draw = () => {
       const entropy = seededEntropy('vault');
       const masterKeys = [localMasterKey(current.id, current.key, entropy)] as const;
@@ -61,7 +61,7 @@ describe('a vault', () => {
     expect(await draw()).toEqual(await draw());
   });
 
-  test('opens nothing under another binding, nor when parts could run together', async () => {
+  test('opens nothing under another binding, even if concatenated parts would be equal', async () => {
     const vault = vaultOf(current);
     const sealed = await vault.seal(secret, binding);
     const others = [
@@ -75,7 +75,7 @@ describe('a vault', () => {
     expect(await open(vault, sealed)).toBe(secret.toString());
   });
 
-  test('opens nothing of which a single bit was changed', async () => {
+  test('opens nothing after a single bit was changed', async () => {
     const vault = vaultOf(current);
     const sealed = await vault.seal(secret, binding);
     for (const part of ['sealedSecret', 'wrappedDataKey'] as const) {
@@ -92,7 +92,7 @@ describe('a vault', () => {
     }
   });
 
-  test('wipes the secret when the use is over, also when it fails', async () => {
+  test('wipes the secret after its use, even if the use fails', async () => {
     const vault = vaultOf(current);
     const sealed = await vault.seal(secret, binding);
     let seen = new Uint8Array();
@@ -111,7 +111,7 @@ describe('a vault', () => {
   });
 });
 
-test('what a vault hands out is no Buffer, whose slices would be wiped along', async () => {
+test('secrets are not passed as Buffer, whose slices would be wiped as well', async () => {
   const vault = vaultOf(current);
   const sealed = await vault.seal(secret, binding);
   await vault.withSecret(sealed, binding, (opened) => {
@@ -122,7 +122,7 @@ test('what a vault hands out is no Buffer, whose slices would be wiped along', a
 });
 
 describe('master keys', () => {
-  test('a key that is rotated out still opens, and a data key moves under the current one', async () => {
+  test('a previous key still opens, and data keys are rewrapped under the current one', async () => {
     const before = vaultOf(former);
     const sealed = await before.seal(secret, binding);
     const vault = vaultOf(current, former);
@@ -135,7 +135,7 @@ describe('master keys', () => {
     await expect(open(before, moved)).rejects.toThrow('master key `k2` is not configured');
   });
 
-  test('the wrong bytes under the right name open nothing, and the error tells no more than the name', async () => {
+  test('the wrong bytes under the right id open nothing, and the error contains only the id', async () => {
     const sealed = await vaultOf(current).seal(secret, binding);
     const impostor = vaultOf({ id: 'k2', key: randomBytes(32) });
     await expect(open(impostor, sealed)).rejects.toThrow(
@@ -143,7 +143,7 @@ describe('master keys', () => {
     );
   });
 
-  test('the vault keeps a copy of its own', async () => {
+  test('the vault keeps its own copy', async () => {
     const key = randomBytes(32);
     const vault = vaultOf({ id: 'k', key });
     key.fill(0);
@@ -159,7 +159,7 @@ describe('master keys', () => {
       error: 'expected 32 bytes in master key `short`, got 31',
     },
     { masterKeys: [current, { ...former, id: 'k2' }], error: 'expected distinct master key ids' },
-  ])('refuses keys that are none: $error', ({ masterKeys, error }) => {
+  ])('refuses invalid keys: $error', ({ masterKeys, error }) => {
     expect(() => vaultOf(...(masterKeys as [NamedKey]))).toThrow(error);
   });
 });

@@ -7,7 +7,7 @@ const binding = { purpose: 'ethereum', rowId: 'w', appId: 'a' };
 const [current, former] = [randomBytes(32), randomBytes(32)];
 const vaultOf = (...local: Uint8Array[]) => productionVault({ local, transit: undefined }, systemEntropy);
 
-test('a key that is current and previous at once is one key', async () => {
+test('a key that is both current and previous is one key', async () => {
   const before = await vaultOf(former).seal(Buffer.from('secret'), binding);
   const vault = vaultOf(current, former, current, former);
   const sealed = await vault.seal(Buffer.from('secret'), binding);
@@ -17,14 +17,14 @@ test('a key that is current and previous at once is one key', async () => {
   }
 });
 
-test('keys are named by sixteen digits of their digest and by nothing of themselves', () => {
+test('key ids are sixteen digits of a digest', () => {
   const name = vaultOf(current).currentMasterKeyId;
   expect(name).toMatch(/^[0-9a-f]{16}$/);
   expect(name).not.toBe(vaultOf(former).currentMasterKeyId);
   expect(current.toString('hex')).not.toContain(name);
 });
 
-test('a management service’s key comes before those in memory', () => {
+test('the key of a key management service precedes those in memory', () => {
   const transit = { url: 'http://127.0.0.1:9', key: 'custos', token: 'x' };
   expect(productionVault({ local: [current], transit }, systemEntropy).currentMasterKeyId).toBe(
     'transit:custos',

@@ -34,8 +34,8 @@ async function failureOf(work: Promise<unknown>): Promise<VaultError> {
   return error as VaultError;
 }
 
-describe('a vault under a management service’s key', () => {
-  test('opens what it sealed; the service sees data keys and never a secret', async () => {
+describe('a vault with the key of a key management service', () => {
+  test('opens what it sealed; the service receives data keys and never a secret', async () => {
     const vault = vaultOf();
     const sealed = await vault.seal(secret, binding);
     expect(sealed.masterKeyId).toBe('transit:wallet keys');
@@ -51,7 +51,7 @@ describe('a vault under a management service’s key', () => {
     expect(JSON.stringify(service.requests)).not.toContain(secret.toString('base64').slice(0, 20));
   });
 
-  test('opens nothing under another binding, nor with a byte changed', async () => {
+  test('opens nothing under another binding or with a changed byte', async () => {
     const vault = vaultOf();
     const sealed = await vault.seal(secret, binding);
     for (const other of [{ rowId: 'x' }, { appId: 'b' }, { purpose: 'solana' }]) {
@@ -63,7 +63,7 @@ describe('a vault under a management service’s key', () => {
     await failureOf(open(vault, { ...sealed, sealedSecret: changed }));
   });
 
-  test('takes over from a local key, which opens what it wrapped as long as it is configured', async () => {
+  test('replaces a local key, which opens what it wrapped while it is configured', async () => {
     const local = localMasterKey('local', randomBytes(32), systemEntropy);
     const before = await createMasterKeyVault({ masterKeys: [local], entropy: systemEntropy }).seal(
       secret,
@@ -78,7 +78,7 @@ describe('a vault under a management service’s key', () => {
   });
 });
 
-describe('when the service does not help, the error says so and holds no secret', () => {
+describe('when the service fails, the error says so without secrets', () => {
   const place = 'the key management service of `transit:wallet keys`';
 
   /** Whatever anybody could print of it. */
@@ -93,18 +93,18 @@ describe('when the service does not help, the error says so and holds no secret'
     expectNoSecret(error, 's.wrong-token');
   });
 
-  test('a token that is no header', async () => {
+  test('a token that is not a valid header value', async () => {
     const error = await failureOf(vaultOf({ token: 's.first\ns.second' }).seal(secret, binding));
     expect(error.message).toMatch(/cannot be reached/);
     expectNoSecret(error, 's.first', 's.second');
   });
 
-  test('a key that it does not have', async () => {
+  test('an unknown key', async () => {
     const error = await failureOf(vaultOf({ key: 'other' }).seal(secret, binding));
     expect(error.message).toBe('the key management service of `transit:other` refused to encrypt (404)');
   });
 
-  test('nobody listens', async () => {
+  test('nothing listens on the port', async () => {
     const gone = await startTransitService();
     await gone[Symbol.asyncDispose]();
     const error = await failureOf(vaultOf({ url: gone.url }).seal(secret, binding));
@@ -119,7 +119,7 @@ describe('when the service does not help, the error says so and holds no secret'
     ['nothing of use', () => '{"data":{}}', '`plaintext`'],
     ['null', () => 'null', 'JSON'],
     ['a null in its place', () => '{"data":null}', '`plaintext`'],
-  ])('its answer is %s', async (_, answerOf, expected) => {
+  ])('its response is %s', async (_, answerOf, expected) => {
     const vault = vaultOf();
     const sealed = await vault.seal(secret, binding);
     const dataKey = service.requests[0]!.body.plaintext!;
@@ -129,7 +129,7 @@ describe('when the service does not help, the error says so and holds no secret'
     expectNoSecret(error, dataKey, dataKey.slice(0, 8));
   });
 
-  test('its answer is a data key of another length', async () => {
+  test('its response is a data key of another length', async () => {
     const vault = vaultOf();
     const sealed = await vault.seal(secret, binding);
     service.interrupt((response) => response.end(JSON.stringify({ data: { plaintext: 'c2hvcnQ=' } })));
@@ -137,7 +137,7 @@ describe('when the service does not help, the error says so and holds no secret'
     expect(error.message).toBe('expected a data key of 32 bytes from master key `transit:wallet keys`');
   });
 
-  test('it breaks off, or sends elsewhere', async () => {
+  test('it disconnects or redirects', async () => {
     service.interrupt((response) => {
       response.writeHead(200, { 'content-length': '100' }).write('{"data"');
       response.destroy();

@@ -163,7 +163,7 @@ function closedHosts(): string[] {
 }
 
 describe('production', () => {
-  test(`${closedHosts().length} ways to write a private address reach nothing, at creation and when sending`, async () => {
+  test(`${closedHosts().length} spellings of private addresses are refused, at creation and when sending`, async () => {
     expect(closedHosts().length).toBeGreaterThanOrEqual(200);
     await using loopback = await serve(ok);
     await withSender({ guard: publicHttpsOnly }, async (sender) => {
@@ -188,7 +188,7 @@ describe('production', () => {
     ' https://hooks.acme.example/',
     'https://h\u00f6oks.acme.example/',
     '',
-  ])('%j is no address for events', async (url) => {
+  ])('%j is not a valid URL for events', async (url) => {
     await withSender({ guard: publicHttpsOnly }, async (sender) => {
       expect(sender.urlFault(url)).toEqual(expect.any(String));
       expect(await post(sender, url)).toEqual(refused);
@@ -196,7 +196,7 @@ describe('production', () => {
   });
 
   test.each(['https://hooks.acme.example/a?b=c', 'https://8.8.8.8/', 'https://[2606:4700::1111]:8443/'])(
-    '%s may be tried',
+    '%s is allowed',
     async (url) => {
       await withSender({ guard: publicHttpsOnly }, async (sender) =>
         expect(sender.urlFault(url)).toBeUndefined(),
@@ -204,14 +204,14 @@ describe('production', () => {
     },
   );
 
-  test('a public name that resolves to a private address reaches nothing, nor does one that also does', async () => {
+  test('a public name that resolves to a private address, even among others, is refused', async () => {
     await using loopback = await serve(ok);
     const answers: Record<string, string[]> = {
       'private.acme.example': ['127.0.0.1'],
       'mixed.acme.example': ['8.8.8.8', '127.0.0.1'],
       'mapped.acme.example': ['::ffff:127.0.0.1'],
       'six.acme.example': ['::1'],
-      'nobody.acme.example': [],
+      'absent.acme.example': [],
     };
     const lookup = fakeLookup((name) => answers[name] ?? []);
     await withSender({ guard: publicHttpsOnly, lookup }, async (sender) => {
@@ -224,7 +224,7 @@ describe('production', () => {
   });
 });
 
-/** Answers as a name server under somebody else's control would. */
+/** Answers like a name server under an attacker's control. */
 function fakeLookup(resolve: (name: string) => readonly string[]): LookupFunction {
   return (name, _options, callback) => {
     const addresses = resolve(name).map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
@@ -238,7 +238,7 @@ const secondIsPublic: WebhookGuard = {
   allowsAddress: (address) => address === '127.0.0.2',
 };
 
-test('a name that changes its address between two connections gains nothing', async () => {
+test('a name that changes its address between two connections is checked again', async () => {
   await using own = await serve((request, response) => {
     // The connection is not kept, so that the next event resolves the name again.
     request.resume().on('end', () => response.writeHead(200, { connection: 'close' }).end());
@@ -254,14 +254,14 @@ test('a name that changes its address between two connections gains nothing', as
     expect(await send(own.port)).toMatchObject({ status: 200 });
     expect(await send(victim.port)).toEqual(refused);
     expect(asked).toBe(2);
-    // The one answer that was judged is the one that is used: nobody asks again in between.
+    // The checked answer is the one that is used: no second look-up follows.
     expect(await send(own.port)).toMatchObject({ status: 200 });
     expect(asked).toBe(3);
   });
   expect(victim.connections()).toBe(0);
 });
 
-test('a redirection into private space is an answer, and is not followed', async () => {
+test('a redirect to a private address is a response and is not followed', async () => {
   await using victim = await serve(ok);
   await using own = await serve((_, response) => {
     response.writeHead(302, { location: `http://127.0.0.1:${victim.port}/` }).end();
@@ -282,7 +282,7 @@ describe('the sandbox', () => {
   });
   afterAll(() => sender.close());
 
-  test('what is sent arrives as it is, and connections are kept', async () => {
+  test('payloads arrive unchanged, and connections are kept alive', async () => {
     const bodies: string[] = [];
     await using server = await serve((request, response) => {
       const chunks: Buffer[] = [];
@@ -303,7 +303,7 @@ describe('the sandbox', () => {
     expect(server.connections()).toBeLessThanOrEqual(2);
   });
 
-  test('an endpoint that never answers is given up after its time, one that is not there at once', async () => {
+  test('an endpoint that never answers times out, an absent one fails immediately', async () => {
     await using silent = await serve(() => undefined);
     expect(await post(sender, `http://127.0.0.1:${silent.port}/`, 50)).toMatchObject({
       status: undefined,
@@ -316,7 +316,7 @@ describe('the sandbox', () => {
     });
   });
 
-  test('a connection that is never made ends the attempt, and is not waited for by the next one', async () => {
+  test('a connection that is never established ends the attempt, and the next one does not wait for it', async () => {
     const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
     let requests = 0;
     await using server = await serve(
@@ -355,7 +355,7 @@ describe('the sandbox', () => {
     }
   });
 
-  test('of a body without end 64 KB are read, then the connection ends; the status counts', async () => {
+  test('of an endless body 64 KB are read, then the connection is closed; the status counts', async () => {
     let written = 0;
     let ended = (): void => undefined;
     const hasEnded = new Promise<void>((resolve) => {
@@ -375,7 +375,7 @@ describe('the sandbox', () => {
     expect(written).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test('a head that never ends, and what is no HTTP, are no answers', async () => {
+  test('endless headers and invalid HTTP are not responses', async () => {
     await using server = await serve((request, response) => {
       request.socket.end('SSH-2.0-OpenSSH\r\n');
       response.destroy();
@@ -391,7 +391,7 @@ describe('the sandbox', () => {
     });
   });
 
-  test('a certificate that nobody trusts ends the attempt; a trusted one carries it', async () => {
+  test('an untrusted certificate ends the attempt; a trusted one is accepted', async () => {
     const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
     await using server = await serve(ok, '127.0.0.1', certificate);
     const url = `https://localhost:${server.port}/`;

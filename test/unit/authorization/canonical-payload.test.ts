@@ -9,7 +9,7 @@ const headers = { 'service-app-id': 'cmh2k3v9e0000l20c9q7ab4yz' };
 const url = 'https://api.example.com/v1/wallets/w1/rpc';
 
 describe('canonicalPayloads', () => {
-  test('are the sorted members without white space, in UTF-8', () => {
+  test('have sorted members without white space, in UTF-8', () => {
     const request = {
       method: 'POST',
       urls: [url],
@@ -28,7 +28,7 @@ describe('canonicalPayloads', () => {
     ['absent', undefined],
     ['{}', {}],
     ['the empty string', ''],
-  ])('have three spellings when the body is %s', (_, body) => {
+  ])('have three forms when the body is %s', (_, body) => {
     const rest = `"headers":{"service-app-id":"cmh2k3v9e0000l20c9q7ab4yz"},"method":"DELETE","url":"${url}","version":1}`;
     expect(canonicalPayloadTexts({ method: 'DELETE', urls: [url], body, headers })).toEqual([
       `{"body":"",${rest}`,
@@ -37,11 +37,11 @@ describe('canonicalPayloads', () => {
     ]);
   });
 
-  test.each([[[]], [null], [0], [false]])('have one spelling when the body is %j', (body) => {
+  test.each([[[]], [null], [0], [false]])('have one form when the body is %j', (body) => {
     expect(canonicalPayloadTexts({ method: 'POST', urls: [url], body, headers })).toHaveLength(1);
   });
 
-  test('are made for every URL, the first URL first', () => {
+  test('are created for every URL, the first URL first', () => {
     const texts = canonicalPayloadTexts({
       method: 'POST',
       urls: [url, 'https://two/v1'],
@@ -53,7 +53,7 @@ describe('canonicalPayloads', () => {
 });
 
 describe('candidateUrls', () => {
-  test('put the path as sent behind the origin and each base URL', () => {
+  test('append the path as sent to the origin and each base URL', () => {
     expect(
       candidateUrls({
         publicBaseUrls: ['https://api.example.com', 'https://edge.example.com/tenant/'],
@@ -67,13 +67,13 @@ describe('candidateUrls', () => {
     ]);
   });
 
-  test('drop one slash at the end and repetitions', () => {
+  test('drop a trailing slash and duplicates', () => {
     expect(
       candidateUrls({ publicBaseUrls: ['https://a/'], origin: 'https://a', target: '/v1/policies/p/' }),
     ).toEqual(['https://a/v1/policies/p']);
   });
 
-  test('do without a request origin', () => {
+  test('work without a request origin', () => {
     expect(candidateUrls({ publicBaseUrls: ['https://a'], origin: undefined, target: '/v1' })).toEqual([
       'https://a/v1',
     ]);

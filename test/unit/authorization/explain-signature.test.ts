@@ -11,7 +11,7 @@ const payload =
   `"method":"POST","url":"${url}","version":1}`;
 
 describe('explainSignature', () => {
-  test('names the key of a good signature', () => {
+  test('names the key of a valid signature', () => {
     expect(explain(payload)).toEqual({ encoding: 'der', key });
   });
 
@@ -48,7 +48,7 @@ describe('explainSignature', () => {
     expect(explain(text)).toEqual({ encoding: 'der', nearMiss: { key, part, mistake } });
   });
 
-  test('no two mistakes are the same text, and none is the payload itself', () => {
+  test('all mistakes have different texts, none equal to the payload', () => {
     const texts = payloadVariants(payload).map(({ bytes }) => Buffer.from(bytes).toString('utf8'));
     expect(new Set([payload, ...texts]).size).toBe(texts.length + 1);
   });
@@ -56,11 +56,11 @@ describe('explainSignature', () => {
   test.each([
     ['text that is not base64', '%%%', 'not base64'],
     ['base64 of something else', 'AAAA', 'neither DER nor 64 bytes'],
-  ])('says so of %s', (_, signature, encoding) => {
+  ])('reports %s', (_, signature, encoding) => {
     expect(explainSignature({ signature, payloads: [payload], keys: [key] })).toEqual({ encoding });
   });
 
-  test('finds nothing where there is nothing to find', () => {
+  test('finds nothing for an unrelated signature', () => {
     expect(explain('something else')).toEqual({ encoding: 'der' });
     expect(
       explainSignature({ signature: signed(payload), payloads: ['not a payload'], keys: [key] }),
@@ -81,7 +81,7 @@ describe('custos sig explain', () => {
     'service-request-expiry',
   ]);
 
-  test('accepts a payload in any order of keys', () => {
+  test('accepts a payload with keys in any order', () => {
     expect(reportSignature({ payload: loose, signature: signed(payload), keys: [key] })).toEqual({
       valid: true,
       canonical_payload: payload,
@@ -92,7 +92,7 @@ describe('custos sig explain', () => {
     });
   });
 
-  test('tells a payload that was signed as it stands', () => {
+  test('reports a payload that was signed unchanged', () => {
     expect(reportSignature({ payload: loose, signature: signed(loose), keys: [key] })).toMatchObject({
       valid: false,
       differs_in: 'serialisation',
@@ -100,7 +100,7 @@ describe('custos sig explain', () => {
     });
   });
 
-  test('tells that nobody signed', () => {
+  test('reports a missing signature', () => {
     const { valid, reason } = reportSignature({ payload, signature: signed('else'), keys: [key] });
     expect({ valid, reason }).toEqual({
       valid: false,

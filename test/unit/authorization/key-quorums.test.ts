@@ -39,7 +39,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     );
 
   describe('create', () => {
-    test('keeps members in the order given, keys in canonical form', async () => {
+    test('keeps members in the given order, keys in canonical form', async () => {
       const nested = await create({ public_keys: [cid.publicKey] });
       const made = await create({
         display_name: 'Board',
@@ -79,8 +79,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
       ],
       [
         'an unknown user',
-        { user_ids: ['did:service:nobody'] },
-        '/user_ids: no user `did:service:nobody` in this app',
+        { user_ids: ['did:service:unknown'] },
+        '/user_ids: no user `did:service:unknown` in this app',
       ],
       [
         'an unknown quorum',
@@ -93,20 +93,20 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(answer).toContain(message);
     });
 
-    test('refuses more members than a request can carry signatures', async () => {
+    test('refuses more members than a request can have signatures', async () => {
       const keys = Array.from({ length: 101 }, (_, index) => signer(index + 10).publicKey);
       expect(await messageOf(create({ public_keys: keys }))).toMatch(
         /^400 .*expected at most 100 members, got 101/,
       );
     });
 
-    test('refuses a member that has quorums as members itself', async () => {
+    test('refuses a member that itself has nested quorums', async () => {
       const leaf = await create({ public_keys: [ann.publicKey] });
       const middle = await create({ key_quorum_ids: [leaf.id] });
       expect(await messageOf(create({ key_quorum_ids: [middle.id] }))).toContain('nesting is one level deep');
     });
 
-    test('knows no users and quorums of another app', async () => {
+    test('refuses users and quorums of another app', async () => {
       const theirs = await create({ public_keys: [ann.publicKey] }, other);
       expect(await messageOf(create({ key_quorum_ids: [theirs.id] }))).toContain('Unable to find');
       expect(await messageOf(create({ user_ids: [alice] }, other))).toContain('no user');
@@ -119,7 +119,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   describe('update', () => {
-    test('replaces the lists that are given, keeps the others, by the old members', async () => {
+    test('replaces given lists, keeps the others, and requires the old members', async () => {
       const { id } = await create({
         public_keys: [ann.publicKey],
         user_ids: [alice],
@@ -156,7 +156,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await find(before.id)).toEqual(before);
     });
 
-    test('refuses itself as a member, and members where it is nested', async () => {
+    test('refuses itself as a member, and nested quorums if it is nested itself', async () => {
       const inner = await create({ public_keys: [ann.publicKey] });
       const leaf = await create({ public_keys: [bob.publicKey] });
       const outer = await create({ key_quorum_ids: [inner.id] });
@@ -168,7 +168,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   describe('delete', () => {
-    test('needs the agreement of the members', async () => {
+    test('requires the authorization of the members', async () => {
       const { id } = await create({ public_keys: [ann.publicKey, bob.publicKey] });
       expect(await messageOf(remove(id, []))).toMatch(/^401 /);
       expect(await messageOf(remove(id, [ann.sign(), cid.sign()]))).toMatch(/^401 /);
@@ -200,7 +200,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect((await find(id)).publicKeys).toEqual([ann.publicKey]);
     });
 
-    test('waits for a request that begins to refer to the quorum, and is then refused', async () => {
+    test('waits for a request that adds a reference to the quorum, and is then refused', async () => {
       const { id } = await create({ public_keys: [ann.publicKey] });
       const steps: string[] = [];
       let named = () => {};
@@ -237,7 +237,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const resolve = (fields: OwnerFields, app = acme) =>
       house.operate((context) => resolveOwner(context, fields), { app });
 
-    test('tells no owner, a removed owner and a key quorum apart', async () => {
+    test('distinguishes no owner, a removed owner and a key quorum', async () => {
       const { id } = await create({ public_keys: [ann.publicKey] });
       expect(await resolve({})).toBeUndefined();
       expect(await resolve({ owner: null })).toBeNull();
@@ -245,7 +245,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await resolve({ owner_id: id })).toBe(id);
     });
 
-    test('makes a quorum of one for a key or a user, and finds it again', async () => {
+    test('creates a quorum of one for a key or a user, and reuses it', async () => {
       const byKey = (await resolve({ owner: { public_key: ann.publicKey } })) ?? '';
       expect(await find(byKey)).toEqual({
         id: byKey,
@@ -262,7 +262,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await resolve({ owner: { public_key: ann.publicKey } }, other)).not.toBe(byKey);
     });
 
-    test('does not hand out a quorum that was changed since', async () => {
+    test('does not reuse a quorum that was changed', async () => {
       const before = (await resolve({ owner: { public_key: bob.publicKey } })) ?? '';
       await update(before, { public_keys: [cid.publicKey] }, [bob.sign()]);
       const after = (await resolve({ owner: { public_key: bob.publicKey } })) ?? '';
@@ -270,7 +270,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect((await find(after)).publicKeys).toEqual([bob.publicKey]);
     });
 
-    test('makes one quorum for many requests at once', async () => {
+    test('creates one quorum for concurrent requests', async () => {
       const fresh = signer(77).publicKey;
       const ids = await Promise.all(
         Array.from({ length: 8 }, () => resolve({ owner: { public_key: fresh } })),
@@ -294,7 +294,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         { owner: { user_id: 'did:service:x' } },
         '/owner/user_id: no user `did:service:x` in this app',
       ],
-      ['a key that is none', { owner: { public_key: 'AAAA' } }, '/owner/public_key: expected a DER'],
+      ['an invalid key', { owner: { public_key: 'AAAA' } }, '/owner/public_key: expected a DER'],
     ])('refuses %s', async (_, fields, message) => {
       const answer = await messageOf(resolve(fields));
       expect(answer).toMatch(/^400 /);

@@ -8,7 +8,7 @@ function quorum(parts: Partial<Quorum>): Quorum {
 const desk = quorum({ id: 'desk', threshold: 2, publicKeys: ['ann', 'bob', 'cid'] });
 
 describe('countQuorum', () => {
-  test('counts a member once however often it stands there', () => {
+  test('counts a repeated member once', () => {
     const twice = quorum({ threshold: 2, publicKeys: ['ann', 'ann', 'bob'] });
     expect(countQuorum(twice, new Set(['ann']))).toEqual({
       count: 1,
@@ -18,13 +18,13 @@ describe('countQuorum', () => {
     });
   });
 
-  test('asks for every member when there is no threshold', () => {
+  test('requires every member without a threshold', () => {
     const all = quorum({ publicKeys: ['ann', 'bob'], users: [{ userId: 'eve', liveKeys: ['e1', 'e2'] }] });
     expect(countQuorum(all, new Set(['ann', 'bob']))).toMatchObject({ threshold: 3, missing: 1 });
     expect(countQuorum(all, new Set(['ann', 'bob', 'e2']))).toMatchObject({ missing: 0, satisfied: true });
   });
 
-  test('counts a user once by any live key', () => {
+  test('counts a user once, by any valid key', () => {
     const users = quorum({
       threshold: 2,
       users: [{ userId: 'eve', liveKeys: ['e1', 'e2'] }],
@@ -40,7 +40,7 @@ describe('countQuorum', () => {
     expect(countQuorum(board, new Set(['ann', 'bob', 'zoe']))).toMatchObject({ count: 2, satisfied: true });
   });
 
-  test('counts a key in both places where it stands', () => {
+  test('counts a key in both of its places', () => {
     const board = quorum({ threshold: 2, publicKeys: ['ann'], quorums: [{ ...desk, threshold: 1 }] });
     expect(countQuorum(board, new Set(['ann']))).toMatchObject({ count: 2, satisfied: true });
   });
@@ -53,7 +53,7 @@ describe('countQuorum', () => {
   });
 });
 
-test('fewestSignatures adds up the cheapest members, or gives up counting where keys repeat', () => {
+test('fewestSignatures sums the cheapest members, or stops if keys repeat', () => {
   expect(fewestSignatures(desk)).toBe(2);
   expect(fewestSignatures(quorum({ threshold: 2, publicKeys: ['zoe'], quorums: [desk] }))).toBe(3);
   expect(fewestSignatures(quorum({ threshold: 1, publicKeys: ['zoe'], quorums: [desk] }))).toBe(1);

@@ -40,30 +40,30 @@ describe('verifySignatures', () => {
     });
   });
 
-  test('accepts signers who spelled the same request differently', () => {
+  test('accepts signers with different forms of the same request', () => {
     const result = verify({ signatures: [bob.sign('third'), ann.sign('first')], payloads, keys });
     expect(result.keys).toEqual(new Set([bob.publicKey, ann.publicKey]));
   });
 
-  test('names the key of a second signature of one key, and counts it once', () => {
+  test('reports a second signature of the same key, and counts it once', () => {
     const result = verify({ signatures: [ann.sign('first'), ann.sign('first')], payloads, keys });
     expect([...result.keys]).toEqual([ann.publicKey]);
     expect(result.keyOfSignature).toEqual([ann.publicKey, ann.publicKey]);
   });
 
   test.each([
-    ['of a stranger', cid.sign('first')],
+    ['of an unrelated key', cid.sign('first')],
     ['over another text', ann.sign('fourth')],
     ['that is not base64', '!!!'],
     ['with spaces inside', ann.sign('first').replace(/^(.{8})/, '$1 ')],
     ['without its padding', Buffer.alloc(70, 0x30).toString('base64').replaceAll('=', '')],
     ['of no bytes', '='],
-  ])('passes over a signature %s', (_, signature) => {
+  ])('skips a signature %s', (_, signature) => {
     const result = verify({ signatures: [signature, bob.sign('first')], payloads, keys });
     expect(result.keyOfSignature).toEqual([undefined, bob.publicKey]);
   });
 
-  test('stops once enough keys have signed', () => {
+  test('stops when enough keys have signed', () => {
     const result = verify({
       signatures: [ann.sign('first'), bob.sign('first')],
       payloads,
@@ -97,14 +97,14 @@ describe('verifySignatures', () => {
     expect(cost).toBeLessThan(20);
   });
 
-  test('judges every signature of the longest header, without more work than two thousand verifications', () => {
+  test('checks every signature of the longest header with at most two thousand verifications', () => {
     const wrong = Array.from({ length: MAX_SIGNATURES - 1 }, () => cid.sign('first'));
     const search = { signatures: [...wrong, ann.sign('first')], payloads, keys: [...strangers, ...keys] };
     expect(verify(search).keyOfSignature.at(-1)).toBe(ann.publicKey);
     expect(costOf(search)).toBeLessThan(2_000);
   });
 
-  test('looks at a repeated signature once', () => {
+  test('checks a repeated signature once', () => {
     const signatures = [cid.sign('first'), ...Array.from({ length: 50 }, () => 'AAAA')];
     const once = costOf({ signatures: signatures.slice(0, 2), payloads, keys: strangers });
     expect(costOf({ signatures, payloads, keys: strangers })).toBe(once);

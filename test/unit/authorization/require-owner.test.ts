@@ -32,7 +32,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
   const twoOfThree = () =>
     quorumOf({ public_keys: [ann.publicKey, bob.publicKey, cid.publicKey], authorization_threshold: 2 });
 
-  test('a resource without an owner asks for nothing, and stray signatures are not looked at', async () => {
+  test('a resource without an owner requires nothing, and signatures are ignored', async () => {
     expect(await ask({ ownerId: null })).toEqual({ kind: 'none' });
     expect(await ask({ ownerId: null }, { signatures: ['garbage'] })).toEqual({ kind: 'none' });
     const signers = [{ signerId: await twoOfThree() }];
@@ -41,7 +41,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     });
   });
 
-  test('two of three agree, in any order, and a third signature does no harm', async () => {
+  test('two of three sign, in any order, with or without a third signature', async () => {
     const ownerId = await twoOfThree();
     for (const signatures of [
       [ann.sign(), bob.sign()],
@@ -60,7 +60,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     ['two over another request', 'zero_correct_authorization_signatures', [ann.sign('{}'), bob.sign('{}')]],
     ['two that are no signatures', 'zero_correct_authorization_signatures', ['x', '']],
     [
-      'one good and one of a stranger',
+      'one valid and one of an unrelated key',
       'insufficient_correct_authorization_signatures',
       [ann.sign(), dan.sign()],
     ],
@@ -69,7 +69,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     expect(await refusal({ ownerId: await twoOfThree() }, { signatures })).toEqual([401, code, undefined]);
   });
 
-  test('other requests run while a hundred wrong signatures are judged', async () => {
+  test('other requests run while a hundred wrong signatures are checked', async () => {
     const publicKeys = Array.from({ length: 99 }, (_, index) => signer(index + 20).publicKey);
     const ownerId = await quorumOf({
       public_keys: [ann.publicKey, ...publicKeys],
@@ -106,7 +106,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     ]);
   });
 
-  test('the owner comes before the signers, the signers in their order', async () => {
+  test('the owner precedes the signers, which keep their order', async () => {
     const ownerId = await quorumOf({ public_keys: [ann.publicKey] });
     const first = { signerId: await quorumOf({ public_keys: [bob.publicKey] }), overridePolicyIds: ['p1'] };
     const second = {
@@ -122,7 +122,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     });
   });
 
-  test('signers do not count where only the owner may agree', async () => {
+  test('signers do not count if only the owner may authorize', async () => {
     const ownerId = await quorumOf({ public_keys: [ann.publicKey] });
     expect(await refusal({ ownerId }, { signatures: [bob.sign()] })).toEqual([
       401,
@@ -131,7 +131,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     ]);
   });
 
-  test('a user signs with a live key, is told when it has expired, and when there is none', async () => {
+  test('a user signs with a valid key; an expired and a missing key have their own errors', async () => {
     const userId = await house.addUser('alice');
     const ownerId = await house.operate((context) => resolveOwner(context, { owner: { user_id: userId } }));
     const eligible = { ownerId: ownerId ?? null };
@@ -163,7 +163,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     house.clock.set(startMs);
   });
 
-  test('a key bound to intents signs for nothing else', async () => {
+  test('a key bound to intents authorizes nothing else', async () => {
     const userId = await house.addUser('bea');
     const ownerId = await house.operate((context) => resolveOwner(context, { owner: { user_id: userId } }));
     const bound = await house.operate((context) => createUserKey(context, { userId, intentIds: ['i1'] }));
@@ -175,14 +175,14 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     ]);
   });
 
-  test('an owner that does not exist stops everything', async () => {
+  test('a missing owner is an internal error', async () => {
     await expect(ask({ ownerId: 'a'.repeat(24) }, { signatures: [ann.sign()] })).rejects.toThrow(
       /does not exist/,
     );
   });
 
   describe('with diagnostics', () => {
-    test('says what was expected, what each signature is, and what is missing', async () => {
+    test('shows the expected payload, each signature, and what is missing', async () => {
       const ownerId = await twoOfThree();
       const request = { signatures: [ann.sign(), bob.sign('{}'), 'garbage'], diagnostics: true };
       expect(await refusal({ ownerId }, request)).toEqual([
@@ -240,7 +240,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
       ]);
     });
 
-    test('names the mistake when a signature covers a text that differs in a known way', async () => {
+    test('names the mistake when a signature covers a payload with a known difference', async () => {
       const ownerId = await quorumOf({ public_keys: [dan.publicKey] });
       const slash = (payloads[0] ?? '').replace('https://a/v1/x', 'https://a/v1/x/');
       const [, , data] = (await refusal(
@@ -259,7 +259,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
       ]);
     });
 
-    test('explains the codes that are given before anything is verified, too', async () => {
+    test('also explains codes that are returned before any verification', async () => {
       const ownerId = await twoOfThree();
       const [, none] = (await refusal({ ownerId }, { diagnostics: true })) as [number, string];
       expect(none).toBe('missing_or_empty_authorization_header');

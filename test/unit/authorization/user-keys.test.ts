@@ -130,7 +130,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await refusalOf(token)).toBe('401 the user JWT is not valid: expected `alg` RS256 or ES256');
     });
 
-    test('must carry one of the audiences when there are any', async () => {
+    test('must have one of the configured audiences, if any', async () => {
       await configure({ verification_key: pemOf(rsa), audiences: ['web', 'phone'] });
       expect(await userOf(await tokenOf({ claims: { sub: 'alice', aud: ['tv', 'phone'] } }))).toBe(alice);
       expect(await refusalOf(await tokenOf({ claims: { sub: 'alice', aud: 'tv' } }))).toMatch(
@@ -139,14 +139,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await refusalOf(await tokenOf())).toMatch(/the claim `aud` is missing/);
     });
 
-    test('is read by the configured claim, numbers as their digits', async () => {
+    test('identifies the user by the configured claim, numbers as digits', async () => {
       const seven = await house.addUser('7');
       await configure({ verification_key: pemOf(rsa), user_id_claim: 'uid' });
-      expect(await userOf(await tokenOf({ claims: { sub: 'nobody', uid: 'alice' } }))).toBe(alice);
+      expect(await userOf(await tokenOf({ claims: { sub: 'unknown', uid: 'alice' } }))).toBe(alice);
       expect(await userOf(await tokenOf({ claims: { uid: 7 } }))).toBe(seven);
     });
 
-    test('is answered with 404 when nobody has the id', async () => {
+    test('is answered with 404 for an unknown user id', async () => {
       await configure({ verification_key: pemOf(rsa) });
       expect(await refusalOf(await tokenOf({ claims: { sub: 'mallory' } }))).toBe('404 User not found');
     });
@@ -172,7 +172,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
     afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-    test('is found by its kid, or among all keys of its algorithm when it has none', async () => {
+    test('is verified with the key of its kid, or any key of its algorithm without one', async () => {
       await configure({ jwks_url: url });
       expect(await userOf(await tokenOf({ kid: 'one' }))).toBe(alice);
       expect(await userOf(await tokenOf())).toBe(alice);
@@ -181,7 +181,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(requests).toBe(1);
     });
 
-    test('an unknown kid has the set fetched anew, but not again and again', async () => {
+    test('an unknown kid makes the set be fetched again, but not repeatedly', async () => {
       await configure({ jwks_url: url });
       requests = 0;
       const rotated = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -194,7 +194,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       house.clock.set(startMs);
     });
 
-    test('a set that cannot be fetched is a 400 of its own', async () => {
+    test('a set that cannot be fetched has its own 400 error', async () => {
       await configure({ jwks_url: url.replace('/jwks.json', '/never-fetched').replace(/:\d+/, ':1') });
       expect(await refusalOf(await tokenOf())).toBe('400 the JWKS document could not be fetched');
     });
@@ -208,7 +208,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       house.operate((context) => verifyAccessToken(context, token), { app });
     const keySet = () => house.operate((context) => listSigningKeys(context, acme.id));
 
-    test('are verified by the published key set, with the claims that clients demand', async () => {
+    test('are verified with the published key set, with the claims that clients require', async () => {
       const { payload, protectedHeader } = await jwtVerify(
         await issue(),
         createLocalJWKSet({ keys: await keySet() }),
@@ -240,7 +240,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await tokens.verify('x', { appId: acme.id, nowMs: startMs })).toBeUndefined();
     });
 
-    test('are nothing to another app', async () => {
+    test('are refused by another app', async () => {
       expect(await verify(await issue(), other)).toBeUndefined();
       expect(await verify(await issue(other), acme)).toBeUndefined();
     });
@@ -360,7 +360,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
     });
 
-    test('hands the key over bare when no recipient is named, a new one each time', async () => {
+    test('returns the key in plain text without a recipient, a new one each time', async () => {
       const [first, second] = [await authenticate({}), await authenticate({})];
       if (!('authorization_key' in first && 'authorization_key' in second))
         throw new Error('the key is sealed');
@@ -430,7 +430,7 @@ describe('settings of the app', () => {
     expect(() => checkAppSettings(settings)).toThrow(message);
   });
 
-  test('pass in the form in which they are stored; null and unknown names pass as they are', () => {
+  test('are returned in stored form; null and unknown names are unchanged', () => {
     expect(
       checkAppSettings({
         jwt_auth: { jwks_url: 'https://a/b' },

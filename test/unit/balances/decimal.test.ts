@@ -16,7 +16,7 @@ import {
 const raw = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
 const decimals = fc.integer({ min: 0, max: 77 });
 
-test('base units become the text that viem writes, and back', () => {
+test('base units convert to the same text as viem, and back', () => {
   fc.assert(
     fc.property(raw, decimals, (amount, places) => {
       const text = decimalText(fromRaw(amount, places));
@@ -28,7 +28,7 @@ test('base units become the text that viem writes, and back', () => {
   );
 });
 
-test('a number of more decimals than an asset has is none of its amounts', () => {
+test('a number with more decimals than the asset is not an amount of it', () => {
   const read = (text: string) => readDecimal(text) ?? expect.unreachable();
   expect(toRaw(read('1.5'), 6)).toBe(1_500_000n);
   expect(toRaw(read('0.0000001'), 6)).toBeUndefined();
@@ -36,11 +36,11 @@ test('a number of more decimals than an asset has is none of its amounts', () =>
   expect(toRaw(read('9'.repeat(100)), 18)).toBe(BigInt('9'.repeat(100)) * 10n ** 18n);
 });
 
-test.each(['', '.5', '5.', '-1', '+1', '1e3', '1,5', ' 1', '0x10', '١'])('`%s` is no number', (text) => {
+test.each(['', '.5', '5.', '-1', '+1', '1e3', '1,5', ' 1', '0x10', '١'])('`%s` is not a number', (text) => {
   expect(readDecimal(text)).toBeUndefined();
 });
 
-test('sums and products are those of the whole numbers behind them', () => {
+test('sums and products equal those of the underlying integers', () => {
   fc.assert(
     fc.property(raw, raw, decimals, decimals, (a, b, placesOfA, placesOfB) => {
       // a / 10^m + b / 10^n = (a 10^n + b 10^m) / 10^(m + n)
@@ -67,7 +67,7 @@ test('rounding is half up and never off by more than half of the last place', ()
   );
 });
 
-test('a quotient times its divisor is what was divided, but for half of the last place', () => {
+test('a quotient times its divisor equals the dividend within half of the last place', () => {
   fc.assert(
     fc.property(raw, fc.bigInt({ min: 1n, max: 10n ** 30n }), decimals, (a, b, places) => {
       const quotient = divide(fromRaw(a, places), fromRaw(b, 4), 18);

@@ -23,7 +23,7 @@ test('every chain is found by its name and by its CAIP-2 id', () => {
 });
 
 // viem publishes chains and tokens too, kept by other people from the same sources.
-// An id may stand there twice: somebody's old test network took 999 as well.
+// An id may appear twice: an old test network also uses 999.
 const publishedUnder = (caip2: string) =>
   Object.values(viemChains).filter((chain) => typeof chain === 'object' && `eip155:${chain.id}` === caip2);
 
@@ -32,7 +32,7 @@ test.each(all.filter(({ chainType }) => chainType === 'ethereum'))(
   (chain) => {
     const theirs = publishedUnder(chain.caip2).find(({ testnet }) => (testnet ?? false) === chain.isTestnet);
     expect(theirs).toBeDefined();
-    // On Tempo viem tells the unit that amounts are written in; there is no such asset.
+    // For Tempo viem lists a unit of amounts, which is not an asset.
     if (chain.native !== undefined) {
       expect(theirs?.nativeCurrency.symbol.replace(/^tBNB$/, 'BNB').toLowerCase()).toBe(chain.native.asset);
       expect(theirs?.nativeCurrency.decimals).toBe(chain.native.decimals);
@@ -61,7 +61,7 @@ test.each(['usdc', 'usdc.e', 'eurc', 'usdb', 'pathusd'])(
   },
 );
 
-test('every token address is one of its chain, with its checksum', () => {
+test('every token address is valid on its chain, with its checksum', () => {
   for (const { tokenAddress, chain } of all.flatMap(assetsOf)) {
     if (tokenAddress === null) continue;
     if (chain.chainType === 'ethereum')
@@ -78,7 +78,7 @@ test('a token is found by its address in any letter case, and only on its own ch
   expect(assetAtAddress(polygon, '0x833589FCD6EDB6E08F4C7C32D4F71B54BDA02913')).toBeUndefined();
 });
 
-test('an asset counts once where gas and token are the same money', () => {
+test('an asset counts once if gas and token share one balance', () => {
   const arc = chainNamed('arc');
   expect(arc && assetsOf(arc).filter(({ asset }) => asset === 'usdc')).toMatchObject([{ decimals: 6 }]);
 });

@@ -8,7 +8,7 @@ function generate(...flags: string[]): { status: number | null; out: string; err
   return { status, out: stdout, err: stderr };
 }
 
-test('--help tells the flags and the exit codes', () => {
+test('--help lists the flags and the exit codes', () => {
   const { status, out } = generate('--help');
   expect(status).toBe(0);
   for (const word of ['--check', '--allow-todo', 'exit codes: 0 success']) expect(out).toContain(word);

@@ -5,7 +5,7 @@ import { toyContract, toyProject } from './toy-contract.ts';
 
 type File = 'common.yaml' | 'toys.yaml';
 
-/** [what is wrong, document, text, its replacement, the fault told] */
+/** [what is wrong, document, text, its replacement, the reported fault] */
 const faults: [string, File, string, string, string][] = [
   [
     'a schema keyword that no emitter knows',
@@ -22,28 +22,28 @@ const faults: [string, File, string, string, string][] = [
     '#/components/schemas/Toy: unknown keyword `not`',
   ],
   [
-    'a format that nobody checks',
+    'a format without a check',
     'toys.yaml',
     'format: unix-ms',
     'format: unix-weeks',
     '#/components/schemas/Ball/properties/made_at: unknown format `unix-weeks`',
   ],
   [
-    'an array of a body without a bound',
+    'an array of a body without a limit',
     'toys.yaml',
     'owner_ids: { type: array, maxItems: 9,',
     'owner_ids: { type: array,',
     '#/components/schemas/Bear/properties/owner_ids: no maxItems',
   ],
   [
-    'an array of a query without a bound',
+    'an array of a query without a limit',
     'toys.yaml',
     'schema: { type: array, maxItems: 9,',
     'schema: { type: array,',
     '#/paths/~1v1~1toys~1{toy_id}/put/parameters/1/schema: no maxItems',
   ],
   [
-    'a key of an operation that nobody reads',
+    'an unknown key of an operation',
     'toys.yaml',
     'x-errors:',
     'x-error:',
@@ -186,7 +186,7 @@ test.each(faults)('%s stops the run', async (_what, file, from, to, fault) => {
   await expect(run).rejects.toThrow(fault);
 });
 
-test('while a contract is being written, placeholders and invalid examples can be let through', async () => {
+test('a draft contract may have placeholders and invalid examples', async () => {
   using project = toyProject();
   project.edit('toys.yaml', 'description: Open to everyone.', 'description: TODO');
   project.edit('toys.yaml', 'radius: 2,', 'radius: -2,');

@@ -28,7 +28,7 @@ const animals: Schema[] = [
   },
 ];
 
-test('looking at the tag first finds the same values valid as trying every branch', () => {
+test('dispatching by tag accepts the same values as trying every branch', () => {
   const ajv = new Ajv2020({ strict: false });
   const tryingAll = ajv.compile({ anyOf: animals });
   const dispatching = ajv.compile(dispatchByTag(animals, noComponents, own));

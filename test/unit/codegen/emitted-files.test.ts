@@ -27,7 +27,7 @@ test.each(readable)('the toy contract gives %s', async (path) => {
   await expect(generated.files.get(path)).toMatchFileSnapshot(golden);
 });
 
-test('nothing is emitted beyond the readable files and the validators', () => {
+test('only the readable files and the validators are emitted', () => {
   const validators = ['parameter', 'request', 'response', 'shared', 'webhook'].map(
     (subject) => `src/generated/${subject}-validators.js`,
   );

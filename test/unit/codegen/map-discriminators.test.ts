@@ -24,7 +24,7 @@ test('a branch is mapped by the constant of the tag', () => {
   });
 });
 
-test('a branch is mapped by every value that the tag may have', () => {
+test('a branch is mapped by every value of the tag', () => {
   const schemas = {
     Ball: tagged({ enum: ['ball', 'marble'] }),
     Bear: tagged(ref('Kind')),
@@ -37,7 +37,7 @@ test('a branch is mapped by every value that the tag may have', () => {
   });
 });
 
-test('the tag is found in what a branch is composed of, and the mapping names the branch', () => {
+test('the tag is found in the parts of a branch, and the mapping names the branch', () => {
   const schemas = {
     Bear: { allOf: [{ type: 'object', properties: { name: { type: 'string' } } }, ref('BearKind')] },
     BearKind: { allOf: [tagged({ const: 'bear' })] },

@@ -7,7 +7,7 @@ import { findDrift, writeOutput } from '../../../codegen/output.ts';
 import { scaffoldHandlers } from '../../../codegen/scaffold-handler.ts';
 import { toyContract, toyProject } from './toy-contract.ts';
 
-test('a handler that people have written is never overwritten', async () => {
+test('an existing handler is never overwritten', async () => {
   using project = toyProject();
   const folder = join(project.root, 'src/handlers/toy_box');
   mkdirSync(folder, { recursive: true });
@@ -40,7 +40,7 @@ test('drift names every file that is absent, edited, left over or without an ope
   ]);
 });
 
-test('a file left over from an earlier contract is removed, a file of people is not', async () => {
+test('a generated file of an earlier contract is removed, other files are not', async () => {
   using project = toyProject();
   const generated = await generateContract(toyContract, project.root);
   writeOutput(toyContract, project.root, generated);

@@ -56,6 +56,6 @@ test('comments in YAML belong to the operation or schema around them', () => {
   ]);
 });
 
-test('text that only mentions the mark is no choice', () => {
+test('text that only mentions the mark is not a choice', () => {
   expect(choices("const mark = 'CHOICE: ';", 'const other = 1;')).toEqual([]);
 });

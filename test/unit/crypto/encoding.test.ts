@@ -18,8 +18,8 @@ import {
   utf8ToBytes,
 } from '../../../src/crypto/encoding.ts';
 
-describe('texts of bytes', () => {
-  test('come back as the bytes they were made from', async () => {
+describe('text encodings of bytes', () => {
+  test('decode to the original bytes', async () => {
     await fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         expect(hexToBytes(bytesToHex(bytes))).toEqual(bytes);
@@ -30,7 +30,7 @@ describe('texts of bytes', () => {
     );
   });
 
-  test('hex may come with or without 0x where both are taken, in either case', () => {
+  test('hex is accepted with or without 0x where both are allowed, in any case', () => {
     expect(looseHexToBytes('0xAbCd')).toEqual(Uint8Array.of(0xab, 0xcd));
     expect(looseHexToBytes('abcd')).toEqual(Uint8Array.of(0xab, 0xcd));
     expect(looseHexToBytes('')).toEqual(new Uint8Array());
@@ -51,7 +51,7 @@ describe('texts of bytes', () => {
     expect(decode).toThrow(InvalidEncodingError);
   });
 
-  test('UTF-8 that is not well-formed is no text', () => {
+  test('malformed UTF-8 is refused', () => {
     expect(bytesToUtf8(utf8ToBytes('zażółć 🔑'))).toBe('zażółć 🔑');
     expect(bytesToUtf8(Uint8Array.of(0xc3, 0x28))).toBeUndefined();
   });
@@ -103,7 +103,7 @@ describe('the byte reader', () => {
     expect(() => createByteReader(hexToBytes(hex)).uleb128(bits)).toThrow(InvalidBytesError);
   });
 
-  test('refuses bytes that are left over', () => {
+  test('refuses trailing bytes', () => {
     expect(() => createByteReader(new Uint8Array(1)).end()).toThrow(
       'expected the end at offset 0, got 1 more bytes',
     );

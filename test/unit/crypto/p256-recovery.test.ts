@@ -39,7 +39,7 @@ describe('recoverP256PublicKeys', () => {
     );
   });
 
-  test('finds every key under which a signature of any numbers verifies, and no other', () => {
+  test('finds exactly the keys under which arbitrary signatures verify', () => {
     const scalar = fc.bigInt({ min: 1n, max: Fn.ORDER - 1n });
     fc.assert(
       fc.property(fc.uint8Array(), scalar, scalar, (message, nonce, s) => {

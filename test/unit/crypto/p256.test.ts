@@ -99,7 +99,7 @@ describe('verifyP256', () => {
     expect(verifyP256(publicKey, message, raw)).toBe(true);
   });
 
-  test('accepts low and high s, as @noble/curves makes them', () => {
+  test('accepts low and high s, as created by @noble/curves', () => {
     const secret = p256.utils.randomSecretKey();
     const key = spkiOf(p256.getPublicKey(secret, false));
     const { r, s } = p256.Signature.fromBytes(p256.sign(message, secret, { lowS: true }));
@@ -144,7 +144,7 @@ describe('verifyP256', () => {
 });
 
 describe('p256KeyPairFromSeed', () => {
-  test('makes the key pair that @noble/curves makes of the same scalar', () => {
+  test('creates the same key pair as @noble/curves from the same scalar', () => {
     const seed = new Uint8Array(48).fill(0xa5);
     const made = p256KeyPairFromSeed(seed);
     const scalar = (BigInt(`0x${'a5'.repeat(48)}`) % (p256.Point.Fn.ORDER - 1n)) + 1n;
@@ -162,7 +162,7 @@ describe('p256KeyPairFromSeed', () => {
     );
   });
 
-  test('wants 48 bytes', () => {
+  test('requires 48 bytes', () => {
     expect(() => p256KeyPairFromSeed(new Uint8Array(32))).toThrow(RangeError);
   });
 });

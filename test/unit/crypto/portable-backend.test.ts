@@ -26,7 +26,7 @@ const withoutAddon = `
   });
 `;
 
-test('without native code the same bytes are signed, more slowly', async () => {
+test('without native code the signatures are the same', async () => {
   const { stdout } = await run(process.execPath, ['-e', withoutAddon, urlOf('crypto/secp256k1.ts')]);
   const [digest, secret] = [new Uint8Array(32).fill(7), new Uint8Array(32).fill(9)];
   const { compact, recoveryId } = ecBackend.sign(digest, secret);

@@ -55,7 +55,7 @@ describe.each(backends)('secp256k1 on the %s backend', (_name, backend) => {
     expect(() => backend.publicKey(new Uint8Array(32), true)).toThrow();
   });
 
-  test('refuses a tweak that leaves zero, and leaves its arguments as they were', () => {
+  test('refuses a tweak that results in zero, and does not change its arguments', () => {
     const secret = new Uint8Array(32).fill(7);
     const negated = backend.negateSecret(secret);
     expect(() => backend.addToSecret(secret, negated)).toThrow();
@@ -161,7 +161,7 @@ describe('BIP-340', () => {
       expect(bytesToHex(backend.signSchnorr(hexToBytes(digest), hexToBytes(secret)))).toBe(signature);
     });
 
-    test('refuses zero and the order of the curve as secrets, and leaves its arguments as they were', () => {
+    test('refuses zero and the order of the curve as secrets, and does not change its arguments', () => {
       const order = hexToBytes('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141');
       const digest = new Uint8Array(32).fill(3);
       for (const secret of [new Uint8Array(32), order]) {

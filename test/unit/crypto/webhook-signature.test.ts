@@ -34,7 +34,7 @@ test('a message and its signature as Standard Webhooks publishes them', () => {
   });
 });
 
-describe('two verifiers of others', () => {
+describe('two independent verifiers', () => {
   test('accept any body under any of the secrets', () => {
     fc.assert(
       fc.property(fc.json(), fc.uuid(), (bodyText, id) => {
@@ -78,7 +78,7 @@ function byFamily(headers: Record<string, string>) {
 }
 
 describe('secrets', () => {
-  test('are written with their prefix and read with or without it', () => {
+  test('are encoded with their prefix and decoded with or without it', () => {
     const bytes = new Uint8Array(24).fill(255);
     expect(formatWebhookSecret(bytes)).toBe('whsec_////////////////////////////////');
     expect(parseWebhookSecret(formatWebhookSecret(bytes))).toEqual(bytes);
@@ -95,13 +95,13 @@ describe('secrets', () => {
     expect(() => parseWebhookSecret(text)).toThrow(new InvalidWebhookSecretError(message));
   });
 
-  test('their lengths have bounds when they are made too', () => {
+  test('their length is also limited on creation', () => {
     expect(() => formatWebhookSecret(new Uint8Array(23))).toThrow(InvalidWebhookSecretError);
     expect(() => formatWebhookSecret(new Uint8Array(65))).toThrow(InvalidWebhookSecretError);
   });
 });
 
-test('what nobody could verify, or could be read in two ways, is not signed', () => {
+test('unverifiable or ambiguous input is not signed', () => {
   const fine = { id: 'msg_1', timestampSeconds: 1, bodyText: '{}', secrets: [secret] };
   for (const bad of [
     { id: 'msg.1' },

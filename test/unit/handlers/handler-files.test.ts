@@ -12,7 +12,7 @@ function accept<File>(file: HandlerFile<'walletRpc', File>): HandlerFile<'wallet
   return file;
 }
 
-test('a file exports `run`, or `prepare` and the `run` that takes what it finds', () => {
+test('a file exports `run`, or `prepare` and a `run` that receives its result', () => {
   const plain = { run: answer };
   const run: PreparedHandler<'walletRpc', number> = answer;
   const prepared = { prepare, run };
@@ -20,14 +20,14 @@ test('a file exports `run`, or `prepare` and the `run` that takes what it finds'
   expect(accept<typeof prepared>(prepared)).toBe(prepared);
 });
 
-test('a `run` that takes something else than its `prepare` finds does not compile', () => {
+test('a `run` that does not match the result of its `prepare` does not compile', () => {
   const run: PreparedHandler<'walletRpc', string> = answer;
   const file = { prepare, run };
   // @ts-expect-error a text is not the number that was found
   expect(accept<typeof file>(file)).toBe(file);
 });
 
-test('a `run` that needs what nobody prepares does not compile', () => {
+test('a `run` that needs a preparation without a `prepare` does not compile', () => {
   const run: PreparedHandler<'walletRpc', number> = answer;
   const file = { run };
   // @ts-expect-error there is no `prepare`
@@ -42,7 +42,7 @@ test('a `prepare` of another operation does not compile', () => {
   expect(accept<typeof file>(file)).toBe(file);
 });
 
-test('what a preparation met is thrown where it is unwrapped, and what it found is given there', async () => {
+test('unwrapping a preparation returns its result or throws its error', async () => {
   const closed = new Error('closed');
   const refused = await keepPrepared(() => Promise.reject(closed));
   expect(() => unwrapPrepared(refused)).toThrow(closed);

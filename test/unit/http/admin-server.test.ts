@@ -18,13 +18,13 @@ async function start(checkReady: () => Promise<void> = async () => undefined) {
 
 const type = 'application/json; charset=utf-8';
 
-test('it lives, and is ready while the check passes', async () => {
+test('it is healthy, and ready while the check passes', async () => {
   await using admin = await start();
   expect(await admin.get('/healthz')).toEqual({ status: 200, type, text: '{"status":"ok"}' });
   expect(await admin.get('/readyz')).toEqual({ status: 200, type, text: '{"status":"ready"}' });
 });
 
-test('it lives but is not ready while the database is away', async () => {
+test('it is healthy but not ready while the database is unavailable', async () => {
   await using admin = await start(() => Promise.reject(new Error('connection refused')));
   expect(await admin.get('/healthz')).toMatchObject({ status: 200 });
   expect(await admin.get('/readyz')).toEqual({ status: 503, type, text: '{"status":"not ready"}' });
@@ -49,7 +49,7 @@ test('requests are counted and timed by operation and status', async () => {
   expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds /m);
 });
 
-test('anything else is not there', async () => {
+test('other paths are not found', async () => {
   await using admin = await start();
   expect(await admin.get('/')).toEqual({ status: 404, type, text: '{"error":"Not found"}' });
   expect(await admin.get('/metrics', 'POST')).toEqual({

@@ -58,7 +58,7 @@ const refusals: [what: string, headers: Record<string, string>, status: number, 
   ['no secret', { authorization: basic(`${toyApp.id}:`), 'service-app-id': toyApp.id }, 401, badCredentials],
   [
     'an unknown app',
-    { authorization: basic(`nobody:${toyApp.secret}`), 'service-app-id': 'nobody' },
+    { authorization: basic(`unknown:${toyApp.secret}`), 'service-app-id': 'unknown' },
     401,
     badCredentials,
   ],
@@ -73,21 +73,21 @@ test.each(refusals)('%s is refused', async (_what, headers, status, body) => {
   expect(await ask(headers)).toEqual({ status, body });
 });
 
-test.each(refusals)('%s is refused after the app was let in', async (_what, headers, status, body) => {
+test.each(refusals)('%s is refused after the app was accepted', async (_what, headers, status, body) => {
   const { ask } = setUp();
   await ask({ authorization: good, 'service-app-id': toyApp.id });
   expect(await ask(headers)).toEqual({ status, body });
 });
 
 test.each([good, good.replace('Basic', 'basic'), good.replace('Basic', 'BASIC ')])(
-  '%s is let in',
+  '%s is accepted',
   async (authorization) => {
     const { ask } = setUp();
     expect(await ask({ authorization, 'service-app-id': toyApp.id })).toEqual({ app, userId: undefined });
   },
 );
 
-test('a secret may hold colons and any characters', async () => {
+test('a secret may contain colons and any characters', async () => {
   const { ask, directory } = setUp();
   directory.records = [{ ...app, secretHashes: [sha256('a:b:ü')] }];
   expect(await ask({ authorization: basic(`${app.id}:a:b:ü`), 'service-app-id': app.id })).toMatchObject({
@@ -95,7 +95,7 @@ test('a secret may hold colons and any characters', async () => {
   });
 });
 
-test('every secret in force is taken', async () => {
+test('every valid secret is accepted', async () => {
   const { ask, directory } = setUp();
   directory.records = [{ ...app, secretHashes: [sha256('new'), sha256('old')] }];
   for (const secret of ['new', 'old']) {
@@ -105,7 +105,7 @@ test('every secret in force is taken', async () => {
   }
 });
 
-test('an app without a secret in force lets nobody in', async () => {
+test('an app without a valid secret accepts no credentials', async () => {
   const { ask, directory } = setUp();
   directory.records = [{ ...app, secretHashes: [] }];
   expect(await ask({ authorization: good, 'service-app-id': app.id })).toEqual({
@@ -114,7 +114,7 @@ test('an app without a secret in force lets nobody in', async () => {
   });
 });
 
-describe('what was let in once', () => {
+describe('an accepted credential', () => {
   const headers = { authorization: good, 'service-app-id': toyApp.id };
 
   test('is not looked up again', async () => {
@@ -123,7 +123,7 @@ describe('what was let in once', () => {
     expect(directory.lookups).toBe(1);
   });
 
-  test('is looked up again when an app has changed, and refused when its secret has', async () => {
+  test('is looked up again when the app has changed, and refused when its secret has', async () => {
     const { ask, directory } = setUp();
     await ask(headers);
     directory.records = [{ ...app, secretHashes: [sha256('rotated')] }];
@@ -131,7 +131,7 @@ describe('what was let in once', () => {
     expect(await ask(headers)).toEqual({ status: 401, body: badCredentials });
   });
 
-  test('is looked up again after half a minute: another process may have changed it', async () => {
+  test('is looked up again after half a minute, because another process may have changed it', async () => {
     const { ask, directory, clock } = setUp();
     await ask(headers);
     directory.records = [];
@@ -141,7 +141,7 @@ describe('what was let in once', () => {
     expect(await ask(headers)).toEqual({ status: 401, body: badCredentials });
   });
 
-  test('is not kept when it was refused', async () => {
+  test('is not cached when it was refused', async () => {
     const { ask, directory } = setUp();
     const wrong = { ...headers, authorization: basic(`${app.id}:wrong`) };
     await ask(wrong);
@@ -151,7 +151,7 @@ describe('what was let in once', () => {
 });
 
 describe('an operation that takes user tokens', () => {
-  test('lets a user in, and the app as ever', async () => {
+  test('accepts a user, and the app as before', async () => {
     const { ask } = setUp();
     const user = { authorization: 'Bearer alices-token', 'service-app-id': toyApp.id };
     expect(await ask(user, 'app-or-user')).toEqual({ app, userId: 'did:service:alice' });
@@ -159,7 +159,7 @@ describe('an operation that takes user tokens', () => {
   });
 
   test.each([
-    ['a token of nobody', { authorization: 'Bearer x', 'service-app-id': toyApp.id }, 401, noToken],
+    ['an unknown token', { authorization: 'Bearer x', 'service-app-id': toyApp.id }, 401, noToken],
     ['an unknown app', { authorization: 'Bearer alices-token', 'service-app-id': 'other' }, 401, noToken],
     ['no app id', { authorization: 'Bearer alices-token' }, 400, noAppId],
   ] as const)('refuses %s', async (_what, headers, status, body) => {
@@ -167,7 +167,7 @@ describe('an operation that takes user tokens', () => {
     expect(await ask(headers, 'app-or-user')).toEqual({ status, body });
   });
 
-  test('refuses every token while nobody verifies them', async () => {
+  test('refuses every token without a verifier', async () => {
     const authenticate = createAuthenticate({ apps: toyDirectory(), clock: stoppedClock() });
     const headers = { authorization: 'Bearer alices-token', 'service-app-id': toyApp.id };
     const exchange = {
@@ -179,7 +179,7 @@ describe('an operation that takes user tokens', () => {
 });
 
 describe('an operation open to all', () => {
-  test('asks for nothing and believes nothing but the name of the app', async () => {
+  test('requires nothing and uses only the app id', async () => {
     const { ask } = setUp();
     expect(await ask({}, 'none')).toEqual({ app: undefined, userId: undefined });
     expect(await ask({ authorization: 'Basic wrong' }, 'none')).toMatchObject({ app: undefined });
@@ -188,7 +188,7 @@ describe('an operation open to all', () => {
   });
 });
 
-test('an address that has sent too many wrong secrets is refused before anything is looked up', async () => {
+test('an address that has sent too many wrong secrets is refused before any look-up', async () => {
   const { ask, directory } = setUp(createFailureLimit({ points: 3, durationSeconds: 60 }));
   const wrong = { authorization: basic(`${toyApp.id}:wrong`), 'service-app-id': toyApp.id };
   const right = { authorization: good, 'service-app-id': toyApp.id };
@@ -199,6 +199,6 @@ test('an address that has sent too many wrong secrets is refused before anything
   const lookups = directory.lookups;
   expect(await ask(wrong)).toMatchObject({ status: 429, body: { code: 'too_many_requests' } });
   expect(directory.lookups).toBe(lookups);
-  // Whoever was accepted from there before still is.
+  // Cached credentials from the same address are still accepted.
   expect(await ask(right)).toEqual({ app, userId: undefined });
 });

@@ -8,15 +8,15 @@ import { appHeaders, startToyServer, toyApp } from './toy-server.ts';
 
 const acme = createBrand('acme')!;
 
-test('the neutral word is no brand and maps nothing', () => {
+test('the neutral word is not a brand and maps nothing', () => {
   expect(createBrand('service')).toBeUndefined();
 });
 
-test.each(['', 'Acme', 'ac-me', 'ac_me', '4cme', 'ac me'])('`%s` is no prefix', (prefix) => {
+test.each(['', 'Acme', 'ac-me', 'ac_me', '4cme', 'ac me'])('`%s` is not a valid prefix', (prefix) => {
   expect(() => createBrand(prefix)).toThrow('the prefix must be a lower-case word of letters and digits');
 });
 
-test("headers under the client's word are read, those under ours are not the client's", () => {
+test('branded headers are read, neutral ones are dropped', () => {
   const headers = {
     'acme-app-id': 'a',
     'acme-authorization-signature': 's',
@@ -60,12 +60,12 @@ const branded = {
   nothing: null,
 };
 
-test('property names, literals and DIDs are written in the word of the brand and read back', () => {
+test('property names, literals and DIDs are branded and translated back', () => {
   expect(acme.writeBody(neutral)).toEqual(branded);
   expect(acme.readBody(branded)).toEqual(neutral);
 });
 
-test('what is written is read back as it was', () => {
+test('translation is reversible', () => {
   const name = fc.constantFrom(
     ...brandedProperties,
     ...Object.keys(brandedValues),
@@ -97,7 +97,7 @@ test('what is written is read back as it was', () => {
   );
 });
 
-test('texts for people name headers, properties, DIDs and codes as the client knows them', () => {
+test('texts for people contain branded headers, properties, DIDs and codes', () => {
   expect(
     acme.writeText(
       '`service-app-id`, /service_access_token, did:service:cabc, missing_or_invalid_service_app_id; Service unavailable, the service',
@@ -118,7 +118,7 @@ describe('the document of a brand', () => {
       ),
     )?.length ?? 0;
 
-  test('says the word of the brand wherever the neutral word stood', () => {
+  test('contains the brand instead of the neutral word', () => {
     expect(words('service')).toBe(0);
     expect(words('acme')).toBeGreaterThan(500);
   });
@@ -139,7 +139,7 @@ describe('the document of a brand', () => {
 describe('through the pipeline', () => {
   const headers = { authorization: appHeaders.authorization, 'acme-app-id': toyApp.id };
 
-  test('parameters, bodies and answers are mapped at the edge', async () => {
+  test('parameters, bodies and responses are translated', async () => {
     await using server = await startToyServer({ brand: acme });
     const answer = await server.fetch('POST', '/v1/toys/did%3Aacme%3Acabc/play?user_id=did:acme:c2', {
       headers: { ...headers, 'content-type': 'application/json' },
@@ -155,7 +155,7 @@ describe('through the pipeline', () => {
     });
   });
 
-  test("what was signed is taken in the client's own words", async () => {
+  test('signatures cover the branded request', async () => {
     await using server = await startToyServer({
       brand: acme,
       run: async (exchange) => ({
@@ -176,7 +176,7 @@ describe('through the pipeline', () => {
     });
   });
 
-  test('refusals carry the codes of the brand', async () => {
+  test('refusals have branded codes', async () => {
     await using server = await startToyServer({ brand: acme });
     const { status, body } = await server.fetch('GET', '/v1/toys', { headers: appHeaders });
     expect({ status, body }).toEqual({

@@ -89,7 +89,7 @@ test('security: an operation open to all asks for nothing', async () => {
   expect(await answerTo('GET', '/v1/catalogue.json', { isKnown: false })).toMatchObject({ status: 200 });
 });
 
-test('an error of the operation is thrown on, not swallowed', async () => {
+test('an error of the operation is rethrown, not swallowed', async () => {
   const bug = new Error('bug');
   const run = () => Promise.reject(bug);
   await expect(answerTo('GET', '/v1/toys', { run })).rejects.toBe(bug);

@@ -35,7 +35,7 @@ test('line and column are counted from 1', () => {
   });
 });
 
-test('nesting deeper than the call stack is read like any other', () => {
+test('nesting deeper than the call stack is supported', () => {
   const depth = 200_000;
   expect(findJsonFault('['.repeat(depth))).toMatchObject({ offset: depth });
   expect(findJsonFault('['.repeat(depth) + ']'.repeat(depth))).toBeUndefined();
@@ -50,7 +50,7 @@ function isJson(text: string): boolean {
   }
 }
 
-test('it finds a fault exactly where JSON.parse refuses', () => {
+test('it finds a fault exactly when JSON.parse throws', () => {
   // Texts near to JSON: pieces of its own grammar, shuffled and cut.
   const pieces = fc.constantFrom(
     '{',
@@ -90,6 +90,6 @@ test('it finds a fault exactly where JSON.parse refuses', () => {
   );
 });
 
-test('a long string without an end is read to the end of the text', () => {
+test('a long unterminated string is read to the end of the text', () => {
   expect(findJsonFault(`{"a":"${'x'.repeat(1_000_000)}`)?.offset).toBe(1_000_006);
 });

@@ -23,12 +23,12 @@ function bodyFault(message: string): object {
   };
 }
 
-test('JSON is parsed as it stands', () => {
+test('JSON is parsed unchanged', () => {
   expect(parseBody(createToy, json, Buffer.from('{"name":"Bär","n":1e2}'))).toEqual({ name: 'Bär', n: 100 });
 });
 
 test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(
-  '%s is taken',
+  '%s is accepted',
   (type) => {
     expect(parseBody(createToy, { 'content-type': type }, Buffer.from('{}'))).toEqual({});
   },
@@ -52,7 +52,7 @@ test('a compressed body is refused', () => {
   });
 });
 
-test('broken JSON is refused with the place where it breaks', () => {
+test('invalid JSON is refused with the position of the fault', () => {
   expect(refusal(() => parseBody(createToy, json, Buffer.from('{"name": oops}')))).toEqual(
     bodyFault('broken JSON at line 1, column 10: expected a value'),
   );
@@ -64,7 +64,7 @@ test('a text that is not UTF-8 is refused', () => {
   );
 });
 
-test('a body nested without end is refused before it can exhaust the stack', () => {
+test('a deeply nested body is refused before it can exhaust the stack', () => {
   const deep = (depth: number) =>
     Buffer.from(`{"note":${'['.repeat(depth)}${']'.repeat(depth)}}${' '.repeat(1024)}`);
   expect(refusal(() => parseBody(createToy, json, deep(128)))).toEqual(
@@ -78,14 +78,14 @@ test('brackets inside strings do not nest', () => {
   expect(parseBody(createToy, json, Buffer.from(text))).toEqual(JSON.parse(text));
 });
 
-test('a missing body is refused where the operation needs one, and else absent', () => {
+test('a missing body is refused if the operation requires one, otherwise undefined', () => {
   expect(refusal(() => parseBody(createToy, {}, Buffer.alloc(0)))).toEqual(
     bodyFault('the request has no body'),
   );
   expect(parseBody(byId.get('playWithToy')!, {}, Buffer.alloc(0))).toBeUndefined();
 });
 
-test('a body sent to an operation without one is ignored, whatever it is', () => {
+test('any body sent to an operation without one is ignored', () => {
   expect(
     parseBody(byId.get('getToy')!, { 'content-type': 'text/plain' }, Buffer.from('{oops')),
   ).toBeUndefined();

@@ -8,7 +8,7 @@ import { appHeaders, echo, noonMs, startToyServer, type ToyServer, toyApp } from
 const app = { id: toyApp.id };
 const json = { ...appHeaders, 'content-type': 'application/json' };
 
-test('a request goes all the way and back', async () => {
+test('a request passes all steps and gets its response', async () => {
   await using server = await startToyServer();
   const { status, headers, body } = await server.fetch('POST', '/v1/toys?x=1', {
     headers: json,
@@ -29,7 +29,7 @@ test('a request goes all the way and back', async () => {
   });
 });
 
-test('an answer without a body has none', async () => {
+test('a response without a body is empty', async () => {
   await using server = await startToyServer({ run: async () => ({ status: 204 }) });
   const { status, headers, text } = await server.fetch('DELETE', '/v1/toys/bear');
   expect({ status, text, type: headers.get('content-type') }).toEqual({ status: 204, text: '', type: null });
@@ -107,7 +107,7 @@ describe('the body', () => {
     });
   });
 
-  test('that is too large is refused too when its size is not told beforehand', async () => {
+  test('that is too large is refused even without a declared size', async () => {
     await using server = await startToyServer();
     const stream = new ReadableStream({
       start(controller) {
@@ -121,7 +121,7 @@ describe('the body', () => {
     expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
   });
 
-  test('that never comes whole leaves no trace but the closed connection', async () => {
+  test('that is never completed only closes the connection', async () => {
     const run = () => expect.unreachable('the operation was run');
     await using server = await startToyServer({ run });
     const request = httpRequest(`${server.url}/v1/toys`, {
@@ -144,8 +144,8 @@ describe('the body', () => {
   });
 });
 
-describe('what goes wrong', () => {
-  test('in words of the domain is answered as it says', async () => {
+describe('errors', () => {
+  test('of the domain are returned as they are', async () => {
     const refusal = new ApiError('resource_conflict', undefined, {
       data: { hint: 1 },
       headers: { 'x-extra': 'y' },
@@ -164,7 +164,7 @@ describe('what goes wrong', () => {
     expect(headers.get('x-extra')).toBe('y');
   });
 
-  test('by a fault of ours is answered with the request id and logged with its cause', async () => {
+  test('that are internal are returned with the request id and logged with their cause', async () => {
     const bug = new Error('select secret from wallets: no such column');
     await using server = await startToyServer({ run: () => Promise.reject(bug) });
     const { status, body } = await server.fetch('GET', '/v1/toys');
@@ -179,14 +179,14 @@ describe('what goes wrong', () => {
     });
   });
 
-  test('with the credentials names the scheme that is asked for', async () => {
+  test('of credentials name the required scheme', async () => {
     await using server = await startToyServer();
     const { headers } = await server.fetch('GET', '/v1/toys', { headers: {} });
     expect(headers.get('www-authenticate')).toBe('Basic realm="custos", charset="UTF-8"');
   });
 });
 
-test('one line of log tells of each request, and nothing that is secret', async () => {
+test('each request has one log line without secrets', async () => {
   await using server = await startToyServer();
   await server.fetch('POST', '/v1/toys?token=hush', {
     headers: { ...json, 'service-authorization-signature': 'signed-hush' },
@@ -226,7 +226,7 @@ describe('the proof', () => {
   const decode = (exchange: HttpExchange) =>
     exchange.proof!.canonicalPayloads().map((bytes) => new TextDecoder().decode(bytes));
 
-  test('holds the signatures, the expiry and every text an honest client may have signed', async () => {
+  test('contains the signatures, the expiry and every payload that a client may have signed', async () => {
     const run = async (exchange: HttpExchange) => ({
       status: 200,
       body: { ...exchange.proof, payloads: decode(exchange) },
@@ -251,7 +251,7 @@ describe('the proof', () => {
     });
   });
 
-  test('of a request without a body has its three spellings', async () => {
+  test('of a request without a body has three forms', async () => {
     const run = async (exchange: HttpExchange) => ({ status: 200, body: decode(exchange) });
     await using server = await startToyServer({ run });
     const { body } = await server.fetch('DELETE', '/v1/toys/bear', { headers: json, body: '{}' });
@@ -259,7 +259,7 @@ describe('the proof', () => {
     expect(body).toEqual([`{"body":"",${rest}`, `{${rest}`, `{"body":{},${rest}`]);
   });
 
-  test('of a body that has no canonical form is refused, not failed', async () => {
+  test('of a body without a canonical form is a refusal, not an internal error', async () => {
     const run = async (exchange: HttpExchange) => ({ status: 200, body: decode(exchange) });
     await using server = await startToyServer({ run });
     const { status, body } = await server.fetch('POST', '/v1/toys', {
@@ -269,7 +269,7 @@ describe('the proof', () => {
     expect({ status, body }).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
   });
 
-  test('is refused with more signatures than anybody needs', async () => {
+  test('is refused with too many signatures', async () => {
     await using server = await startToyServer();
     const signatures = Array.from({ length: 101 }, () => 's').join(',');
     const { status, body } = await server.fetch('DELETE', '/v1/toys/bear', {
@@ -293,7 +293,7 @@ describe('the proof', () => {
 describe('plain HTTP', () => {
   const refused = { status: 403, body: { error: 'HTTPS is required.' } };
 
-  test('is refused unless it is asked for', async () => {
+  test('is refused by default', async () => {
     await using server = await startToyServer({ transport: { plainHttp: false, trustedProxies: [] } });
     expect(await server.fetch('GET', '/v1/toys')).toMatchObject(refused);
     const headers = { ...appHeaders, 'x-forwarded-proto': 'https' };
@@ -301,7 +301,7 @@ describe('plain HTTP', () => {
   });
 
   test.each(['127.0.0.1', '127.0.0.0/8'])(
-    'is accepted from the proxy %s that took it by HTTPS',
+    'is accepted from the proxy %s that received it by HTTPS',
     async (proxy) => {
       await using server = await startToyServer({ transport: { plainHttp: false, trustedProxies: [proxy] } });
       const headers = { ...appHeaders, 'x-forwarded-proto': 'https' };
@@ -313,7 +313,7 @@ describe('plain HTTP', () => {
     },
   );
 
-  test('behind a proxy is known to have been HTTPS in what was signed', async () => {
+  test('behind a proxy counts as HTTPS in the signed URL', async () => {
     const run = async (exchange: HttpExchange) => ({
       status: 200,
       body: JSON.parse(new TextDecoder().decode(exchange.proof!.canonicalPayloads()[0])).url,
@@ -329,7 +329,7 @@ describe('plain HTTP', () => {
   });
 });
 
-test('requests at work at the same time do not see each other', async () => {
+test('concurrent requests are isolated', async () => {
   await using server = await startToyServer({
     run: async (exchange) => {
       await new Promise((resolve) => setTimeout(resolve, 5));

@@ -15,7 +15,7 @@ test.each([
   expect({ ...parseQuery(target) }).toEqual(query);
 });
 
-test('a parameter named like a member of every object is only a name', () => {
+test('a parameter named like a member of Object.prototype is an ordinary name', () => {
   const query = parseQuery('/?__proto__=x&constructor=y&toString[]=z');
   expect(Object.getPrototypeOf(query)).toBeNull();
   expect(Object.entries(query)).toEqual([

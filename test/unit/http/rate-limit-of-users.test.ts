@@ -11,7 +11,7 @@ function request(id: string, body: unknown): HttpExchange {
 const one = request('createUser', {});
 const batchOf = (count: number) => request('batchCreateUsers', { users: Array(count).fill({}) });
 
-test('an app makes 240 users a minute, alone or in batches', async () => {
+test('an app can create 240 users per minute, one by one or in batches', async () => {
   const { countWork } = createRateLimiter(many);
   const left = async (exchange: HttpExchange) => (await countWork(exchange))?.['x-ratelimit-remaining'];
   expect(await left(one)).toBe('239');

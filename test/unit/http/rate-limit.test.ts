@@ -11,13 +11,13 @@ const refusal = {
   code: 'too_many_requests',
 };
 
-test('every answer tells what is left, the first beyond the limit is refused', async () => {
+test('every response shows the remaining allowance, the first beyond the limit is refused', async () => {
   await using server = await limited({ points: 2, durationSeconds: 60 });
   const answers = [];
   for (let turn = 0; turn < 3; turn += 1) answers.push(await server.fetch('GET', '/v1/toys'));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
   expect(answers[2]?.body).toEqual(refusal);
-  const told = answers.map(({ headers }) => [
+  const reported = answers.map(({ headers }) => [
     headers.get('x-ratelimit-limit'),
     headers.get('x-ratelimit-remaining'),
     headers.get('x-ratelimit-reset'),
@@ -25,21 +25,21 @@ test('every answer tells what is left, the first beyond the limit is refused', a
     headers.get('ratelimit-policy'),
     headers.get('retry-after'),
   ]);
-  expect(told).toEqual([
+  expect(reported).toEqual([
     ['2', '1', '60', '"app";r=1;t=60', '"app";q=2;w=60', null],
     ['2', '0', '60', '"app";r=0;t=60', '"app";q=2;w=60', null],
     ['2', '0', '60', '"app";r=0;t=60', '"app";q=2;w=60', '60'],
   ]);
 });
 
-test('a rush may use what a steady caller has saved', async () => {
+test('a burst may use what a steady caller has saved', async () => {
   await using server = await limited({ points: 2, durationSeconds: 60, burst: 5 });
   const statuses = [];
   for (let turn = 0; turn < 6; turn += 1) statuses.push((await server.fetch('GET', '/v1/toys')).status);
   expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
 });
 
-test('time gives back what was used', async () => {
+test('the allowance refills with time', async () => {
   await using server = await limited({ points: 1, durationSeconds: 1 });
   expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
   expect((await server.fetch('GET', '/v1/toys')).status).toBe(429);
@@ -47,7 +47,7 @@ test('time gives back what was used', async () => {
   expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
 });
 
-test('an operation may have a limit of its own beside the one of the app', async () => {
+test('an operation can have its own limit in addition to that of the app', async () => {
   await using server = await limited({
     points: 100,
     durationSeconds: 60,
@@ -59,8 +59,8 @@ test('an operation may have a limit of its own beside the one of the app', async
   expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
 });
 
-describe('who is counted', () => {
-  test('refused credentials use up nothing of the app', async () => {
+describe('the counted party', () => {
+  test('refused credentials do not count against the app', async () => {
     await using server = await limited({ points: 1, durationSeconds: 60 });
     const wrong = { ...appHeaders, authorization: 'Basic d3Jvbmc6d3Jvbmc=' };
     for (let turn = 0; turn < 3; turn += 1) {
@@ -69,14 +69,14 @@ describe('who is counted', () => {
     expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
   });
 
-  test('an operation open to all counts the address, not the app', async () => {
+  test('a public operation counts against the address, not the app', async () => {
     await using server = await limited({ points: 1, durationSeconds: 60 });
     expect((await server.fetch('GET', '/v1/catalogue.json', { headers: {} })).status).toBe(200);
     expect((await server.fetch('GET', '/v1/catalogue.json', { headers: {} })).status).toBe(429);
     expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
   });
 
-  test('an app id that a stranger names in an open operation is not charged', async () => {
+  test('an app id that is sent to a public operation without credentials is not charged', async () => {
     await using server = await limited({ points: 3, durationSeconds: 60 });
     const named = { 'service-app-id': appHeaders['service-app-id'] };
     for (let turn = 0; turn < 5; turn += 1)
@@ -84,7 +84,7 @@ describe('who is counted', () => {
     expect((await server.fetch('GET', '/v1/toys')).headers.get('x-ratelimit-remaining')).toBe('2');
   });
 
-  test('a user uses up a share of the app’s users, and nothing of the app itself', async () => {
+  test('a user counts against the share of the users of the app, not against the app', async () => {
     const { countRequest } = createRateLimiter({ points: 10, durationSeconds: 60 });
     const request = (userId?: string) =>
       ({ app: { id: 'acme' }, userId, remoteAddress: '::1', headers: {} }) as unknown as HttpExchange;
@@ -95,7 +95,7 @@ describe('who is counted', () => {
     await expect(countRequest(request())).resolves.toMatchObject({ 'x-ratelimit-remaining': '9' });
   });
 
-  test('wallets, users and signatures are charged beside the request', async () => {
+  test('wallets, users and signatures are charged in addition to the request', async () => {
     const { countRequest, countWork } = createRateLimiter({ points: 100, durationSeconds: 60 });
     const request = (body: unknown, signatures = 1) =>
       ({

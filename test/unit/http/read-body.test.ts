@@ -56,7 +56,7 @@ test('thousands of tiny chunks are refused', async () => {
   expect(answer).toContain('the body was sent in too many small chunks');
 });
 
-test('nothing of a body is kept before the credentials are accepted', async () => {
+test('no part of a body is buffered before the credentials are accepted', async () => {
   await using server = await startToyServer({
     readBody: () => expect.unreachable('the body was read'),
   });
@@ -70,7 +70,7 @@ test('nothing of a body is kept before the credentials are accepted', async () =
   expect(answer).toContain('401 Unauthorized');
 });
 
-test('bodies beyond the budget of all, or of one address, answer 503 until others are done', async () => {
+test('bodies beyond the total budget, or that of one address, get 503 until others are done', async () => {
   for (const budget of [
     { totalBytes: 65_536, bytesPerAddress: MAX_BODY_BYTES },
     { totalBytes: MAX_BODY_BYTES, bytesPerAddress: 65_536 },

@@ -13,25 +13,25 @@ test('the document is the bundled one, on the server that it is read from', () =
   expect(JSON.parse(page.content.toString())).toEqual({ ...bundled, servers: [{ url: '/' }] });
 });
 
-test('the document of a brand says its word', () => {
+test('the document of a brand contains the brand', () => {
   const page = createReferencePages(packageRoot(), createBrand('acme'))('/openapi.json')!;
   expect(page.content.toString()).toContain('"name":"acme-app-id"');
 });
 
-test('a page is made once', () => {
+test('a page is built once', () => {
   expect(find('/docs')).toBe(find('/docs'));
 });
 
-describe('the reference needs nothing from elsewhere', () => {
+describe('the reference loads nothing from other hosts', () => {
   const html = find('/docs')!.content.toString();
 
-  test('every file that the page names is served here', () => {
+  test('every file that the page references is served by this server', () => {
     const named = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
     expect(named.length).toBeGreaterThan(3);
     for (const path of named) expect(find(path)?.content.length, path).toBeGreaterThan(0);
   });
 
-  test('the browser is told to refuse whatever comes from another host', () => {
+  test('the content security policy blocks other hosts', () => {
     expect(find('/docs')?.headers?.['content-security-policy']?.split('; ')).toEqual([
       "default-src 'none'",
       "script-src 'self'",
@@ -55,7 +55,7 @@ describe('the reference needs nothing from elsewhere', () => {
 });
 
 test.each(['/', '/docs/x', '/docs/../package.json', '/docs/__proto__', '/docs/toString', '/openapi'])(
-  '%s is no page',
+  '%s is not a page',
   (path) => {
     expect(find(path)).toBeUndefined();
   },

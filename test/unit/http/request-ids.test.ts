@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { requestIdsFrom } from '../../../src/http/request-ids.ts';
 
-test('every id is a UUID of version 4 and none comes twice', () => {
+test('every id is a unique UUID of version 4', () => {
   const next = requestIdsFrom(systemEntropy);
   const ids = Array.from({ length: 2_000 }, next);
   for (const id of ids)
@@ -10,7 +10,7 @@ test('every id is a UUID of version 4 and none comes twice', () => {
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test('the bytes are those that were drawn, but for version and variant', () => {
+test('the bytes are the random ones except for version and variant', () => {
   const entropy = { bytes: (length: number) => new Uint8Array(length).fill(0xff) };
   expect(requestIdsFrom(entropy)()).toBe('ffffffff-ffff-4fff-bfff-ffffffffffff');
 });

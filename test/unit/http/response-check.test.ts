@@ -11,42 +11,42 @@ const validators = { listToys: { 200: compile({ properties: { toys: { items: { t
 const wrong = { toys: ['bear', 7] };
 const place = { operation: 'listToys', status: 200, pointer: '/toys/1', message: 'must be a string' };
 
-/** Which of 250 equally wrong answers are found wrong, and what is told. */
+/** Which of 250 equally invalid responses are detected, and what is reported. */
 function judge(mode: ResponseCheckMode) {
   const log = keptLog();
   const check = createResponseCheck({ mode, validators, log });
   const found: number[] = [];
-  let told: unknown;
+  let reported: unknown;
   for (let answer = 1; answer <= 250; answer += 1) {
     try {
       check(exchange, 200, wrong);
     } catch (error) {
       found.push(answer);
-      told = (error as { data: unknown }).data;
+      reported = (error as { data: unknown }).data;
     }
   }
-  return { found, told, logged: log.lines[0]?.fields };
+  return { found, reported, logged: log.lines[0]?.fields };
 }
 
-test('always: every answer is checked, and the caller is told the place', () => {
-  const { found, told, logged } = judge('always');
+test('always: every response is checked, and the caller gets the position', () => {
+  const { found, reported, logged } = judge('always');
   expect(found).toHaveLength(250);
-  expect(told).toEqual({ request_id: 'request-1', ...place });
+  expect(reported).toEqual({ request_id: 'request-1', ...place });
   expect(logged).toEqual({ request_id: 'request-1', ...place });
 });
 
-test('sampled: one in a hundred is checked, and only the log is told the place', () => {
-  const { found, told, logged } = judge('sampled');
+test('sampled: one in a hundred is checked, and only the log contains the position', () => {
+  const { found, reported, logged } = judge('sampled');
   expect(found).toEqual([1, 101, 201]);
-  expect(told).toEqual({ request_id: 'request-1' });
+  expect(reported).toEqual({ request_id: 'request-1' });
   expect(logged).toEqual({ request_id: 'request-1', ...place });
 });
 
 test('off: nothing is checked', () => {
-  expect(judge('off')).toEqual({ found: [], told: undefined, logged: undefined });
+  expect(judge('off')).toEqual({ found: [], reported: undefined, logged: undefined });
 });
 
-test('an answer that keeps the contract passes', () => {
+test('a valid response passes', () => {
   const check = createResponseCheck({ mode: 'always', validators, log: keptLog() });
   expect(check(exchange, 200, { toys: ['bear'] })).toBeUndefined();
 });

@@ -29,7 +29,7 @@ test.each([
 });
 
 test.each(['/v1/nothing', '/v1/wallets/a/b/c/d', '//v1/wallets', '/V1/wallets', '/api/wallets', '/v1', '/'])(
-  'GET %s is no operation',
+  'GET %s is not an operation',
   (path) => {
     expect(find('GET', path)).toBeUndefined();
     expect(routes.allowedMethods(path)).toEqual([]);
@@ -48,7 +48,7 @@ describe('a known path under another method', () => {
   });
 });
 
-test('a literal segment wins over a parameter', () => {
+test('a literal segment takes precedence over a parameter', () => {
   expect(find('POST', '/v1/wallets/batch')).toEqual({
     id: operationAt('POST', '/v1/wallets/batch'),
     params: {},

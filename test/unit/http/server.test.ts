@@ -31,7 +31,7 @@ async function start(handler: RequestListener, graceMs = 2_000) {
   return { server, log };
 }
 
-/** Tells the caller over what its request came. */
+/** Returns the transport of the request. */
 const tellTransport: RequestListener = (request, response) => {
   response.end((request.socket as { encrypted?: boolean }).encrypted ? 'tls' : 'plain');
 };
@@ -71,14 +71,14 @@ function raw(port: number, pieces: string[], silenceMs = 300): Promise<string> {
 const plainGet = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
 
 describe('one port', () => {
-  test('speaks TLS to a TLS hello and plain HTTP to anything else, side by side', async () => {
+  test('answers a TLS handshake in TLS and anything else in plain HTTP', async () => {
     const { server } = await start(tellTransport);
     const [tls, plain] = await Promise.all([overTls(server.port), raw(server.port, [plainGet])]);
     expect(tls).toBe('tls');
     expect(plain).toMatch(/^HTTP\/1\.1 200 OK\r\n.*plain/s);
   });
 
-  test('takes a plain request in pieces, and several on one connection', async () => {
+  test('accepts a plain request in pieces, and several on one connection', async () => {
     const { server } = await start(tellTransport);
     const answer = await raw(server.port, [
       'G',
@@ -90,7 +90,7 @@ describe('one port', () => {
     expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(4);
   });
 
-  test('takes a plain body that comes with its head and goes on after it', async () => {
+  test('accepts a plain body that begins in the first chunk and continues after it', async () => {
     const { server } = await start((request, response) => {
       let size = 0;
       request.on('data', (chunk: Buffer) => {
@@ -104,7 +104,7 @@ describe('one port', () => {
     );
   });
 
-  test('answers what is not HTTP in JSON', async () => {
+  test('answers invalid HTTP in JSON', async () => {
     const { server } = await start(tellTransport);
     const answer = await raw(server.port, ['HELLO\r\n\r\n']);
     expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
@@ -112,13 +112,13 @@ describe('one port', () => {
     expect(answer).toMatch(/\r\n\r\n\{"error":"Bad Request"\}$/);
   });
 
-  test('answers headers beyond all measure in JSON', async () => {
+  test('answers oversized headers in JSON', async () => {
     const { server } = await start(tellTransport);
     const answer = await raw(server.port, [`GET / HTTP/1.1\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`]);
     expect(answer).toMatch(/^HTTP\/1\.1 431 .*\{"error":"Request Header Fields Too Large"\}$/s);
   });
 
-  test('a broken request never answers in the place of a whole one before it', async () => {
+  test('the response to a broken request never precedes that of a complete one', async () => {
     const { server } = await start((_request, response) => {
       setTimeout(() => response.end('made'), 50);
     });
@@ -128,13 +128,13 @@ describe('one port', () => {
     expect(answer.match(/made/g)).toHaveLength(3);
   });
 
-  test('answers what is not HTTP on a connection that was used before', async () => {
+  test('answers invalid HTTP on a connection that was used before', async () => {
     const { server } = await start(tellTransport);
     const answer = await raw(server.port, ['GET / HTTP/1.1\r\nhost: x\r\n\r\n', 'BAD\r\n\r\n'], 1_000);
     expect(answer.match(/HTTP\/1\.1 \d+ /g)).toEqual(['HTTP/1.1 200 ', 'HTTP/1.1 400 ']);
   });
 
-  test('closes connections of an address beyond its share, and lets others in when they close', async () => {
+  test('closes connections of an address beyond its limit, and accepts new ones when others close', async () => {
     const server = await startServer({
       handler: tellTransport,
       tls: certificate,
@@ -152,7 +152,7 @@ describe('one port', () => {
     await expect.poll(() => overTls(server.port).catch(() => undefined)).toBe('tls');
   });
 
-  test('survives a broken TLS hello and a connection that says nothing', async () => {
+  test('survives a broken TLS handshake and a silent connection', async () => {
     const { server, log } = await start(tellTransport);
     await raw(server.port, ['\x16\x03\x01broken'], 100);
     await raw(server.port, [], 50);
@@ -160,7 +160,7 @@ describe('one port', () => {
     expect(log.lines).toEqual([]);
   });
 
-  test('that is taken is refused with a reason', async () => {
+  test('in use is refused with a reason', async () => {
     const { server } = await start(tellTransport);
     const options = {
       handler: tellTransport,
@@ -176,7 +176,7 @@ describe('one port', () => {
 });
 
 describe('a stop', () => {
-  test('finishes what has begun and accepts nothing new', async () => {
+  test('finishes requests in progress and accepts no new ones', async () => {
     let begin = (): void => undefined;
     const begun = new Promise<void>((resolve) => {
       begin = resolve;
@@ -206,7 +206,7 @@ describe('a stop', () => {
     await Promise.all([idle, undecided]);
   });
 
-  test('cuts off after its grace what does not finish, and says so', async () => {
+  test('closes unfinished connections after the grace period and reports that', async () => {
     const { server, log } = await start(() => undefined, 100);
     const answer = raw(server.port, [plainGet], 5_000);
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -221,7 +221,7 @@ describe('a stop', () => {
     ]);
   });
 
-  test('may be asked for twice', async () => {
+  test('can be called twice', async () => {
     const { server } = await start(tellTransport);
     await Promise.all([server.close(), server.close()]);
   });

@@ -19,14 +19,14 @@ test.each(['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1'])(
 );
 
 test.each(['10.0.0.1', '192.168.0.1', '::2', 'fe80::1', '::ffff:10.0.0.1', '128.0.0.1'])(
-  'plain HTTP from %s is not, and is refused',
+  'plain HTTP from %s is not from this machine and is refused',
   (address) => {
     const guard = createTransportGuard({ plainHttp: true, trustedProxies: [] });
     expect(() => guard.scheme(from(address))).toThrow('HTTPS is required.');
   },
 );
 
-test('TLS is taken from anywhere', () => {
+test('TLS is accepted from anywhere', () => {
   const guard = createTransportGuard({ plainHttp: false, trustedProxies: [] });
   expect(guard.scheme(from('203.0.113.7', {}, true))).toBe('https');
 });
@@ -39,7 +39,7 @@ test.each([
   ['fd00::/8', 'fe00::5', false],
   ['203.0.113.7', '203.0.113.7', true],
   ['203.0.113.7', '203.0.113.8', false],
-])('with %s trusted, the word of %s is believed: %s', (proxy, address, isBelieved) => {
+])('with %s trusted, headers of %s count: %s', (proxy, address, isBelieved) => {
   const guard = createTransportGuard({ plainHttp: false, trustedProxies: [proxy] });
   const request = from(address, { 'x-forwarded-proto': 'https', 'x-forwarded-for': 'forged, 198.51.100.4' });
   if (isBelieved) expect(guard.scheme(request)).toBe('https');

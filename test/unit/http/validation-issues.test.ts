@@ -43,20 +43,20 @@ test.each(wordings)('%s: %j refuses %j with "%s"', (_keyword, schema, value, mes
   expect(refusalOf(schema, value)).toBe(message);
 });
 
-test('a long list of values is cut', () => {
+test('a long list of values is truncated', () => {
   const values = Array.from({ length: 50 }, (_, index) => index);
   expect(refusalOf({ enum: values }, 'x')).toBe(`body: must be one of ${values.slice(0, 40).join(', ')}, …`);
 });
 
 const quantity = { anyOf: [{ type: 'string', pattern: '^0x' }, { type: 'integer' }] };
 
-test('a value that fits no branch of a union is told every branch', () => {
+test('a value that matches no branch of a union is reported for every branch', () => {
   expect(refusalOf({ properties: { value: quantity } }, { value: '12' })).toBe(
     '/value: must match the pattern ^0x, or must be an integer',
   );
 });
 
-test('of the branches of a union, the one that came closest speaks', () => {
+test('of the branches of a union, the closest one is reported', () => {
   const owner = {
     anyOf: [
       { type: 'object', required: ['user_id'], properties: { user_id: { type: 'string' } } },
@@ -68,7 +68,7 @@ test('of the branches of a union, the one that came closest speaks', () => {
   );
 });
 
-test('a discriminated union speaks of the branch that its tag names', () => {
+test('a discriminated union reports the branch of its tag', () => {
   const branch = (type: string, field: string) => ({
     type: 'object',
     properties: { type: { const: type }, [field]: { type: 'string' } },
@@ -81,7 +81,7 @@ test('a discriminated union speaks of the branch that its tag names', () => {
   expect(refusalOf(schema, { type: 7 })).toBe('/type: must be a string');
 });
 
-test('every fault is an issue with its place, at most twenty of them', () => {
+test('every fault is an issue with its pointer, at most twenty', () => {
   const errors = Array.from({ length: 30 }, (_, index) => ({
     keyword: 'type',
     instancePath: `/items/${index}`,
@@ -106,7 +106,7 @@ function parametersRefusal(parameters: {
   return validate(parameters) ? undefined : parametersFault(validate.errors!);
 }
 
-test('a limit beyond 100 is refused in the words that published clients know', () => {
+test('a limit above 100 is refused with the published text', () => {
   const message = 'Query limit can be at maximum 100 records.';
   expect(parametersRefusal({ path: {}, query: { limit: '101' }, headers: {} })?.toBody()).toEqual({
     error: `limit: ${message}`,

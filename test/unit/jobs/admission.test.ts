@@ -5,7 +5,7 @@ import { createAdmission } from '../../../src/jobs/admission.ts';
 /** Lets everything that is ready happen. */
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Work that goes on until it is told to end. */
+/** Work that runs until the test ends it. */
 function startWorks(count: number, admission: ReturnType<typeof createAdmission>) {
   const begun: number[] = [];
   const works = Array.from({ length: count }, (_, number) => {
@@ -20,7 +20,7 @@ function startWorks(count: number, admission: ReturnType<typeof createAdmission>
   return { begun, works };
 }
 
-test('as many are in as the limit says, the others follow in the order in which they came', async () => {
+test('as much work runs as the limit allows, the rest follows in order of arrival', async () => {
   const { begun, works } = startWorks(4, createAdmission(2));
   await turn();
   expect(begun).toEqual([0, 1]);
@@ -39,7 +39,7 @@ test('work that fails makes room for the next', async () => {
   expect(begun).toEqual([0, 1]);
 });
 
-test('a higher limit lets those in who wait, a lower one waits for those who are in', async () => {
+test('a higher limit starts waiting work, a lower one waits for running work', async () => {
   const admission = createAdmission(1);
   const { begun, works } = startWorks(6, admission);
   await turn();
@@ -56,7 +56,7 @@ test('a higher limit lets those in who wait, a lower one waits for those who are
   expect(begun).toEqual([0, 1, 2, 3]);
 });
 
-test('whatever the limits and the order of the ends: never too many, and everybody in the end', async () => {
+test('for any limits and order of completion: never too many, and all complete', async () => {
   const step = fc.oneof(
     fc.record({ limit: fc.integer({ min: 1, max: 4 }) }),
     fc.record({ end: fc.nat({ max: 9 }) }),

@@ -3,7 +3,7 @@ import type { FinishedAttempt } from '../../../src/domain/access/webhooks/record
 import { startAttemptJournal } from '../../../src/jobs/attempt-journal.ts';
 import { services } from '../../integration/contexts.ts';
 
-test('forgetting drops what is not being written yet, and waits for what is', async () => {
+test('`forget` drops outcomes that wait, and waits for those being written', async () => {
   const done: string[] = [];
   const isWriting = Promise.withResolvers<void>();
   const mayEnd = Promise.withResolvers<void>();

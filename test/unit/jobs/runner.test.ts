@@ -20,7 +20,7 @@ function pile(name: string, size: number, done: string[], everyMs = 3_600_000): 
   };
 }
 
-test('settling does everything that is due, what one job leaves to another included', async () => {
+test('settling runs everything that is due, including work that jobs create for each other', async () => {
   const done: string[] = [];
   const second = pile('second', 0, done);
   const first: Job = { ...pile('first', 2, done), name: 'first' };
@@ -40,7 +40,7 @@ test('settling does everything that is due, what one job leaves to another inclu
   expect(done.sort()).toEqual(['first', 'first', 'second', 'second']);
 });
 
-test('a job that fails is tried again, and the others go on', async () => {
+test('a job that fails is retried, and the others continue', async () => {
   const done: string[] = [];
   let fails = 1;
   const shaky: Job = {
@@ -59,7 +59,7 @@ test('a job that fails is tried again, and the others go on', async () => {
   expect(done).toEqual(['steady', 'shaky']);
 });
 
-test('a job never runs beside itself, however often it is woken', async () => {
+test('a job never overlaps with itself, however often it is woken', async () => {
   let running = 0;
   let most = 0;
   const job: Job = {
@@ -82,7 +82,7 @@ test('a job never runs beside itself, however often it is woken', async () => {
   expect(most).toBe(1);
 });
 
-test('stopping waits for the batch that has begun and begins no other', async () => {
+test('stopping waits for the current batch and starts no other', async () => {
   const done: string[] = [];
   let finish = (): void => undefined;
   const begun = new Promise<void>((resolve) => {
@@ -111,7 +111,7 @@ test('stopping waits for the batch that has begun and begins no other', async ()
   expect(done).toEqual(['begun', 'finished']);
 });
 
-test('settling does not wait for what a job left under way, finishing does', async () => {
+test('settling does not wait for work that continues after a batch, finishing does', async () => {
   const underWay = Promise.withResolvers<void>();
   let isOver = false;
   let left: Promise<void> | undefined = underWay.promise.then(() => {

@@ -33,7 +33,7 @@ const ledger = {
   'b.test.ts': ['createWallet 200'],
 };
 
-test('the document promises each status, each error code of a status and each event', () => {
+test('the document has each status, each error code of a status and each event', () => {
   expect(documented.map(({ name }) => name)).toEqual([
     'createWallet 200',
     'createWallet 400 invalid_data',
@@ -86,7 +86,7 @@ test('a gap that is not listed, and a listed one that is exercised, are faults',
   expect(faultsOf(judge(documented, ledger, agreeing))).toEqual([]);
 });
 
-test('an answer that the document does not have is a fault; a code in the words of a brand and a made-up event are not', () => {
+test('an undocumented response is a fault; a branded code and an invented event are not', () => {
   const seen = [
     'getWallet 409 resource_conflict',
     'getWallet 500',

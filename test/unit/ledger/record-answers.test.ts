@@ -65,7 +65,7 @@ test('each answer is recorded by its operation, status and code, once', async ()
   });
 });
 
-test('requests that name no operation are not recorded', async () => {
+test('requests without an operation are not recorded', async () => {
   await serve([
     ['GET', '/v1/nothing?status=404'],
     ['DELETE', '/v1/users?status=405'],

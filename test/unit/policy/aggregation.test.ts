@@ -43,7 +43,7 @@ const added = (
 const amountsOf = (definition: AggregationDefinition, ...units: ActionUnit[]) =>
   added(definition, units).map(({ amount }) => amount);
 
-describe('what a request adds', () => {
+describe('the contribution of a request', () => {
   test('is its metric, of every call', () => {
     expect(added(ether, [call({ value: 5n }), call({ value: 2n ** 255n })])).toEqual([
       { groupKey: '[]', amount: 5n },
@@ -51,12 +51,12 @@ describe('what a request adds', () => {
     ]);
   });
 
-  test('is nothing for another method', () => {
+  test('is empty for another method', () => {
     expect(added(ether, [call({ value: 5n })], 'eth_signUserOperation')).toEqual([]);
     expect(added({ ...ether, method: 'eth_signUserOperation' }, [call({ value: 5n })])).toEqual([]);
   });
 
-  test('is 0 where it has no such field, and unknown where it cannot be read', () => {
+  test('is 0 without the field, and unknown if the field is unreadable', () => {
     expect(amountsOf(tokens, call({}))).toEqual([0n]);
     expect(amountsOf(tokens, call({ data: transfer(alice, 7n) }))).toEqual([7n]);
     expect(amountsOf(tokens, call({ data: transfer(alice, 7n).subarray(0, 60) }))).toEqual([undefined]);
@@ -64,7 +64,7 @@ describe('what a request adds', () => {
     expect(amountsOf(ether, { label: 'message', messageBytes: new Uint8Array() })).toEqual([0n]);
   });
 
-  test('is the sum of all elements, of which a negative one makes no room', () => {
+  test('is the sum of all elements, without negative ones', () => {
     const definition = { ...ether, metric: onCalldata('payMany.amounts') };
     expect(amountsOf(definition, call({ data: payMany([1n, 2n, 3n]) }))).toEqual([6n]);
     expect(amountsOf(definition, call({ data: payMany([10n, -100n, 0n]) }))).toEqual([10n]);
@@ -81,13 +81,13 @@ describe('conditions', () => {
     value: '10',
   } as const;
 
-  test('choose the calls that count: all of them must be true', () => {
+  test('select the calls that count: all of them must hold', () => {
     const definition = { ...ether, conditions: [toBob, small] };
     const units = [call({ value: 1n }), call({ to: bob, value: 2n }), call({ to: bob, value: 10n })];
     expect(amountsOf(definition, ...units)).toEqual([2n]);
   });
 
-  test('that cannot be read let the call count; those on a field that is not there do not', () => {
+  test('that are unreadable count the call; those on an absent field do not', () => {
     const onTransfer = { ...onCalldata('transfer.to'), operator: 'eq', value: bob } as const;
     const definition = { ...ether, conditions: [onTransfer] };
     const cutOff = transfer(alice, 7n).subarray(0, 60);
@@ -97,7 +97,7 @@ describe('conditions', () => {
     expect(amountsOf(definition, call({ value: 1n, data: transfer(bob, 7n) }))).toEqual([1n]);
   });
 
-  test('on several values are met by one', () => {
+  test('on several values hold if one matches', () => {
     const big = { ...onCalldata('payMany.amounts'), operator: 'gt', value: '100' } as const;
     const definition = { ...ether, conditions: [big] };
     expect(amountsOf(definition, call({ value: 1n, data: payMany([1n, 101n]) }))).toEqual([1n]);
@@ -112,7 +112,7 @@ describe('groups', () => {
   };
   const keyOf = (unit: ActionUnit) => added(definition, [unit])[0]?.groupKey;
 
-  test('are told apart by the values of their fields', () => {
+  test('are distinguished by the values of their fields', () => {
     const keys = [
       call({}),
       call({ to: bob }),
@@ -129,7 +129,7 @@ describe('groups', () => {
     ]);
   });
 
-  test('that cannot be told make the sum unknown: a full group is not passed by through another', () => {
+  test('that are unknown make the sum unknown, so a full group cannot be bypassed', () => {
     const bytesBehind = new Uint8Array([...transfer(bob, 1n), 0]);
     const units = [call({ value: 5n, data: bytesBehind }), call({ value: 5n, data: transfer(bob, 1n) })];
     expect(added(definition, units)).toEqual([
@@ -141,14 +141,14 @@ describe('groups', () => {
     ]);
   });
 
-  test('are the same however an address is spelled, and whatever is added', () => {
+  test('are the same for every spelling of an address, and any amount', () => {
     const key = keyOf(call({ data: transfer(alice, 1n) }));
     expect(keyOf(call({ to: alice.toLowerCase(), value: 9n, data: transfer(alice, 2n) }))).toBe(key);
     expect(keyOf(call({ to: `0x${alice.slice(2).toUpperCase()}`, data: transfer(alice, 1n) }))).toBe(key);
   });
 });
 
-describe('one without a meaning', () => {
+describe('an invalid definition', () => {
   const refusalOf = (definition: unknown): [pointer: string, message: string] => {
     try {
       compileAggregation(definition as AggregationDefinition);

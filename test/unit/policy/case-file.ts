@@ -47,7 +47,7 @@ interface CaseWords extends Partial<Words> {
   readonly sees?: string;
 }
 
-/** `field` and `request` apart, each key is an operator with its value, and tells of which observed values it holds. */
+/** `field` and `request` apart, each key is an operator with its value, and lists the observed values for which it holds. */
 interface BorderWords extends Partial<Words> {
   readonly field: string;
   readonly observed: readonly unknown[];
@@ -286,7 +286,7 @@ function readInstruction({
   };
 }
 
-/** `SplitCoins`, `unknown`, or `TransferObjects: {recipient, amount}` with what can be told of them. */
+/** `SplitCoins`, `unknown`, or `TransferObjects: {recipient, amount}` with what is known of them. */
 function readSuiCommand(command: string | UnitWords): SuiCommand {
   if (command === 'unknown') return { name: undefined };
   if (typeof command === 'string') return { name: command as 'SplitCoins' };

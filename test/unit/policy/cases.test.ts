@@ -13,7 +13,7 @@ test('there is a file for every condition source', () => {
   expect(caseFiles).toEqual([...sources, 'rules.yaml'].sort());
 });
 
-test('calldata.yaml is what viem makes today', () => {
+test('calldata.yaml matches the encoding of viem', () => {
   expect(calldataText).toBe(makeCalldata());
 });
 

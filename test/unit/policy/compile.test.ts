@@ -57,7 +57,7 @@ const calldata = (abi: unknown, field = 'function_name'): Rule => ({
   abi,
 });
 
-test('what is wrong is located in the policy, whichever rule and condition it is', () => {
+test('a fault is reported with its rule and condition', () => {
   const good = { method: 'eth_signTransaction', conditions: [value('eq', '1')] };
   const bad = { method: 'eth_signTransaction', conditions: [value('eq', '1'), value('eq', 'much')] };
   expect(refusalOf(() => compileRules('ethereum', [good, bad]))).toEqual({
@@ -66,7 +66,7 @@ test('what is wrong is located in the policy, whichever rule and condition it is
   });
 });
 
-test('a policy that means something is compiled with the ids that it has', () => {
+test('a valid policy is compiled with its ids', () => {
   const policy = compileRules('ethereum', [{ method: '*', conditions: [] }]);
   expect(policy).toEqual({
     id: 'policy',
@@ -76,7 +76,7 @@ test('a policy that means something is compiled with the ids that it has', () =>
   });
 });
 
-test('a fault of ours is no fault of the policy', () => {
+test('an internal error is not reported as a fault of the policy', () => {
   const fault = new TypeError('ours');
   const field = {
     get field_source(): string {
@@ -130,9 +130,12 @@ describe('sources', () => {
     });
   });
 
-  test.each(['constructor', '__proto__', 'toString'])('`%s`, which every object has', (field_source) => {
-    expect(refusalOfCondition({ ...value('eq', '1'), field_source }).pointer).toBe('/field_source');
-  });
+  test.each(['constructor', '__proto__', 'toString'])(
+    '`%s`, a member of Object.prototype',
+    (field_source) => {
+      expect(refusalOfCondition({ ...value('eq', '1'), field_source }).pointer).toBe('/field_source');
+    },
+  );
 
   const fields: readonly [source: string, methods: string[], condition: Rule][] = [
     [
@@ -167,7 +170,7 @@ describe('sources', () => {
     ],
   ];
 
-  test.each(fields)('%s fits its methods and `*` only', (field_source, methods, condition) => {
+  test.each(fields)('%s is valid for its methods and `*` only', (field_source, methods, condition) => {
     const whole = { operator: 'eq', ...condition, field_source };
     for (const method of [...methods, '*']) {
       expect(compileRules('ethereum', [{ method, conditions: [whole] }]).rules).toHaveLength(1);
@@ -224,7 +227,7 @@ describe('sources', () => {
     ['message', 'sui', ['signRawMessageBytes'], 'content', 'a'],
   ];
 
-  test.each(ofOtherChains)('%s of %s fits %s only', (field_source, chain, methods, field, given) => {
+  test.each(ofOtherChains)('%s of %s is valid for %s only', (field_source, chain, methods, field, given) => {
     const condition = { field_source, field, operator: 'eq', value: given };
     for (const method of methods) {
       expect(compileRules(chain, [{ method, conditions: [condition] }]).rules).toHaveLength(1);
@@ -477,7 +480,7 @@ describe('values', () => {
     }
   });
 
-  test('bytes of another size than their type has', () => {
+  test('bytes of a different size than their type', () => {
     const abi = parseAbi([
       'function grant(bytes32 role, bytes4[] selectors)',
       'function pick(bytes4 by)',
@@ -515,7 +518,7 @@ describe('values', () => {
     });
   });
 
-  test('the bad one of a list is named', () => {
+  test('the invalid item of a list is named', () => {
     expect(refusalOfCondition(value('in', ['1', '2', 'three']))).toEqual({
       pointer: '/value/2',
       message: 'expected an integer in decimal or 0x hex, got `three`',
@@ -586,13 +589,13 @@ describe('ABIs', () => {
     });
   });
 
-  test('what is no function is passed over', () => {
+  test('items that are not functions are skipped', () => {
     const event = { type: 'event', name: 'Paid', inputs: [{ type: 'nonsense' }] };
     const rule = { method: '*', conditions: [calldata([event, transfer])] };
     expect(compileRules('ethereum', [rule]).rules).toHaveLength(1);
   });
 
-  test('the bad item is named', () => {
+  test('the invalid item is named', () => {
     expect(refusalOfCondition(calldata([transfer, fn([input('uint257')])])).pointer).toBe('/abi/1');
   });
 
@@ -627,7 +630,7 @@ describe('ABIs', () => {
     expect(refusalOfCondition(calldata([fn([input(type)])])).pointer).toBe('/abi/0');
   });
 
-  test('a type that nobody knows, in words', () => {
+  test('an unknown type, with a message', () => {
     expect(refusalOfCondition(calldata([fn([input('uint257')])]))).toEqual(invalid('unknown type `uint257`'));
     const deep = input('tuple[]', { components: [input('tuple', { components: [input('money')] })] });
     expect(refusalOfCondition(calldata([fn([deep])]))).toEqual(invalid('unknown type `money`'));
@@ -663,7 +666,7 @@ describe('ABIs', () => {
     );
   });
 
-  test('two functions of one selector, of which a call could be either', () => {
+  test('two functions with the same selector', () => {
     // A known pair: both hash to 0x42966c68.
     const abi = parseAbi([
       'function burn(uint256 amount)',
@@ -675,7 +678,7 @@ describe('ABIs', () => {
     });
   });
 
-  test('the same function twice is one', () => {
+  test('a repeated function counts once', () => {
     const renamed = parseAbi(['function transfer(address target, uint256 sum)']);
     const condition = { ...calldata([transfer, ...renamed], 'transfer.sum'), value: '1' };
     expect(compileRules('ethereum', [{ method: '*', conditions: [condition] }]).rules).toHaveLength(1);
@@ -698,7 +701,7 @@ describe('ABIs', () => {
     'paid.0',
     '',
     '.',
-  ])('the field `%s`, which it does not have', (field) => {
+  ])('the unknown field `%s`', (field) => {
     expect(refusalOfCondition(calldata(abi, field))).toEqual({
       pointer: '/field',
       message: `\`${field}\` is not a field of \`ethereum_calldata\``,
@@ -712,13 +715,13 @@ describe('ABIs', () => {
     });
   });
 
-  test('a parameter of different types that compare alike', () => {
+  test('a parameter of different types with the same comparison', () => {
     const alike = parseAbi(['function pick(uint8 by)', 'function pick(int256 by)']) as readonly AbiFunction[];
     const condition = { ...calldata(alike, 'pick.by'), value: '1' };
     expect(compileRules('ethereum', [{ method: '*', conditions: [condition] }]).rules).toHaveLength(1);
   });
 
-  test('Tron contract calls are held to the same', () => {
+  test('Tron contract calls have the same checks', () => {
     const condition = {
       ...calldata([fn([input('money')])]),
       field_source: 'tron_trigger_smart_contract_data',
@@ -745,7 +748,7 @@ describe('typed data', () => {
     expect(refused(undefined)).toEqual({ pointer: '/typed_data', message: 'is required' });
   });
 
-  test('a primary type that is not among the types', () => {
+  test('an undefined primary type', () => {
     for (const primary_type of ['Memo', 'toString']) {
       expect(refused({ ...note, primary_type })).toEqual({
         pointer: '/typed_data/primary_type',
@@ -769,19 +772,19 @@ describe('typed data', () => {
     });
   });
 
-  test('a struct where a value is asked for', () => {
+  test('a struct instead of a value', () => {
     const types = { Note: [{ name: 'text', type: 'Text' }], Text: [{ name: 'body', type: 'string' }] };
     expect(refused({ ...note, types }).pointer).toBe('/field');
   });
 
   test.each<[what: string, types: object, pointer: string]>([
-    ['a type that nobody knows beside the field', { Note: [text, { name: 'age', type: 'uint7' }] }, '/Note'],
+    ['an unknown type next to the field', { Note: [text, { name: 'age', type: 'uint7' }] }, '/Note'],
     ['such a type in another struct', { Note: [text], Page: [{ name: 'a', type: 'bytes33[2]' }] }, '/Page'],
     ['a member twice', { Note: [text, { name: 'text', type: 'uint256' }] }, '/Note'],
     ['a member that is no identifier', { Note: [text, { name: '2nd', type: 'string' }] }, '/Note'],
     ['a struct that is no identifier', { Note: [text], 'a b': [text] }, ''],
     ['a struct named as a type', { Note: [text], uint8: [text] }, ''],
-  ])('types by which nothing is signed: %s', (_, types, pointer) => {
+  ])('types that cannot be signed: %s', (_, types, pointer) => {
     expect(refused({ ...note, types }).pointer).toBe(`/typed_data/types${pointer}`);
   });
 

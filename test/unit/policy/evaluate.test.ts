@@ -45,7 +45,7 @@ const mixed = compile('ethereum', [
   rule('c', 'ALLOW', [], 'personal_sign'),
 ]);
 
-test('the trace tells every unit, rule and condition with what was observed', () => {
+test('the trace contains every unit, rule and condition with the observed values', () => {
   const decision = evaluatePolicy(mixed, calls(100n, 101n), { ...facts, inConditionSet: () => false });
   const traceOf = (value: string, fits: boolean) => [
     {
@@ -89,7 +89,7 @@ test('the trace tells every unit, rule and condition with what was observed', ()
   });
 });
 
-test('a unit tells why it is denied', () => {
+test('a unit contains the reason of its denial', () => {
   const outcomeOf = (action: PolicyAction, inSet: boolean) =>
     evaluatePolicy(mixed, action, { ...facts, inConditionSet: () => inSet }).units.map(
       ({ outcome, deciding_rule_id }) => [outcome, deciding_rule_id],
@@ -106,19 +106,19 @@ test('a unit tells why it is denied', () => {
 describe('decisionOf', () => {
   const trace = evaluatePolicy(mixed, calls(40n, 30n), { ...facts, inConditionSet: () => true });
 
-  test('finds the decision again', () => {
+  test('derives the same decision', () => {
     expect(trace.allowed).toBe(true);
     expect(decisionOf(trace).allowed).toBe(true);
     expect(decisionOf({ units: [] }).allowed).toBe(false);
   });
 
-  test('looks at the results of conditions and at nothing that was concluded from them', () => {
-    const told = trace.units.map((unit) => ({
+  test('uses only the results of conditions', () => {
+    const reported = trace.units.map((unit) => ({
       ...unit,
       outcome: 'no_rule_matched' as const,
       rules: unit.rules.map((one) => ({ ...one, matched: !one.matched })),
     }));
-    expect(decisionOf({ units: told }).allowed).toBe(true);
+    expect(decisionOf({ units: reported }).allowed).toBe(true);
     const changed = trace.units.map((unit) => ({
       ...unit,
       rules: unit.rules.map((one) => ({
@@ -136,7 +136,7 @@ describe('collectLookups', () => {
       collectLookups(policy, action, 0).map(({ conditionSetId, candidates }) => [conditionSetId, candidates]),
     );
 
-  test('asks for each value of each unit once, under its spellings', () => {
+  test('looks up each value of each unit once, in its spellings', () => {
     const policy = compile('ethereum', [
       rule('a', 'ALLOW', [on('to', 'in_condition_set', friends), on('value', 'in_condition_set', amounts)]),
       rule(
@@ -162,13 +162,13 @@ describe('collectLookups', () => {
     });
   });
 
-  test('names a set of which there is nothing to ask, to see whether it is gone', () => {
+  test('includes a set without values to look up, to detect its deletion', () => {
     const policy = compile('ethereum', [rule('a', 'ALLOW', [on('to', 'in_condition_set', friends)])]);
     const creation = { ...calls(), units: [{ label: 'call' }, { label: 'bytes', undecodable: 'strange' }] };
     expect(spelled(policy, creation)).toEqual({ [friends]: [] });
   });
 
-  test('asks for the time in seconds', () => {
+  test('returns the time in seconds', () => {
     const condition = on('current_unix_timestamp', 'in_condition_set', friends, 'system');
     const policy = compile('ethereum', [rule('a', 'ALLOW', [condition])]);
     expect(collectLookups(policy, calls(1n), 1999)).toEqual([
@@ -176,7 +176,7 @@ describe('collectLookups', () => {
     ]);
   });
 
-  test('spells a value as its kind may be written in a set', () => {
+  test('uses the spellings that a set may contain', () => {
     const abi = parseAbi(['function f(int256 delta, bytes proof, string note, bool done)']);
     const cases: readonly [
       chain: string,
@@ -250,7 +250,7 @@ describe('collectLookups', () => {
     }
   });
 
-  test('values that are looked up in different ways have different keys', () => {
+  test('different look-ups have different keys', () => {
     const keys = [
       { texts: ['1'], ignoreCase: false },
       { texts: ['1'], ignoreCase: true },

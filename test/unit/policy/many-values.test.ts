@@ -21,7 +21,7 @@ function allowedBy(
   return evaluatePolicy(policy, action, facts).allowed;
 }
 
-describe('a request with very many values is judged by each of them', () => {
+describe('a request with very many values is evaluated by each of them', () => {
   test('commands of a Sui transaction', () => {
     const only = (names: string[]): ConditionInput => ({
       field_source: 'sui_transaction_command',

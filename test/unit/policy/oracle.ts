@@ -24,7 +24,7 @@ interface Parameter {
 }
 
 /**
- * A second reading of src/policy/README.md, as plain as it can be and slow: it parses everything anew for every
+ * A second reading of src/policy/README.md, as plain as it can be and slow: it parses everything again for every
  * question and shares nothing but types with the engine. It supposes that the rules compile.
  */
 export function oracleAllows(rules: readonly RuleInput[], action: PolicyAction, world: World): boolean {
@@ -53,7 +53,7 @@ function truthOfRule(rule: RuleInput, unit: ActionUnit, world: World): Truth {
   return truths.includes('false') ? 'false' : truths.includes('unknown') ? 'unknown' : 'true';
 }
 
-/** What a unit adds to a running total and in which group; `unreadable` where either cannot be told. */
+/** What a unit adds to a running total and in which group; `unreadable` if either is unknown. */
 export interface Addition {
   readonly amount: bigint | 'unreadable';
   readonly group: string;
@@ -87,7 +87,7 @@ export function oracleAdditions(
   });
 }
 
-/** What a condition sees, once a value that is none of its kind has made all of it unreadable. */
+/** What a condition sees; a value of another kind makes all of it unreadable. */
 function read(condition: Condition, unit: ActionUnit, world: World, effect: Effect): Seen {
   const seen = look(condition, unit, world, effect);
   if (typeof seen === 'string') return seen;

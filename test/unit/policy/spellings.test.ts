@@ -25,7 +25,7 @@ const withChecksum = (payload: readonly number[]): Uint8Array =>
   Uint8Array.of(...payload, ...sha256(sha256(Uint8Array.from(payload))).subarray(0, 4));
 const filled = (count: number): number[] => Array.from({ length: count }, () => 7);
 
-describe('what a condition may be compared with', () => {
+describe('the accepted values of conditions', () => {
   const taken = (field_source: string, field: string, values: readonly string[]): boolean[] =>
     values.map((value) => isTaken({ field_source, field, value }));
 
@@ -36,14 +36,14 @@ describe('what a condition may be compared with', () => {
     expect(taken('ethereum_transaction', 'value', bad)).toEqual(bad.map(() => false));
   });
 
-  test('decimals of up to 100 digits before the point and 100 behind it', () => {
+  test('decimals of up to 100 digits before and after the point', () => {
     const good = ['0', '00.50', `${'9'.repeat(100)}.${'9'.repeat(100)}`];
     const bad = ['1.2.3', '1.5 ', ' 1.5', '1.5\n', '1.5a', 'a1', '1. 5', '1.a', '1x5'];
     expect(taken('action_request_body', 'source.amount', good)).toEqual(good.map(() => true));
     expect(taken('action_request_body', 'source.amount', bad)).toEqual(bad.map(() => false));
   });
 
-  test('EVM addresses, whose case does not matter and whose checksum is not asked for', () => {
+  test('EVM addresses in any letter case, without checksum', () => {
     const good = [`0x${'aB'.repeat(20)}`, `0x${'0'.repeat(40)}`];
     const bad = [
       `x0x${'0'.repeat(40)}`,
@@ -154,7 +154,7 @@ describe('the types of an ABI', () => {
   };
   const upTo = (count: number): number[] => Array.from({ length: count + 1 }, (_, index) => index);
 
-  test('integers have 8, 16, … or 256 bits, and say so', () => {
+  test('integers have an explicit size of 8, 16, … or 256 bits', () => {
     for (const sign of ['', 'u']) {
       expect(kindOf(`${sign}int`)).toBe(undefined);
       for (const bits of upTo(300)) {
@@ -191,12 +191,12 @@ describe('the types of an ABI', () => {
     expect(kindOf(type)).toBe(kind);
   });
 
-  test.each(['f', '$f', '_f', 'F', 'f$_9Z'])('a function may be called %s', (name) => {
+  test.each(['f', '$f', '_f', 'F', 'f$_9Z'])('%s is a valid function name', (name) => {
     const abi = [{ type: 'function', name, inputs: [] }];
     expect(isTaken({ field_source: 'ethereum_calldata', field: name, value: name, abi })).toBe(true);
   });
 
-  test.each(['f-', '-f', 'f f', 'é', 'f\n'])('a function may not be called %j', (name) => {
+  test.each(['f-', '-f', 'f f', 'é', 'f\n'])('%j is not a valid function name', (name) => {
     const abi = [{ type: 'function', name, inputs: [] }];
     expect(isTaken({ field_source: 'ethereum_calldata', field: 'function_name', value: 'f', abi })).toBe(
       false,

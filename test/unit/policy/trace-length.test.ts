@@ -55,7 +55,7 @@ const denied = unit(
   rule('ALLOW', true, condition('true')),
 );
 
-test('a shortened trace keeps the first unit that is not allowed, and of each rule what decides', () => {
+test('a shortened trace keeps the first denied unit and the deciding part of each rule', () => {
   const results = (shortened: PolicyDecision) =>
     shortened.units.map(({ unit: name, rules }) => [
       name,
@@ -73,16 +73,19 @@ test('a shortened trace keeps the first unit that is not allowed, and of each ru
   expect(shortenTrace(decision(plain))).toEqual(decision(plain));
 });
 
-test.each([[allowed], [unmatched], [denied]])('the shortened trace of $outcome implies the same', (own) => {
-  const whole = decision(own);
-  expect(decisionOf(shortenTrace(whole))).toEqual(decisionOf(whole));
-  expect(decisionOf(whole).units[0]).toMatchObject({
-    outcome: own.outcome,
-    deciding_rule_id: own.deciding_rule_id,
-  });
-});
+test.each([[allowed], [unmatched], [denied]])(
+  'the shortened trace of $outcome implies the same decision',
+  (own) => {
+    const whole = decision(own);
+    expect(decisionOf(shortenTrace(whole))).toEqual(decisionOf(whole));
+    expect(decisionOf(whole).units[0]).toMatchObject({
+      outcome: own.outcome,
+      deciding_rule_id: own.deciding_rule_id,
+    });
+  },
+);
 
-test('what was observed is cut to three values of 200 characters', () => {
+test('observed values are truncated to three values of 200 characters', () => {
   const observed = presentAll(['a'.repeat(200), 'b'.repeat(201), 'c', 'd']);
   const long = unit('no_rule_matched', null, rule('ALLOW', false, condition('false', { observed })));
   expect(shortenTrace(decision(long)).units[0]!.rules[0]!.conditions[0]!.observed).toEqual({

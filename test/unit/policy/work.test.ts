@@ -34,7 +34,7 @@ const value: ConditionInput = {
 };
 const call = { ethereumCall: { to: undefined, value: 1n, chainId: 1n, data: new Uint8Array() } };
 
-test('conditions times units, of the rules that are asked', () => {
+test('conditions times units, for the rules that apply', () => {
   const conditions = 250;
   const own = [rule('eth_signTransaction', value, conditions)];
   const most = MAX_COMPARISONS / conditions;
@@ -45,7 +45,7 @@ test('conditions times units, of the rules that are asked', () => {
   expect(judged('ethereum', any, 'personal_sign', times(most + 1, call))).toBe(true);
 });
 
-test('times the values that a condition looks at, wherever there may be many', () => {
+test('times the values that a condition reads, if there can be many', () => {
   const names: ConditionInput = {
     field_source: 'sui_transaction_command',
     field: 'commandName',
@@ -83,7 +83,7 @@ test('times the values that a condition looks at, wherever there may be many', (
   expect(typed(5001)).toBe(true);
 });
 
-test('elements of calldata, and a unit that says nothing counts its conditions once', () => {
+test('elements of calldata; a unit without values counts its conditions once', () => {
   const data = (count: number) =>
     toBytes(encodeFunctionData({ abi: pay, args: [Array.from({ length: count }, () => 1n)] }));
   const amounts = (field_source: string): ConditionInput => ({
@@ -108,7 +108,7 @@ test('elements of calldata, and a unit that says nothing counts its conditions o
   expect(judged('ethereum', ethereum, 'eth_signTransaction', times(5000, unread))).toBe(false);
 });
 
-test('elements of calls that are short and many', () => {
+test('elements of many short calls', () => {
   const amounts: ConditionInput = {
     field_source: 'ethereum_calldata',
     field: 'pay.amounts',
@@ -123,7 +123,7 @@ test('elements of calls that are short and many', () => {
   expect(judged('ethereum', rules, 'eth_signTransaction', times(251, unit))).toBe(true);
 });
 
-test('calldata is read once, however many ABIs write its function, and no further than to what is too much', () => {
+test('calldata is read once for any number of ABIs, and only up to the limit', () => {
   class CountedBytes extends Uint8Array {
     reads = { selector: 0, arguments: 0 };
 

@@ -27,13 +27,13 @@ test.each([
 });
 
 test.each(['', '.', 'a..b', 'a.', Array.from({ length: 33 }, () => 'a').join('.')])(
-  '`%s` is no path',
+  '`%s` is not a path',
   (text) => {
     expect(() => parsePath(text)).toThrow(InvalidPathError);
   },
 );
 
-test('what is put in is found again, and the value before is left as it was', () => {
+test('a value that is set can be read, and the original is unchanged', () => {
   const name = fc.string({ minLength: 1, maxLength: 4 });
   fc.assert(
     fc.property(
@@ -57,7 +57,7 @@ test('what is put in is found again, and the value before is left as it was', ()
   );
 });
 
-test('lists are changed in place and grow by their next place only', () => {
+test('list items can be replaced, and lists grow only by one', () => {
   expect(withValueAt([1, 2], ['1'], 'x')).toEqual([1, 'x']);
   expect(withValueAt([1, 2], ['2'], 'x')).toEqual([1, 2, 'x']);
   expect(withValueAt({ a: null }, ['a', 'b'], 1)).toEqual({ a: { b: 1 } });
@@ -66,16 +66,16 @@ test('lists are changed in place and grow by their next place only', () => {
   }
 });
 
-test('a text stays one in place of a text, and is JSON elsewhere if it is JSON', () => {
+test('a value stays text in place of text, and is parsed as JSON elsewhere', () => {
   expect([readText('5', 'text'), readText('null', 'text'), readText('', 'text')]).toEqual(['5', 'null', '']);
   expect([readText('5', 1), readText('true', undefined), readText('null', {})]).toEqual([5, true, null]);
   expect([readText('soon', 1), readText('', null), readText('{"a":', {})]).toEqual(['soon', '', '{"a":']);
 });
 
-test.each(['a', '=1', ''])('`%s` is no condition', (text) => {
+test.each(['a', '=1', ''])('`%s` is not a condition', (text) => {
   expect(() => parseCondition(text)).toThrow('expected `path=value`');
 });
 
-test('a value may hold the sign', () => {
+test('a value may contain the equals sign', () => {
   expect(parseCondition('a=b=c')({ a: 'b=c' })).toBe(true);
 });

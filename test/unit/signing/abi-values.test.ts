@@ -98,7 +98,7 @@ describe('values, as viem encodes them', () => {
   });
 });
 
-describe('bits that the type leaves no room for', () => {
+describe('bits beyond the size of the type', () => {
   test.each([
     ['uint8', 256],
     ['uint248', `01${'0'.repeat(62)}`],
@@ -123,20 +123,20 @@ describe('bits that the type leaves no room for', () => {
     ['bytes', 1, 'ab…1'],
     ['bytes', 31, `${'ab'.repeat(31)}01`],
     ['string', 1, '6101…'],
-  ])('behind the content of %s, %i long', (type, length, content) => {
+  ])('after the content of %s, length %i', (type, length, content) => {
     expect(faultOf(type, words(0x20, length, content))).toBe('not canonical');
   });
 
-  test('text that is no UTF-8', () => {
+  test('text that is not UTF-8', () => {
     expect(faultOf('string', words(0x20, 1, 'ff…'))).toBe('not canonical');
     expect(faultOf('string', words(0x20, 3, 'eda080…'))).toBe('not canonical');
   });
 });
 
-describe('content elsewhere than an encoder puts it', () => {
+describe('content at another position than encoders use', () => {
   test.each([
     ['an offset into the heads', 'bytes', words(0, 0)],
-    ['an offset that is none of whole words', 'bytes', words(0x21, 0, 0)],
+    ['an offset that is not a multiple of a word', 'bytes', words(0x21, 0, 0)],
     ['a gap before the content', 'bytes', words(0x40, 0, 0)],
     ['two that share one content', 'bytes, bytes', words(0x40, 0x40, 0)],
     ['two in the other order', 'bytes, bytes', words(0x60, 0x40, 0, 0)],
@@ -151,7 +151,7 @@ describe('content elsewhere than an encoder puts it', () => {
   });
 });
 
-describe('bytes that are missing', () => {
+describe('missing bytes', () => {
   const most = 2 ** 48 - 1;
   test.each([
     ['all of them', 'uint8', '0x'],
@@ -176,7 +176,7 @@ describe('bytes that are missing', () => {
   });
 });
 
-test('the error says what is wrong, and nothing of the bytes', () => {
+test('the error names the fault without the bytes', () => {
   const messageOf = (dataHex: string) => {
     try {
       return read('uint8', dataHex);

@@ -15,7 +15,7 @@ import {
   decodeUserOperationCalls,
 } from '../../../src/signing/ethereum/user-operation-calls.ts';
 
-// The judge is viem, which encodes; what it did not encode so is nobody's word.
+// viem encodes the expected values.
 const account = parseAbi([
   'struct Call { address target; uint256 value; bytes data; }',
   'function execute(address dest, uint256 value, bytes func)',
@@ -93,7 +93,7 @@ describe.each(forms)('%s', (_, callData, owner, expected) => {
   });
 });
 
-test('a thousand calls that point to the same bytes are no encoding, and are not unfolded to see', () => {
+test('a thousand calls that point to the same bytes are refused without decoding them', () => {
   const word = (value: number): string => pad(toHex(value)).slice(2);
   const count = 1000;
   const shared = `${word(80_000)}${'11'.repeat(80_000)}`;

@@ -57,7 +57,7 @@ test('the table has the sixteen chain types of the contract', () => {
 });
 
 describe('rpc methods', () => {
-  test('a method that does not fit names those that do', () => {
+  test('a method of another chain type lists the supported ones', () => {
     expect(() => requireRpcMethod('solana', 'personal_sign')).toThrow(
       new UnsupportedMethodError('personal_sign', 'solana', [
         'signMessage',
@@ -72,7 +72,7 @@ describe('rpc methods', () => {
     );
   });
 
-  test('every chain takes its own', () => {
+  test('every chain accepts its own methods', () => {
     for (const chainType of chainTypes) {
       for (const method of rpcMethodsOf(chainType))
         expect(() => requireRpcMethod(chainType, method)).not.toThrow();
@@ -82,7 +82,7 @@ describe('rpc methods', () => {
 });
 
 describe('keys', () => {
-  test('wallets of one phrase differ by index and are found again by it', async () => {
+  test('wallets of one phrase differ by index and can be derived again', async () => {
     const mnemonic = entropyToMnemonic(secret);
     for (const chainType of chainTypes) {
       const [first, second, again] = await Promise.all(
@@ -95,7 +95,7 @@ describe('keys', () => {
     }
   });
 
-  test('the entropy of a phrase stands for the phrase', async () => {
+  test('the entropy of a phrase represents the phrase', async () => {
     const fromEntropy = await derivePrivateKey('ethereum', { entropy: secret });
     expect(fromEntropy).toEqual(await derivePrivateKey('ethereum', { mnemonic: entropyToMnemonic(secret) }));
     expect(secret).toEqual(new Uint8Array(32).fill(3));
@@ -200,7 +200,7 @@ describe('raw_sign', () => {
     },
   );
 
-  test('starknet refuses what is no felt below 2^251', async () => {
+  test('starknet refuses values that are not felts below 2^251', async () => {
     const ground = await generatePrivateKey('starknet', secret);
     for (const bad of ['0x', `0x08${'00'.repeat(31)}`, `0x${'00'.repeat(33)}`]) {
       await expect(rawSign('starknet', ground, { hash: bad })).rejects.toThrow(InvalidPayloadError);
@@ -211,7 +211,7 @@ describe('raw_sign', () => {
     expect(padded).toBe(short);
   });
 
-  test('spark signs by its own methods only', async () => {
+  test('spark signs only with its own methods', async () => {
     await expect(rawSign('spark', secret, { hash })).rejects.toThrow(UnsupportedMethodError);
   });
 
@@ -238,7 +238,7 @@ describe('raw_sign', () => {
     ['/bytes', { bytes: 'abc', encoding: 'hex', hash_function: 'sha256' }],
     ['/bytes', { bytes: 'YQ', encoding: 'base64', hash_function: 'sha256' }],
     ['/bytes', { bytes: '\ud800', encoding: 'utf-8', hash_function: 'sha256' }],
-  ] as const)('names %s when it cannot be read: %o', async (field, params) => {
+  ] as const)('names %s if it is invalid: %o', async (field, params) => {
     const refusal = await rawSign('cosmos', secret, params).catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(InvalidFieldError);
     expect(refusal).toMatchObject({ field });

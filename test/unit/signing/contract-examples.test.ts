@@ -42,7 +42,7 @@ test('the contract has an example of every offline method', () => {
   );
 });
 
-test.each(offline)('the example %s is signed to the bytes that the contract shows', async (name) => {
+test.each(offline)('signing the example %s yields the bytes in the contract', async (name) => {
   const { method, params } = requests[name]?.value ?? { method: '', params: {} as never };
   const [chainType] = Object.entries(chains).find(([, chain]) => chain.rpcMethods.includes(method)) ?? [];
   const secret = await derivePrivateKey(chainType as ChainType, { mnemonic });
@@ -60,7 +60,7 @@ type Misfit = {
     : `params of ${Method}`;
 }[OfflineMethod];
 
-test('the rooms take and give the types of the contract', () => {
+test('inputs and outputs have the types of the contract', () => {
   // Compiles only while there is no misfit; otherwise the type names them.
   const fits: [Misfit] extends [never] ? true : Misfit = true;
   expect(fits).toBe(true);

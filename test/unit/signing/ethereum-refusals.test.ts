@@ -85,7 +85,7 @@ describe('eth_signTransaction', () => {
       { ...tempo, access_list: [{ address: to, storage_keys: ['0x01'] }] },
     ],
     [
-      'a signature that is none',
+      'an invalid signature',
       '/aa_authorization_list/0/signature',
       { ...tempo, aa_authorization_list: [{ contract: to, chain_id: 1, nonce: 0, signature: '0x1234' }] },
     ],
@@ -174,7 +174,7 @@ describe('eth_signTypedData_v4', () => {
     expect((await refusalOf('eth_signTypedData_v4', { typed_data })).field).toBe(`/typed_data${field}`);
   });
 
-  test('refuses a message nested beyond reason', async () => {
+  test('refuses a message that is nested too deep', async () => {
     let message: object = { next: [] };
     for (let depth = 0; depth < 200; depth += 1) message = { next: [message] };
     const typed_data = { ...mail, types: { Mail: [{ name: 'next', type: 'Mail[]' }] }, message };
@@ -183,7 +183,7 @@ describe('eth_signTypedData_v4', () => {
     );
   });
 
-  test('takes large numbers as JSON can carry them: decimal and 0x text', async () => {
+  test('accepts large numbers as decimal and 0x text', async () => {
     const [decimal, hexadecimal] = await Promise.all(
       ['340282366920938463463374607431768211456', '0x100000000000000000000000000000000'].map((value) =>
         signOffline('eth_signTypedData_v4', secret, { typed_data: withField('uint256', value) }),
@@ -257,7 +257,7 @@ describe('the other methods of ethereum', () => {
     expect(account).toEqual(entryPoint);
   });
 
-  test('executor `self` raises a nonce that was not given', async () => {
+  test('executor `self` increments a missing nonce', async () => {
     const params = { contract: to, chain_id: 1 };
     const given = await signOffline('eth_sign7702Authorization', secret, { ...params, nonce: 1 });
     expect(await signOffline('eth_sign7702Authorization', secret, { ...params, executor: 'self' })).toEqual(
@@ -269,7 +269,7 @@ describe('the other methods of ethereum', () => {
   });
 });
 
-test('a type that is not given follows from the fields, and is 2 where they do not say', async () => {
+test('a missing type is inferred from the fields, by default 2', async () => {
   const cases = [
     [{ chain_id: 1, to }, '0x02'],
     [{ chain_id: 1, to, gas_price: 1 }, '0xf8'],

@@ -19,7 +19,7 @@ const owners: Address[] = [
 ];
 
 describe('the address of a light account', () => {
-  test.each(owners)('of %s is the one of CREATE2', (owner) => {
+  test.each(owners)('of %s equals the CREATE2 address', (owner) => {
     for (const salt of [0n, 1n, 2n ** 256n - 1n]) {
       const saltBytes = toBytes(pad(toHex(salt), { size: 32 }));
       expect(lightAccountAddress(lightAccountV2, owner, saltBytes)).toBe(predict(owner, salt));
@@ -27,7 +27,7 @@ describe('the address of a light account', () => {
     expect(lightAccountAddress(lightAccountV2, owner.toLowerCase())).toBe(predict(owner, 0n));
   });
 
-  test('the implementation is what the factory created first', () => {
+  test('the implementation is the first contract that the factory created', () => {
     const from = lightAccountV2.factoryAddress as Address;
     expect(getContractAddress({ from, nonce: 1n })).toBe(lightAccountV2.implementationAddress);
   });

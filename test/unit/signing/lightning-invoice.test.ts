@@ -45,7 +45,7 @@ describe('the examples of BOLT 11', () => {
     expect(encodeInvoice({ ...said, ...fields }, nodeSecret)).toBe(text);
   });
 
-  test('one with metadata, fields in another order, is read', () => {
+  test('an invoice with metadata and fields in another order is read', () => {
     const text =
       'lnbc10m1pvjluezpp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqfqypqdp9wpshjmt9de6zqmt9w3skgct5vysxjmnnd9jx2mq8q8a04uqsp5zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zyg3zygs9q2gqqqqqqsgq7hf8he7ecf7n4ffphs6awl9t6676rrclv9ckg3d3ncn7fct63p6s365duk5wrk202cfy3aj5xnnp5gs3vrdvruverwwq7yzhkf5a3xqpd05wjc';
     const nodeKey = ecBackend.publicKey(nodeSecret, false);
@@ -64,7 +64,7 @@ describe('the examples of BOLT 11', () => {
   });
 });
 
-test('a decoder of others reads what was written', () => {
+test('an independent decoder reads encoded invoices', () => {
   const hint = { nodeKey: ecBackend.publicKey(nodeSecret, true), channelId: new Uint8Array(8).fill(9) };
   const metadata = Uint8Array.of(1, 2, 3);
   for (const [network, sats, amount] of [
@@ -103,6 +103,6 @@ test.each([
   ['an address', 'bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu'],
   ['a wrong checksum', `${encodeInvoice(said, nodeSecret).slice(0, -1)}q`],
   ['another network', encodeInvoice(said, nodeSecret).replace('lnbc', 'lntb')],
-])('%s is no invoice', (_, text) => {
+])('%s is not an invoice', (_, text) => {
   expect(readInvoice(text)).toBeUndefined();
 });

@@ -132,7 +132,7 @@ describe.each([...(await ethereumSamples()), ...otherSamples])('$name', (sample)
     expect(await viewText(sample, sample.bytes)).toMatch(/^\{/);
   });
 
-  test('with any one byte changed is seen as another transaction, or refused', async () => {
+  test('with any byte changed is decoded as a different transaction, or refused', async () => {
     const original = await viewText(sample, sample.bytes);
     for (const position of sample.bytes.keys()) {
       for (const flip of [0x01, 0x80, 0xff]) {
@@ -143,7 +143,7 @@ describe.each([...(await ethereumSamples()), ...otherSamples])('$name', (sample)
     }
   });
 
-  test('cut short, gone on, or with a stretch replaced, is never seen as itself', async () => {
+  test('truncated, extended or with a range replaced is never decoded as itself', async () => {
     const original = await viewText(sample, sample.bytes);
     await fc.assert(
       fc.asyncProperty(

@@ -72,7 +72,7 @@ describe('solana', () => {
     expect(refusal).toBeInstanceOf(InvalidSolanaTransactionError);
   });
 
-  test('refuses a transaction of which the wallet is no required signer, even when it is an account', async () => {
+  test('refuses a transaction that the wallet need not sign, even if it is one of the accounts', async () => {
     const stranger = Keypair.fromSeed(new Uint8Array(32).fill(9)).publicKey;
     const wallet = new PublicKey('HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk');
     const transfer = SystemProgram.transfer({ fromPubkey: stranger, toPubkey: wallet, lamports: 1 });
@@ -84,7 +84,7 @@ describe('solana', () => {
     expect(refusal.message).toBe(`expected the wallet \`${wallet.toBase58()}\` among the required signers`);
   });
 
-  test('keeps the placeholder block hash of ones', async () => {
+  test('keeps the placeholder blockhash of ones', async () => {
     const transaction = new Transaction({
       feePayer: new PublicKey('HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk'),
       recentBlockhash: '1'.repeat(32),
@@ -136,7 +136,7 @@ describe('tron', () => {
     expect((await refusalOf('tron', 'tron_signTransaction', params)).field).toBe(field);
   });
 
-  test('bytes that are no transaction are none, and transactions that are not known are refused', () => {
+  test('bytes that are not a transaction, and unknown transactions, are refused', () => {
     expect(decodeTronRawData(Buffer.from('hello'))).toBeUndefined();
     expect(decodeTronRawData(new Uint8Array())).toBeUndefined();
     expect(decodeTronRawData(int64Field(8, 1n))).toBeUndefined();
@@ -189,7 +189,7 @@ describe('xrpl', () => {
     expect(refusal.message).toContain(`expected at most ${most}`);
   });
 
-  test('takes a list of 32 signers and the longest memo', async () => {
+  test('accepts a list of 32 signers and the longest memo', async () => {
     const secret = await derivePrivateKey('xrpl', { mnemonic });
     const SignerEntries = Array.from({ length: 32 }, (_, index) => ({
       SignerEntry: { Account: encodeAccountID(new Uint8Array(20).fill(index + 1)), SignerWeight: 1 },
@@ -207,7 +207,7 @@ describe('xrpl', () => {
     expect(JSON.stringify(signed)).toContain('AB'.repeat(1000));
   });
 
-  test('takes an empty key as none', async () => {
+  test('treats an empty key as absent', async () => {
     const secret = await derivePrivateKey('xrpl', { mnemonic });
     const [empty, given] = await Promise.all(
       [blob({ SigningPubKey: '' }), prefixed].map((transaction) =>
@@ -255,7 +255,7 @@ describe('aptos and near', () => {
   });
 });
 
-test('spark refuses a message that UTF-8 cannot carry', async () => {
+test('spark refuses a message that is not valid UTF-8', async () => {
   expect((await refusalOf('spark', 'signMessageWithIdentityKey', { message: '\ud800' })).field).toBe(
     '/message',
   );

@@ -24,7 +24,7 @@ const client = createClient({
 });
 const account = await toSimple7702SmartAccount({ client, owner });
 
-test('accounts delegate to the contract that viem delegates to, for the same entry point', () => {
+test('accounts delegate to the same contract as in viem, for the same entry point', () => {
   expect(SIMPLE_ACCOUNT_ADDRESS).toBe(account.authorization.address.toLowerCase());
   expect(ENTRY_POINT_ADDRESS).toBe(account.entryPoint.address.toLowerCase());
   expect(ENTRY_POINT_ADDRESS).toBe(entryPoint08Address.toLowerCase());
@@ -36,7 +36,7 @@ const calls: readonly BatchCall[] = [
   { to: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', value: 0n, data: Uint8Array.of(1, 2, 3) },
 ];
 
-test.each([1, 2])('the call data of %i calls is what viem makes', async (count) => {
+test.each([1, 2])('the call data of %i calls equals that of viem', async (count) => {
   const asked = calls.slice(0, count);
   const theirs = await account.encodeCalls(
     asked.map(({ to, value, data }) => ({ to: to as Hex, value, data: toHex(data) })),

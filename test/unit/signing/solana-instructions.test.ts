@@ -121,7 +121,7 @@ describe('instructions that the generated clients build', () => {
     expect(decode(on2022)).toEqual([{ ...expected, programId: token2022Program }]);
   });
 
-  test('every discriminator has the name that the generated clients give it', () => {
+  test('every discriminator has the name from the generated clients', () => {
     const namesOf = (clients: Record<string, unknown>, prefix: RegExp) =>
       Object.entries(clients)
         .filter(([name]) => prefix.test(name))
@@ -166,7 +166,7 @@ describe('instructions that the generated clients build', () => {
   });
 });
 
-describe('instructions that cannot be told', () => {
+describe('unrecognized instructions', () => {
   const transfer = toWeb3(cases[0]?.[1] as Instruction);
 
   test.each([
@@ -189,14 +189,14 @@ describe('instructions that cannot be told', () => {
     expect(read?.instructionName).toBeUndefined();
   });
 
-  test('an instruction of another program has its program only', () => {
+  test('an instruction of another program has only its program id', () => {
     const programId = new PublicKey(account(7));
     expect(decode(new TransactionInstruction({ programId, keys: [], data: Buffer.of(3) }))).toEqual([
       { programId: programId.toBase58(), program: 'other', instructionName: undefined, fields: undefined },
     ]);
   });
 
-  test('a field is not known when its account comes from a lookup table, the others are', () => {
+  test('a field is unknown if its account comes from a lookup table, the others are known', () => {
     const table = new AddressLookupTableAccount({
       key: new PublicKey(account(8)),
       state: {

@@ -46,7 +46,7 @@ function compiled(instructions: readonly TransactionInstruction[]): Buffer {
   return transaction.add(...instructions).serializeMessage();
 }
 
-test('lamports move as the official client moves them', () => {
+test('lamports are transferred like by the official client', () => {
   fc.assert(
     fc.property(anyAmount, (lamports) => {
       const wire = encodeSolanaTransfer({ from, to, mint: undefined, rawAmount: lamports });
@@ -61,7 +61,7 @@ test('lamports move as the official client moves them', () => {
 });
 
 test.each([TOKEN_PROGRAM_ADDRESS, token2022])(
-  'tokens of %s move into the associated account, made if need be',
+  'tokens of %s are transferred to the associated account, which is created if necessary',
   async (program) => {
     const tokenProgram = program as Address;
     const owner = (address: string) =>
@@ -104,7 +104,7 @@ test.each([TOKEN_PROGRAM_ADDRESS, token2022])(
   },
 );
 
-test('our own reader, which policies stand on, sees the same', () => {
+test('our own decoder, which policies use, sees the same', () => {
   const wire = encodeSolanaTransfer({
     from,
     to,

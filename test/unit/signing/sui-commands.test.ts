@@ -32,7 +32,7 @@ describe('the amount of a Sui transfer', () => {
   const split = (transaction: Transaction, ...amounts: number[]): TransactionArgument[] =>
     [...transaction.splitCoins(transaction.gas, amounts)].slice(0, amounts.length);
 
-  test('is the sum of what was split off', async () => {
+  test('is the sum of the split coins', async () => {
     const commands = await commandsOf((transaction) => {
       const [first, second] = split(transaction, 5, 7) as [TransactionArgument, TransactionArgument];
       transaction.transferObjects([first, second], recipient);
@@ -43,7 +43,7 @@ describe('the amount of a Sui transfer', () => {
     ]);
   });
 
-  test('is not known of the gas coin or of an object', async () => {
+  test('is unknown for the gas coin and for objects', async () => {
     const transfers = await Promise.all([
       commandsOf((transaction) => transaction.transferObjects([transaction.gas], recipient)),
       commandsOf((transaction) => transaction.transferObjects([transaction.objectRef(reference)], recipient)),
@@ -53,7 +53,7 @@ describe('the amount of a Sui transfer', () => {
     }
   });
 
-  test('is not known of a coin that other coins were merged into', async () => {
+  test('is unknown for a coin that other coins were merged into', async () => {
     const commands = await commandsOf((transaction) => {
       const coin = transaction.splitCoins(transaction.gas, [5]);
       transaction.mergeCoins(coin, [transaction.objectRef(reference)]);
@@ -62,7 +62,7 @@ describe('the amount of a Sui transfer', () => {
     expect(commands.at(-1)).toEqual({ commandName: 'TransferObjects', recipient, amount: undefined });
   });
 
-  test('is not known when the amount is an object, and the recipient not when it is a result', async () => {
+  test('is unknown if it is an object, and the recipient if it is a result', async () => {
     const commands = await commandsOf((transaction) => {
       const [coin, other] = split(transaction, 5, 6) as [TransactionArgument, TransactionArgument];
       transaction.transferObjects([coin], other);
@@ -72,7 +72,7 @@ describe('the amount of a Sui transfer', () => {
 });
 
 describe('a Sui intent message', () => {
-  test('of another intent is no transaction', () => {
+  test('of another intent is not a transaction', () => {
     expect(decodeSuiIntentMessage(Uint8Array.of(3, 0, 0, 5, 104, 101, 108, 108, 111))).toBeUndefined();
     expect(decodeSuiIntentMessage(new Uint8Array(2))).toBeUndefined();
   });
@@ -98,7 +98,7 @@ describe('a Sui intent message', () => {
     expect(() => decodeSuiIntentMessage(message)).toThrow(InvalidTransactionError);
   });
 
-  test('that is cut short or goes on is refused', async () => {
+  test('that is truncated or extended is refused', async () => {
     const message = await intentMessage((transaction) =>
       transaction.transferObjects([transaction.gas], recipient),
     );

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** One known answer. Its fields are named in the file it comes from; `source` tells who computed it. */
+/** One known answer. Its fields are named in the file it comes from; `source` names its origin. */
 // biome-ignore lint/suspicious/noExplicitAny: each kind of case has its own fields, and the tests assert them.
 export type VectorCase = Record<string, any> & { readonly source: string };
 

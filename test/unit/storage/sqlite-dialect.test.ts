@@ -18,7 +18,7 @@ function openNotes() {
 }
 
 describe('transactions', () => {
-  test('begin with their first statement, so that what goes before keeps nobody waiting', async () => {
+  test('begin with their first statement, so that earlier work does not block others', async () => {
     const { handle, database, insert, ids } = openNotes();
     const slow = await database.startTransaction().execute();
     expect(handle.inTransaction).toBe(false);
@@ -31,7 +31,7 @@ describe('transactions', () => {
     expect(await ids()).toEqual(['quick']);
   });
 
-  test('take turns in the order of their first statements; reads wait too and see what is committed', async () => {
+  test('run in the order of their first statements; reads wait as well and see committed data', async () => {
     const { database, insert, ids } = openNotes();
     const [first, second] = await Promise.all([
       database.startTransaction().execute(),
@@ -46,7 +46,7 @@ describe('transactions', () => {
     expect(await read).toEqual(['a', 'b', 'c']);
   });
 
-  test('statements sent at once within one transaction all take part', async () => {
+  test('concurrent statements of one transaction all belong to it', async () => {
     const { database, insert, ids } = openNotes();
     const transaction = await database.startTransaction().execute();
     await Promise.all(['a', 'b', 'c'].map((id) => insert(transaction, id)));
@@ -54,7 +54,7 @@ describe('transactions', () => {
     expect(await ids()).toEqual([]);
   });
 
-  test('that never touched the database end without a trace', async () => {
+  test('that never used the database end without effect', async () => {
     const { handle, database, ids } = openNotes();
     await (await database.startTransaction().execute()).commit().execute();
     await (await database.startTransaction().execute()).rollback().execute();
@@ -62,7 +62,7 @@ describe('transactions', () => {
     expect(await ids()).toEqual([]);
   });
 
-  test('go on after a statement that failed, and a savepoint takes back its part alone', async () => {
+  test('continue after a failed statement, and a savepoint rolls back only its part', async () => {
     const { database, insert, ids } = openNotes();
     const transaction = await database.startTransaction().execute();
     await insert(transaction, 'a');
@@ -75,7 +75,7 @@ describe('transactions', () => {
     expect(await ids()).toEqual(['a', 'c']);
   });
 
-  test('let the next one in when their commit fails, and leave nothing behind', async () => {
+  test('admit the next one when their commit fails, and change nothing', async () => {
     const { handle, database, insert, ids } = openNotes();
     handle.pragma('foreign_keys = ON');
     handle.exec('create table marks (note text references notes (id) deferrable initially deferred)');
@@ -100,7 +100,7 @@ test('a statement is prepared once', async () => {
   expect(prepared).toBe(1);
 });
 
-test('more statements than are kept still run', async () => {
+test('more statements than the cache holds still run', async () => {
   const { database } = openNotes();
   for (let index = 0; index < 600; index += 1) {
     const { rows } = await sql<{ value: number }>`select ${sql.lit(index)} as value`.execute(database);
@@ -108,7 +108,7 @@ test('more statements than are kept still run', async () => {
   }
 });
 
-describe('row locks are left out of a query', () => {
+describe('row locks are omitted from a query', () => {
   const { database } = openNotes();
   const notes = database.selectFrom('notes').select('id').where('id', '=', 'a').orderBy('id').limit(1);
   const plain = 'select "id" from "notes" where "id" = ? order by "id" limit ?';
@@ -126,7 +126,7 @@ describe('row locks are left out of a query', () => {
     expect(await query.execute()).toEqual([]);
   });
 
-  test('and of the queries within it', async () => {
+  test('and from its subqueries', async () => {
     const update = database
       .updateTable('notes')
       .set({ id: 'b' })

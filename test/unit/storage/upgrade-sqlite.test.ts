@@ -54,14 +54,14 @@ test('a new file runs every step, once', () => {
   expect(open([first, second])).toEqual({ version: 2, pets: [] });
 });
 
-test('an older file runs the steps that it lacks and keeps its rows', () => {
+test('an older file runs the missing steps and keeps its rows', () => {
   open([first]);
   write("insert into pets values ('Tom')");
   const third = "update pets set kind = 'old ' || kind;";
   expect(open([first, second, third])).toEqual({ version: 3, pets: [{ name: 'Tom', kind: 'old cat' }] });
 });
 
-test('a file from before steps were counted is where it is said to be', () => {
+test('a file from before steps were counted has the given version', () => {
   write(`${first} pragma user_version = 583;`);
   expect(open([first, second], (version) => (version === 583 ? 1 : version))).toEqual({
     version: 2,
@@ -69,11 +69,11 @@ test('a file from before steps were counted is where it is said to be', () => {
   });
 });
 
-describe('a file is refused and stays as it was', () => {
+describe('a file is refused and unchanged', () => {
   const refusal =
     /^the data in `.*` was written by another version and cannot be brought up to date \(.*\); run the version/;
 
-  test('when a later version wrote it', () => {
+  test('when a newer version wrote it', () => {
     open([first, second]);
     expect(() => open([first])).toThrow(refusal);
     expect(() => open([first])).toThrow('(it is at version 2 of the schema, expected at most 1)');
@@ -90,7 +90,7 @@ describe('a file is refused and stays as it was', () => {
   });
 });
 
-test('of two processes that open an older file at once, one upgrades it', async () => {
+test('two processes that open an older file upgrade it once', async () => {
   open([first]);
   write("insert into pets values ('Tom')");
   // Slow enough for both to come while it runs.
@@ -109,7 +109,7 @@ test('of two processes that open an older file at once, one upgrades it', async 
 });
 
 describe('the database of a sandbox', () => {
-  test('is what the entities say: `npm run migration` writes what is missing', async () => {
+  test('matches the entities: `npm run migration` writes missing steps', async () => {
     for (let start = 0; start < 2; start += 1) {
       const database = await openDatabase(entities, { kind: 'sqlite', file });
       expect(await database.orm.schema.getUpdateSchemaSQL({ wrap: false })).toBe('');
@@ -117,7 +117,7 @@ describe('the database of a sandbox', () => {
     }
   });
 
-  test('is written ahead and synced at every commit', async () => {
+  test('uses write-ahead logging, synced at every commit', async () => {
     const database = await openDatabase(entities, { kind: 'sqlite', file });
     const pragma = (name: string) => database.orm.em.fork().execute(`pragma ${name}`);
     expect(await pragma('journal_mode')).toEqual([{ journal_mode: 'wal' }]);

@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { lookupKey } from '../../../src/domain/base/lookup-keys/lookup-key.ts';
 
-test('a usual text stands for itself', () => {
+test('an ordinary text is its own key', () => {
   for (const text of ['alice@example.com', '+1 555 555 0100', 'é', '', 'x'.repeat(512)]) {
     expect(lookupKey(text)).toBe(text);
   }
 });
 
-test('what an index or a column cannot hold has a digest in its place', () => {
+test('a text that does not fit an index or a column has a digest as key', () => {
   for (const text of [
     'x'.repeat(513),
     'é'.repeat(257),
@@ -21,7 +21,7 @@ test('what an index or a column cannot hold has a digest in its place', () => {
   }
 });
 
-test('different texts have different keys, each of which a text column holds', () => {
+test('different texts have different keys that fit a text column', () => {
   const text = fc.oneof(
     fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit)) }),
     fc.string({ minLength: 500, maxLength: 1024 }),

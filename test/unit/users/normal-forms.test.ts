@@ -35,14 +35,14 @@ describe('phone numbers', () => {
     '+1 202 555 0143 ext. 5',
     '\0',
     '1'.repeat(9000),
-  ])('%j is none', (given) => {
+  ])('%j is not a phone number', (given) => {
     expect(normalizePhoneNumber(given)).toBeUndefined();
   });
 });
 
 describe('addresses', () => {
   const ethereum = '0xb6716976a3ebe8d39aceb04372f22ff8e6802d7a';
-  test('of Ethereum get the case of EIP-55, whatever case they came in', () => {
+  test('of Ethereum are converted to EIP-55 case from any case', () => {
     for (const given of [ethereum, `0x${ethereum.slice(2).toUpperCase()}`, getAddress(ethereum)]) {
       expect(normalizeWalletAddress('ethereum', given)).toBe(getAddress(ethereum));
     }

@@ -83,7 +83,7 @@ describe(`@solana/kit and @solana/web3.js, seed ${seed}`, () => {
   );
 
   test(
-    `accept ${walletCount} version 0 transactions with a second signer, whose signature is kept`,
+    `accept ${walletCount} version 0 transactions with a second signer, keeping that signature`,
     async () => {
       for await (const wallet of randomWallets('solana')) {
         const payer = Keypair.fromSeed(wallet.bytes('payer', 32));
