@@ -25,7 +25,7 @@ interface Parameter {
   readonly schema: Schema;
 }
 
-/** As much of an operation of the document as tests over all operations read. */
+/** The part of a documented operation that tests of all operations read. */
 export interface DocumentedOperation {
   readonly operationId: OperationId;
   readonly parameters?: readonly Parameter[];
@@ -53,7 +53,9 @@ function nameOf($ref: string): string {
   return $ref.split('/').at(-1) ?? '';
 }
 
-/** Path and query parameters as the document's examples have them; a required one without, as its schema lists it. */
+/**
+ * Path and query parameters from the examples of the document; a required one without an example, from its schema.
+ */
 export function exampleParameters({ parameters = [] }: DocumentedOperation) {
   const of = (place: string) =>
     Object.fromEntries(
@@ -71,13 +73,13 @@ function firstListed({ required, schema }: Parameter): unknown {
   return listed.const ?? (listed.enum ?? listed['x-known-values'])?.[0];
 }
 
-/** The bodies that the document shows; `[undefined]` for an operation without one. */
+/** The example bodies of the document; `[undefined]` for an operation without a body. */
 export function exampleBodies({ requestBody }: DocumentedOperation): readonly unknown[] {
   if (requestBody === undefined) return [undefined];
   return Object.values(requestBody.content['application/json'].examples ?? {}).map(({ value }) => value);
 }
 
-/** A whole request as the document exemplifies it. */
+/** A complete request from the examples of the document. */
 export function exampleInput(operation: DocumentedOperation) {
   return { ...exampleParameters(operation), body: exampleBodies(operation)[0] };
 }

@@ -22,7 +22,7 @@ const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
 const integer = fc.constantFrom(...numbers.map(BigInt));
 const evm = fc.constantFrom(...evmAddresses.flatMap((text) => [text, text.toLowerCase()]));
 const text = fc.constantFrom(...texts);
-/** An account of any chain, or text that is none. */
+/** An account of any chain, or text that is not an account. */
 const anyAccount = fc.constantFrom(
   ...evmAddresses.flatMap((one) => [one, one.toLowerCase()]),
   ...tronAddresses.flat(),

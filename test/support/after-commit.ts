@@ -2,8 +2,8 @@ import { inUnitOf, type UnitSource, unitsOf } from '../../src/http/unit-of-work.
 import type { OperationContext } from '../../src/operation-context.ts';
 
 /**
- * What a context needs beside its unit of work, for tests that call verbs without the pipeline. `finish` does what
- * the verb left for after its commit; what it left for a refusal is dropped.
+ * The parts of a context for tests that call verbs without the pipeline. `finish` runs the work registered for after
+ * the commit; work registered for a refusal is dropped.
  */
 export function afterCommitOf(
   database: UnitSource,

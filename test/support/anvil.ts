@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** An anvil of our own on a free port. Blocks come when `evm_mine` asks for them. */
+/** A separate anvil on a free port. Blocks are mined only by `evm_mine`. */
 export interface Anvil extends AsyncDisposable {
   readonly url: string;
   ask(method: string, ...params: unknown[]): Promise<unknown>;

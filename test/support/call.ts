@@ -4,7 +4,7 @@ import { type OperationId, type Operations, operations } from '../../src/generat
 import { createJudge, type Judge } from './document-judge.ts';
 import type { TestSandbox } from './sandbox.ts';
 
-/** Path, query and body of an operation; what it does not have is left out. */
+/** Path, query and body of an operation, as far as it has them. */
 export type CallInput<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
   Part<'query', Operations[Id]['query']> &
   Part<'body', Operations[Id]['body']>;
@@ -19,7 +19,7 @@ type Part<Name extends string, Value> = [Value] extends [undefined]
       : { [N in Name]: Value };
 
 export interface CallOptions {
-  /** Headers beside the app's own; undefined takes one away. */
+  /** Additional headers; undefined removes a default one. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   /** Private P-256 keys, base64 PKCS#8, that sign the request one after the other. */
   readonly signWith?: readonly string[];
@@ -34,7 +34,7 @@ export interface Answer<Body> {
   readonly body: Body;
 }
 
-/** What every refusal looks like. */
+/** The body of every refusal. */
 export interface Refusal {
   readonly error: string;
   readonly code?: string;
@@ -53,7 +53,7 @@ export async function call<Id extends OperationId>(
   return answer as Answer<Operations[Id]['response']>;
 }
 
-/** Calls an operation that is to refuse, and returns status and body of the refusal. The input may be anything. */
+/** Calls an operation that must refuse, and returns status and body of the refusal. The input is untyped. */
 export async function refusal(
   sandbox: TestSandbox,
   id: OperationId,
@@ -73,7 +73,7 @@ interface LooseInput {
 
 const judges = new WeakMap<TestSandbox, Promise<Judge>>();
 
-/** Sends a request and has its answer judged by the document, whatever it is; returns it, refusal or not. */
+/** Sends a request, validates the response against the document and returns it, refusal or not. */
 export function attempt(
   sandbox: TestSandbox,
   id: OperationId,
@@ -147,7 +147,7 @@ function headersFor(
   );
 }
 
-/** Signs as published clients do, with nothing of the server's own: RFC 8785 JSON, ECDSA P-256 over SHA-256, DER. */
+/** Signs like published clients, without code of the server: RFC 8785 JSON, ECDSA P-256 over SHA-256, DER. */
 export function signRequest(
   sandbox: Pick<TestSandbox, 'baseUrl'>,
   { method, target, body }: SentRequest,

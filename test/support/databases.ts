@@ -3,7 +3,7 @@ import { entities } from '../../src/domain/tables.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { recordEvents } from '../ledger/record-events.ts';
 
-/** The databases that every storage and integration test runs on: `describe.each(databaseKinds)`. */
+/** The databases of all storage and integration tests: `describe.each(databaseKinds)`. */
 export const databaseKinds = ['sqlite', 'postgres'] as const;
 export type DatabaseKind = (typeof databaseKinds)[number];
 
@@ -13,7 +13,7 @@ export type TestDatabase = Database &
     readonly url: string | undefined;
   };
 
-/** An empty database with this version's schema, for this caller alone. */
+/** A new empty database with the schema of this version. */
 export async function openTestDatabase(
   kind: DatabaseKind,
   { poolSize = 8 }: { readonly poolSize?: number | undefined } = {},
@@ -30,7 +30,7 @@ export async function openTestDatabase(
   return { ...database, url, close, [Symbol.asyncDispose]: close };
 }
 
-/** The URL of a migrated, empty PostgreSQL database, for this caller alone. */
+/** The URL of a new migrated, empty PostgreSQL database. */
 export async function freshPostgres(): Promise<string> {
   const answer = await fetch(inject('databaseDesk'));
   const text = await answer.text();

@@ -2,7 +2,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { OpenApiDocument, OpenApiResponse } from './sandbox.ts';
 
-/** An answer as the judge sees it. */
+/** The response to validate. */
 interface JudgedAnswer {
   readonly operationId: string;
   readonly status: number;
@@ -11,10 +11,10 @@ interface JudgedAnswer {
   readonly body: unknown;
 }
 
-/** Throws when an answer is not what the document says the operation answers. */
+/** Throws when a response is not documented for the operation. */
 export type Judge = (answer: JudgedAnswer) => void;
 
-/** Our formats, written down here once more: the judge shares nothing with the server that it judges. */
+/** Our formats, defined a second time, so that the judge shares no code with the server. */
 const ourFormats = {
   cuid2: /^[0-9a-z]{24}$/,
   'user-did': /^did:[a-z0-9]+:[0-9a-z]{1,64}$/,
@@ -30,8 +30,8 @@ function isTime(value: number, last: number): boolean {
 const jsonType = 'application/json';
 
 /**
- * A judge of answers by `document`: status, content type, body by its schema, and of a refusal its code. Compiled by
- * Ajv straight from the document, independently of the validators that the generator made for the server.
+ * Validates responses against `document`: status, content type, body and, for a refusal, its code. Compiled by Ajv
+ * directly from the document, independently of the server's generated validators.
  */
 export function createJudge(document: OpenApiDocument): Judge {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
@@ -69,7 +69,7 @@ export function createJudge(document: OpenApiDocument): Judge {
   };
 }
 
-/** Every code that an operation gives is among its examples, one of them for each code. */
+/** Every error code of an operation has an example. */
 function requireDocumentedCode(response: OpenApiResponse, code: string | undefined, what: string): void {
   const examples = Object.values(response.content?.[jsonType]?.examples ?? {});
   const codes = examples.map(({ value }) => (value as { code?: string }).code);

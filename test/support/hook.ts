@@ -17,7 +17,7 @@ export interface Hook extends AsyncDisposable {
   readonly received: readonly Received[];
 }
 
-/** Starts an endpoint that answers what `answer` says, 204 when it says nothing. */
+/** Starts an endpoint that responds with `answer`, by default with 204. */
 export async function startHook(
   answer: (received: Received) => Promise<number> | number = () => 204,
 ): Promise<Hook> {

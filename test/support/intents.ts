@@ -2,16 +2,16 @@ import type { IntentResponse } from '../../src/generated/schemas.ts';
 import { type CallOptions, call, refusal, signRequest } from './call.ts';
 import type { TestSandbox } from './sandbox.ts';
 
-/** As much of an intent as is signed. */
+/** The signed part of an intent. */
 export type Proposed = Pick<IntentResponse, 'intent_id' | 'request_details'>;
 
-/** Headers of an intent's request that are signed besides the app id. */
+/** Headers of an intent's request that are signed in addition to the app id. */
 export interface SignedHeaders {
-  /** Unix ms: the `service-request-expiry` that the intent was made with. */
+  /** Unix ms: the `service-request-expiry` of the request that created the intent. */
   readonly expiryMs?: number | undefined;
 }
 
-/** A member's signature of the proposed request, made as a published client makes that of a request. */
+/** A member's signature of the proposed request, created like by published clients. */
 export function signIntent(
   { prefix, appId }: Pick<TestSandbox, 'prefix' | 'appId'>,
   { request_details: { method, url, ...rest } }: Pick<Proposed, 'request_details'>,
@@ -62,12 +62,12 @@ export async function refusedSignature(
   return `${status} ${body.code}`;
 }
 
-/** The intent as it is now. */
+/** The current state of the intent. */
 export async function readIntent(sandbox: TestSandbox, intent: Proposed): Promise<IntentResponse> {
   return (await call(sandbox, 'getIntent', { path: { intent_id: intent.intent_id } })).body;
 }
 
-/** The events about an intent, oldest first, as they are sent. */
+/** The payloads of an intent's events, oldest first. */
 export async function intentEvents(
   sandbox: TestSandbox,
   intentId: string,

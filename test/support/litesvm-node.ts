@@ -13,7 +13,7 @@ import {
 } from '@solana/kit';
 import { FailedTransactionMetadata, LiteSVM } from 'litesvm';
 
-/** What the node calls itself; CAIP-2 takes the first 32 characters. */
+/** The genesis hash of the node. CAIP-2 uses the first 32 characters. */
 export const genesisHash = 'LiteSVMgenesis111111111111111111111111111111';
 
 const tokenPrograms = [
@@ -21,14 +21,16 @@ const tokenPrograms = [
   'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb',
 ].map((program) => address(program));
 
-/** A real virtual machine of Solana behind the methods of JSON-RPC that wallets use. A transaction runs when it comes. */
+/**
+ * A real Solana virtual machine behind the JSON-RPC methods that wallets use. Transactions are executed on arrival.
+ */
 export interface LiteSvmNode extends AsyncDisposable {
   readonly url: string;
   readonly svm: LiteSVM;
   fund(owner: string, amount: bigint): void;
-  /** Makes a mint of the token program with that many decimals. */
+  /** Creates a mint of the token program. */
   makeMint(mint: string, decimals: number): void;
-  /** Gives an owner tokens in the account of this address. */
+  /** Deposits tokens into a token account of an owner. */
   fundToken(account: { address: string; owner: string; mint: string; amount: bigint }): void;
 }
 
@@ -49,7 +51,7 @@ interface Ran {
   readonly fee: number;
 }
 
-/** @param genesis what it says of its network. */
+/** @param genesis the genesis hash that it reports. */
 export async function startLiteSvmNode(genesis = genesisHash): Promise<LiteSvmNode> {
   const svm = new LiteSVM();
   const ran = new Map<string, Ran>();
@@ -70,7 +72,7 @@ export async function startLiteSvmNode(genesis = genesisHash): Promise<LiteSvmNo
         };
       }
       response.setHeader('content-type', 'application/json');
-      // Digits of 64 bits are written as digits, as validators do.
+      // 64-bit integers are serialized as digits, as validators do.
       response.end(
         JSON.stringify(answer, (_, value) => (typeof value === 'bigint' ? rawJson(String(value)) : value)),
       );
@@ -147,7 +149,7 @@ function statusOf(found: Ran | undefined) {
   return found && { slot: found.slot, err: found.err, confirmations: 3, confirmationStatus: 'confirmed' };
 }
 
-// Validators run a transaction before they take it, and take it only when it succeeds.
+// Validators simulate a transaction and accept it only if it succeeds.
 function send({ svm, ran }: Omit<State, 'genesis'>, encoded: string): string {
   const transaction = decode(encoded);
   const signature = signatureOf(transaction);
@@ -166,7 +168,7 @@ function send({ svm, ran }: Omit<State, 'genesis'>, encoded: string): string {
 
 function simulate(svm: LiteSVM, encoded: string) {
   const transaction = decode(encoded);
-  // `sigVerify: false`: the machine is asked without signatures.
+  // `sigVerify: false`: simulated without signatures.
   const tried = svm.withSigverify(false).simulateTransaction(transaction);
   svm.withSigverify(true);
   const err = tried instanceof FailedTransactionMetadata ? errorOf(tried) : null;
@@ -224,7 +226,7 @@ function shown(account: EncodedAccount) {
     executable: account.executable,
     lamports: account.lamports,
     owner: account.programAddress,
-    // Larger than what a double holds, as on mainnet.
+    // Larger than 2^53, as on mainnet.
     rentEpoch: 2n ** 64n - 1n,
     space: account.data.length,
   };

@@ -16,11 +16,11 @@ export interface Finished {
 }
 
 interface RunOptions {
-  /** Added to an environment without any setting of ours. */
+  /** Added to an environment without Custos settings. */
   readonly env?: Record<string, string>;
 }
 
-/** Runs a command that ends by itself. */
+/** Runs a command to its end. */
 export async function runCustos(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   const child = await start(args, options);
   const output = collect(child);
@@ -37,11 +37,11 @@ interface Ready {
   readonly admin_url?: string;
 }
 
-/** A server in a process of its own. */
+/** A server in its own process. */
 export interface ServingCustos extends StartedCustos, AsyncDisposable {
   readonly ready: Ready;
   readonly readyFile: string;
-  /** Calls with the app's credentials; trusts the server's own authority only. */
+  /** Calls with the app's credentials; trusts only the server's authority. */
   call<Body>(
     method: string,
     path: string,
@@ -60,15 +60,15 @@ interface Called<Body> {
 /** A command at work. */
 export interface StartedCustos {
   readonly process: ChildProcess;
-  /** What it has printed so far. */
+  /** The output so far. */
   output(): { readonly stdout: string; readonly stderr: string };
-  /** Waits until it ends by itself. */
+  /** Waits for its end. */
   ended(): Promise<Finished>;
   /** Sends a signal and waits for the end. */
   stop(signal?: NodeJS.Signals): Promise<Finished>;
 }
 
-/** Starts a command and leaves it at work. */
+/** Starts a command without waiting for its end. */
 export async function startCustos(args: readonly string[], options: RunOptions = {}): Promise<StartedCustos> {
   const child = await start(args, options);
   const output = collect(child);
@@ -133,7 +133,7 @@ export function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), 'custos-test-'));
 }
 
-/** Runs what is published: the bundle, brought up to date first. */
+/** Runs the published bundle, which is built first if necessary. */
 async function start(args: readonly string[], { env = {} }: RunOptions): Promise<ChildProcess> {
   built ??= promisify(execFile)(process.execPath, [join(root, 'codegen', 'build.ts')]);
   await built;
@@ -141,7 +141,7 @@ async function start(args: readonly string[], { env = {} }: RunOptions): Promise
     ([name]) => !name.startsWith('CUSTOS_') && name !== 'DATABASE_URL',
   );
   const child = spawn(process.execPath, [program, ...args], { env: { ...Object.fromEntries(own), ...env } });
-  // A test that fails on the way must not leave a server behind.
+  // A failing test must not leave a server behind.
   const kill = (): void => void child.kill('SIGKILL');
   process.once('exit', kill);
   child.once('exit', () => process.off('exit', kill));

@@ -31,16 +31,16 @@ import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databa
 import { noWebhooks } from './no-webhooks.ts';
 import { unsignedProof } from './unsigned-proof.ts';
 
-/** The operations of one app on a database of its own, without the network in between. */
+/** The operations of one app on a separate database, called without HTTP. */
 export interface TestOperations extends AsyncDisposable {
   readonly database: TestDatabase;
   readonly services: Services;
   readonly app: { readonly id: string; readonly name: string };
-  /** Unix ms; stands still until a test moves it. */
+  /** Unix ms; frozen until a test changes it. */
   readonly clock: { nowMs: number };
-  /** The same app served by another process: its own connections to the same PostgreSQL. */
+  /** The same app as if served by another process: separate connections to the same PostgreSQL. */
   anotherProcess(): Promise<TestOperations>;
-  /** Path, query and body as the pipeline hands them over, judged by the contract already. */
+  /** Path, query and body as passed by the pipeline, already validated. */
   run<Id extends OperationId>(id: Id, input: RunInput): Promise<RunAnswer<Id>>;
   /** A context outside any request, over `em`. */
   context(em: OperationContext['em']): OperationContext;
@@ -66,7 +66,7 @@ type RunAnswer<Id extends OperationId> =
   | { readonly status: 200 | 204; readonly body: Operations[Id]['response'] }
   | { readonly status: 400 | 401 | 403 | 404 | 409 | 503; readonly body: ReturnType<ApiError['toBody']> };
 
-/** Signatures over a text that stands for the request: other tests cover how requests are signed. */
+/** Signatures over a text that replaces the canonical payload: other tests cover how requests are signed. */
 function signedProof(privateKeys: readonly string[]) {
   const text = new TextEncoder().encode('the request');
   const signatures = privateKeys.map((privateKey) => {
@@ -76,10 +76,10 @@ function signedProof(privateKeys: readonly string[]) {
   return { signatures, canonicalPayloads: () => [text] };
 }
 
-/** Times begin here, ids and keys come from a seed. */
+/** The initial time. Ids and keys are seeded. */
 const startMs = Date.UTC(2026, 0, 1);
 
-/** An empty app on an empty database. The pipeline's transactions, repeats and response check are the real ones. */
+/** An empty app on an empty database, with the real transactions, retries and response check of the pipeline. */
 export async function openOperations(
   kind: DatabaseKind,
   options: OperationsOptions = {},
@@ -95,7 +95,7 @@ export async function openOperations(
   return serve({ database, services, clock, app, options });
 }
 
-/** The operations of an app that is in a database already. */
+/** The operations of an app that already exists in a database. */
 export function operationsOn(
   database: TestDatabase,
   { app, nowMs, vault }: { app: TestOperations['app']; nowMs: number; vault: KeyVault },
@@ -104,7 +104,7 @@ export function operationsOn(
   const services = {
     ...makeServices({ database, clock }, 'operations on a database', {}),
     vault,
-    // Signatures here are over no request that could be explained.
+    // Signatures here do not cover a request that could be explained.
     diagnostics: false,
   };
   return serve({ database, services, clock, app, options: {} });
@@ -208,7 +208,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
       ...afterCommitOf(database),
     }),
     async [Symbol.asyncDispose]() {
-      // What was recorded is still being stored.
+      // Records may still be waiting to be stored.
       await services.uses.flush();
       await database[Symbol.asyncDispose]();
     },

@@ -8,7 +8,7 @@ import type {
   Simulation,
 } from '../../src/ports/chains.ts';
 
-/** What a transaction on the chain says, read by viem. */
+/** A transaction on the chain, decoded by viem. */
 interface SeenTransaction {
   readonly hash: Hex;
   readonly sender: string;
@@ -17,19 +17,19 @@ interface SeenTransaction {
 }
 
 export interface ScriptedChain extends EvmChain, Chains {
-  /** Every broadcast, repeated ones too, in order. */
+  /** Every broadcast in order, including repeated ones. */
   readonly broadcasts: SeenTransaction[];
   readonly calls: EvmCall[];
   /** Nothing can be asked while true. */
   isDown: boolean;
-  /** Answers the next broadcasts instead of the chain. */
+  /** The responses to the next broadcasts. */
   readonly refusals: Extract<BroadcastOutcome, { isAccepted: false }>[];
   simulation: Simulation;
   balance: bigint;
   suggested: { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint | undefined };
-  /** Runs in the middle of each broadcast, before the chain takes it. */
+  /** Runs during each broadcast, before the chain accepts it. */
   duringBroadcast: () => Promise<void>;
-  /** Says where a transaction stands from now on; undefined forgets it. */
+  /** Sets the status of a transaction; undefined makes it unknown. */
   setStatus(hash: string, status: ChainStatus | undefined): void;
   include(hash: string, options?: { isFinal?: boolean }): void;
 }
@@ -38,8 +38,8 @@ const chainId = 31337n;
 export const caip2 = 'eip155:31337';
 
 /**
- * An EVM chain that a test controls: a separate adapter, with viem to read what is sent. Without orders it
- * takes everything, counts nonces as a node does, and puts nothing into a block.
+ * An EVM chain that a test controls: a separate adapter, with viem to read what is sent. By default it accepts
+ * everything, counts nonces like a node, and mines nothing.
  */
 export function scriptChain(): ScriptedChain {
   const statuses = new Map<string, ChainStatus>();
@@ -79,7 +79,7 @@ export function scriptChain(): ScriptedChain {
       chain.broadcasts.push({ hash, sender, nonce, transaction });
       const refusal = chain.refusals.shift();
       if (refusal !== undefined) return refusal;
-      // A node counts what follows without a gap.
+      // Like a node, counts only consecutive nonces.
       if (nonce === (sent.get(sender.toLowerCase()) ?? 0)) sent.set(sender.toLowerCase(), nonce + 1);
       if (!statuses.has(hash)) statuses.set(hash, { kind: 'pending' });
       return { isAccepted: true, hash };

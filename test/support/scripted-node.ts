@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a scripted node does with a call: answers, refuses in JSON-RPC's way, or fails as a server. */
+/** The outcome of a call: a result, a JSON-RPC error, or an HTTP failure. */
 export type Scripted =
   | { readonly result: unknown }
   | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } }
   | { readonly status: number; readonly text?: string };
 
 export interface ScriptedNode extends AsyncDisposable {
-  /** With a path such as providers put their customers' keys into. */
+  /** With a path that contains an API key, as used by providers. */
   readonly url: string;
   /** The methods that were called, in order. */
   readonly calls: readonly string[];

@@ -2,13 +2,13 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A key management service that speaks as much of the transit engine's interface as is used. */
+/** A key management service with the part of the transit engine's interface that is used. */
 export interface TransitService extends AsyncDisposable {
   readonly url: string;
   readonly token: string;
-  /** What was asked, without the token. */
+  /** The requests, without the token. */
   readonly requests: { readonly path: string; readonly body: Record<string, string> }[];
-  /** Answers in the service's place from now on; undefined: the service again. */
+  /** Replaces the responses of the service; undefined restores them. */
   interrupt(answer: ((response: ServerResponse) => void) | undefined): void;
 }
 

@@ -2,18 +2,18 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Where the line to the node breaks. */
+/** Where the connection to the node breaks. */
 export interface Trap {
-  /** The JSON-RPC method whose first call it breaks at. */
+  /** It breaks at the first call of this JSON-RPC method. */
   readonly method: string;
-  /** Whether the node has had the question by then. */
+  /** Whether the node has received the call by then. */
   readonly hasArrived: boolean;
 }
 
-/** Stands between a server and its node, and passes everything on until a trap is set. */
+/** A proxy between a server and its node, which forwards everything until a trap is set. */
 export interface TreacherousNode extends AsyncDisposable {
   readonly url: string;
-  /** At the trap `spring` is called while the question hangs, and the line breaks when it is done. */
+  /** At the trap `spring` runs while the call is pending; the connection breaks when it resolves. */
   set(trap: Trap, spring: () => Promise<unknown>): void;
 }
 

@@ -1,6 +1,6 @@
 import type { RequestProof } from '../../src/operation-context.ts';
 
-/** What a request proves that carries no signature, sent to `https://127.0.0.1`. */
+/** The proof of an unsigned request to `https://127.0.0.1`. */
 export const unsignedProof: RequestProof = {
   signatures: [],
   canonicalPayloads: () => [],

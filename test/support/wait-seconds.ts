@@ -1,6 +1,6 @@
 import type { TestSandbox } from './sandbox.ts';
 
-/** Time goes by, and with it blocks; what is due has happened. */
+/** Advances the clock, mines the due blocks and runs the due jobs. */
 export async function waitSeconds(sandbox: TestSandbox, seconds: number): Promise<void> {
   const answer = await sandbox.dispatcher.request({
     origin: sandbox.baseUrl,

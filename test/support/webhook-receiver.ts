@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Webhook as StandardVerifier } from 'standardwebhooks';
 import { Webhook as SvixVerifier } from 'svix';
 
-/** A request as the endpoint got it. */
+/** A received request. */
 export interface Received {
   readonly path: string;
   readonly id: string;
@@ -12,22 +12,22 @@ export interface Received {
   readonly body: { readonly type: string } & Record<string, unknown>;
 }
 
-/** Answers a request; what it does not end is left hanging. */
+/** Responds to a request; one that it does not end is left pending. */
 export type Reply = (received: Received, response: ServerResponse) => void;
 
 export interface WebhookReceiver extends AsyncDisposable {
   readonly url: string;
   readonly received: Received[];
-  /** Changes how requests are answered from now on. */
+  /** Replaces the handler of requests. */
   reply(reply: Reply): void;
-  /** Resolves when so many requests have come. */
+  /** Resolves when this many requests have arrived. */
   count(least: number): Promise<void>;
 }
 
 export const accept: Reply = (_, response) => void response.writeHead(204).end();
 export const refuse: Reply = (_, response) => void response.writeHead(500).end('no');
 
-/** An endpoint on this machine, as a customer would run one. */
+/** A webhook endpoint on this machine, like that of a customer. */
 export async function startWebhookReceiver(first: Reply = accept): Promise<WebhookReceiver> {
   const received: Received[] = [];
   const waiting: { least: number; resolve: () => void }[] = [];
@@ -63,7 +63,9 @@ export async function startWebhookReceiver(first: Reply = accept): Promise<Webho
   };
 }
 
-/** Has both verifiers judge a request, each by its own headers; throws what they throw. They ask the machine's clock. */
+/**
+ * Verifies a request with both libraries, each by its own headers; throws their errors. They use the system clock.
+ */
 export function verifyWebhook(
   { headers, bodyText }: Pick<Received, 'headers' | 'bodyText'>,
   secret: string,

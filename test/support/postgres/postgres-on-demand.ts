@@ -9,7 +9,7 @@ import { startEmbeddedPostgres } from './embedded-postgres.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Answers each GET with the URL of a PostgreSQL database of the asker's own, migrated and empty. */
+    /** Responds to each GET with the URL of a new PostgreSQL database, migrated and empty. */
     databaseDesk: string;
   }
 }
@@ -17,8 +17,8 @@ declare module 'vitest' {
 const template = 'custos_template';
 
 /**
- * A vitest global setup: a desk at which test files ask for databases. PostgreSQL itself (from npm, a real server) is
- * started by the first who asks, so a run that needs none does not pay for it.
+ * A vitest global setup: an HTTP server that gives databases to test files. PostgreSQL itself (from npm, a real
+ * server) starts with the first request, so runs that need none do not pay for it.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   keepExitCode();
@@ -26,7 +26,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   let turn: Promise<unknown> = Promise.resolve();
   const desk = createServer((_request, response) => {
     postgres ??= startPostgres();
-    // One after the other: a template cannot be copied while it is being copied.
+    // One after the other, because a template cannot be copied concurrently.
     turn = turn
       .then(() => postgres)
       .then((running) => running?.clone())
@@ -44,14 +44,14 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 }
 
 interface RunningPostgres {
-  /** A copy of the migrated template, by its URL. */
+  /** Copies the migrated template and returns the URL. */
   clone(): Promise<string>;
   stop(): Promise<void>;
 }
 
 /**
- * `embedded-postgres`, once it is imported, ends the process with code 0 when the event loop has run dry, whatever tests
- * have failed. What vitest has decided goes first.
+ * Once imported, `embedded-postgres` ends the process with code 0 when the event loop is empty, even if tests have
+ * failed. This keeps the exit code of vitest.
  */
 function keepExitCode(): void {
   process.prependListener('beforeExit', () => {
@@ -61,7 +61,7 @@ function keepExitCode(): void {
 
 async function startPostgres(): Promise<RunningPostgres> {
   const { urlOf, stop } = await startEmbeddedPostgres([
-    // What is lost with the power is made again by the next run.
+    // Data that a power loss destroys is created again by the next run.
     ...['-c', 'fsync=off', '-c', 'full_page_writes=off', '-c', 'synchronous_commit=off'],
     ...['-c', 'max_connections=200'],
   ]);

@@ -87,7 +87,7 @@ describe('requests that wait for the event loop', () => {
     }
     const statuses = (operation: typeof read, count: number, afterMs: number) =>
       Array.from({ length: count }, () => arrive(operation, afterMs));
-    // The first 20 ms of a turn are for whoever comes first.
+    // The first 20 ms of a turn are for the first caller.
     expect(statuses(read, 20, 1)).toEqual(Array(20).fill(200));
     // Later reads have had their share; signing still has its own.
     expect(statuses(read, 3, 1)).toEqual([503, 503, 503]);
@@ -118,7 +118,7 @@ describe('requests that wait for the event loop', () => {
     expect(Array.from({ length: 100 }, () => arrive(read, 1))).not.toContain(503);
   });
 
-  test('are told when to come again, and are written down once a second', () => {
+  test('get a Retry-After header, and are logged once a second', () => {
     const { admission, log, pass } = controlled({ requests: 0 });
     for (let count = 0; count < 50; count += 1) {
       expect(admission.enter(read)).toEqual({
