@@ -1,23 +1,23 @@
 import { count } from './config-checks.ts';
 
-/** How much a server takes on at once. */
+/** How much work a server accepts at once. */
 export interface AdmissionSettings {
-  /** Requests that have begun and are not answered. */
+  /** Requests in progress. */
   requests: number;
   /** Requests of each class in a unit of work. */
   concurrent: { reads: number; writes: number; signing: number };
-  /** How long a request may wait, ms, while there are lastingly more than can be answered. */
+  /** How long a request may wait, ms, while there is a persistent overload. */
   delayMs: number;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-// Connections that writes and signing each leave to everything else.
+// Connections that writes and signing each leave for other work.
 const SPARED_CONNECTIONS = 2;
 
 /**
- * CHOICE: writes and signing each use at most two connections less than there are, so that a lock that stops one of them
- * does not stop reads.
+ * CHOICE: writes and signing each leave two connections of the pool unused, so that a lock that blocks one of them
+ * does not block reads.
  *
  * @returns undefined when CUSTOS_MAX_DELAY_MS is 0: everything is admitted.
  */

@@ -7,9 +7,9 @@ import { migrations } from '../../src/storage/migrations/migrations.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { startEmbeddedPostgres } from '../../test/support/postgres/embedded-postgres.ts';
 
-// Run after entities have changed: `npm run migration -- add-cards` writes the next migration, with what the entities
-// have over the migrations before. Read it: what it does to rows that exist, how long it locks, which values new
-// columns get. Then list it: test/house/released-migrations.test.ts prints the line.
+// Run after entities have changed: `npm run migration -- add-cards` writes the next migration, with the difference
+// between the entities and the existing migrations. Review it: its effect on existing rows, how long it locks, the
+// values of new columns. Then list it: test/house/released-migrations.test.ts prints the line.
 
 const folder = join(import.meta.dirname, '../../src/storage/migrations');
 const listFile = join(folder, 'migrations.ts');

@@ -3,7 +3,7 @@ import { type Admission, type AdmissionLimits, createAdmission } from '../http/o
 import { measureLoopDelay } from '../http/overload/loop-delay.ts';
 import type { Log } from '../ports/log.ts';
 
-/** Operations that use a private key, or make one for a session. */
+/** Operations that use a private key, or create one for a session. */
 const signing: readonly OperationId[] = [
   'authenticateUserSigner',
   'authenticateWalletIntents',
@@ -20,7 +20,7 @@ const signing: readonly OperationId[] = [
   'withdrawEthereumEarn',
 ];
 
-/** The admission control of one server; undefined where everything is admitted. */
+/** The admission control of one server; undefined if everything is admitted. */
 export function admissionFor(limits: AdmissionLimits | undefined, log: Log): Admission | undefined {
   if (limits === undefined) return undefined;
   return createAdmission({ limits, signing, loop: measureLoopDelay(), now: () => performance.now(), log });

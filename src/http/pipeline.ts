@@ -118,7 +118,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     const durationMs = performance.now() - startedMs;
     const operation = exchange.route?.operation.id ?? NO_OPERATION;
     options.observe?.(operation, status, durationMs);
-    // The admission control writes down what it refuses.
+    // The admission control logs its refusals itself.
     if ('isRefused' in sent) return;
     log.info(
       {

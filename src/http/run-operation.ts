@@ -33,7 +33,7 @@ export interface RunOptions {
   readonly openUnit: OpenUnit;
   readonly idempotency: Idempotency;
   readonly check: CheckResponse;
-  /** Without it, every request begins its unit of work at once. */
+  /** Without it, every request begins its unit of work immediately. */
   readonly admission?: Pick<Admission, 'begin'> | undefined;
 }
 
@@ -116,8 +116,8 @@ async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
 /**
  * Opens the unit of work of a request when it is admitted.
  *
- * INVARIANT: nothing is committed for a client that has closed its connection. It may send the same request again, and
- * could not know that the first one was carried out.
+ * INVARIANT: nothing is committed for a client that has closed its connection: it may send the request again without
+ * knowing that the first one succeeded.
  */
 async function openAdmitted(
   exchange: HttpExchange,
@@ -200,7 +200,7 @@ async function runAfterCommit(
     await work();
   } catch (error) {
     // Wrapped, so that a collision here does not run the handler again after its commit.
-    if (!(error instanceof ApiError)) throw new Error('what follows the commit failed', { cause: error });
+    if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
     options.check(exchange, error.status, error.toBody());
     await settleRefusal(error, { use, replaces: true, works: [] }, options);
     throw error;

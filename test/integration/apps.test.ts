@@ -19,7 +19,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   afterAll(() => database.close());
   beforeEach(() => resetDatabase(database));
 
-  /** Digests of the secrets that the credentials check accepts at an instant. */
+  /** Digests of the secrets that authentication accepts at a given time. */
   async function acceptedAt(nowMs: number, appId: string): Promise<string[] | undefined> {
     const found = await createAppDirectory(database.orm, { now: () => nowMs }).find(appId);
     return found?.secretHashes.map((bytes) => Buffer.from(bytes).toString('hex'));

@@ -97,7 +97,7 @@ test('a restart on the same folder keeps wallets, credentials and certificate', 
   const signing = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
   const signed = await first.call<{ data: unknown }>('POST', `/v1/wallets/${wallet.id}/rpc`, signing);
   expect(signed.status).toBe(200);
-  // No farewell: what was acknowledged is there all the same.
+  // Killed without a clean stop: acknowledged changes are kept.
   await first.stop('SIGKILL');
 
   await using second = await serveCustos(['sandbox', '--data', folder]);
@@ -137,7 +137,7 @@ test('the same seed gives the same responses byte for byte, another seed gives o
   ];
   expect(demoAgain).toEqual(demo);
   expect(other[0]).not.toEqual(demo[0]);
-  // After the reset the first wallet is the first wallet again.
+  // After the reset, the first wallet has the same id again.
   expect(demo.at(-1)).toEqual(demo[0]);
 });
 
@@ -272,7 +272,7 @@ test('a stop finishes requests in progress', async () => {
   const stopped = custos.stop();
   const answers = await Promise.allSettled(begun);
   const finished = answers.filter((answer) => answer.status === 'fulfilled');
-  // Those whose request had not arrived were not let in; those that had were answered in full.
+  // Requests that had not arrived were not accepted; those that had were answered completely.
   expect(finished.length).toBeGreaterThan(0);
   for (const { value } of finished) expect(value.status).toBe(200);
   expect((await stopped).code).toBe(0);

@@ -37,7 +37,7 @@ interface ReadyLine {
   admin: string;
 }
 
-/** Starts the production server and returns what its log says of it. */
+/** Starts the production server and returns the fields of its start log line. */
 async function serve(env: Record<string, string>) {
   const custos = await startCustos(['serve'], { env });
   const lines = (): ReadyLine[] => {

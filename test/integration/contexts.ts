@@ -16,7 +16,7 @@ export const startMs = Date.UTC(2026, 0, 1);
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** The ports as a server has them, without a network. */
+/** The ports of a server, without a network. */
 export const services: Services = {
   clock: { now: () => startMs },
   entropy: systemEntropy,
@@ -37,7 +37,7 @@ export const services: Services = {
   webhooks: noWebhooks,
 };
 
-/** An unsigned request of an app, in a unit of work of its own. */
+/** An unsigned request of an app, in its own unit of work. */
 export function contextOf(em: SqlEntityManager, appId: string, nowMs = startMs): OperationContext {
   return {
     ...services,
@@ -52,7 +52,7 @@ export function contextOf(em: SqlEntityManager, appId: string, nowMs = startMs):
   };
 }
 
-/** Runs a verb as a request that writes does: in one transaction. */
+/** Runs a verb like a writing request: in one transaction. */
 export function inTransaction<T>(
   { orm }: Pick<Database, 'orm'>,
   work: (context: OperationContext) => Promise<T>,

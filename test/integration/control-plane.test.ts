@@ -11,7 +11,7 @@ let dispatcher: Agent;
 
 beforeAll(async () => {
   sandbox = await startSandbox();
-  // Some of the callers below name a host that the certificate is not for, and do not mind.
+  // Some callers below send a host that the certificate does not cover, so they skip the verification.
   dispatcher = new Agent({ connect: { ca: sandbox.caPem, checkServerIdentity: () => undefined } });
 });
 
@@ -22,7 +22,7 @@ afterAll(async () => {
 
 beforeEach(() => sandbox.reset());
 
-/** Calls the control plane, which asks for no credentials. */
+/** Calls the control plane, which requires no credentials. */
 async function control(method: 'GET' | 'POST' | 'PUT', path: string, body?: object, headers = {}) {
   const answer = await dispatcher.request({
     origin: sandbox.baseUrl,

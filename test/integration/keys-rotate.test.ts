@@ -22,7 +22,7 @@ import { startTransitService } from '../support/transit-service.ts';
 const folder = temporaryFolder();
 const [oldKey, newKey] = [randomBytes(32).toString('hex'), randomBytes(32).toString('base64')];
 const walletCount = 250;
-/** Every wallet, one begun import, the key that signs the app's tokens. */
+/** Every wallet, one open import, and the key that signs the app's tokens. */
 const sealedCount = walletCount + 2;
 
 let common: Record<string, string>;
@@ -93,7 +93,7 @@ async function signatureOf(custos: Serving, walletId: string): Promise<string> {
   return answer.data.signature;
 }
 
-/** How many sealed keys there are under each master key. */
+/** The number of sealed keys by master key. */
 async function sealedUnder(): Promise<Record<string, number>> {
   const tables = ['wallet_keys', 'wallet_imports', 'app_signing_keys'];
   const all = tables.map((table) => `select master_key_id from ${table}`).join(' union all ');
@@ -157,7 +157,7 @@ describe('keys rotate', () => {
       }),
     );
 
-    // The last row is held, so that the third batch cannot end and the second is committed.
+    // The last row is locked, so the second batch commits and the third one blocks.
     await database.query('begin');
     await database.query('select 1 from wallet_keys order by wallet_id desc limit 1 for update');
     const rotation = await startCustos(['keys', 'rotate'], { env });
@@ -175,7 +175,7 @@ describe('keys rotate', () => {
     const resumed = await runCustos(['keys', 'rotate'], { env });
     expect(resumed).toMatchObject({ code: 0, stdout: `${sealedCount - 200} keys re-wrapped\n` });
     expect(Object.values(await sealedUnder())).toEqual([sealedCount]);
-    // A wallet of the meantime is under the new key as well.
+    // A wallet created meanwhile is also sealed under the new key.
     await custos.call('POST', '/v1/wallets', { chain_type: 'solana' });
     expect(Object.values(await sealedUnder())).toEqual([sealedCount + 1]);
     const again = await runCustos(['keys', 'rotate', '--quiet'], { env });
@@ -222,7 +222,7 @@ describe('keys rotate', () => {
       const rotation = await runCustos(['keys', 'rotate'], {
         env: { DATABASE_URL: common.DATABASE_URL!, ...both },
       });
-      // The import is finished; its wallet and the one of the meantime have come.
+      // The import is finished: its wallet and the one created meanwhile were added.
       expect(rotation).toMatchObject({ code: 0, stdout: `${sealedCount + 1} keys re-wrapped\n` });
       expect(await sealedUnder()).toEqual({ 'transit:custos': sealedCount + 1 });
       expect(await signatureOf(custos, id)).toBe(signature);

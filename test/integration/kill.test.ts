@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Wallet } from '../../src/generated/schemas.ts';
 import { type ServingCustos, serveCustos, temporaryFolder } from '../support/run-custos.ts';
 
-// The process is killed in the middle of its work, again and again, on the same folder.
+// The process is killed during its work, repeatedly, on the same folder.
 const kills = process.env.TEST_LONG === undefined ? 6 : 100;
 const clients = 4;
 
@@ -12,7 +12,7 @@ interface Acknowledged {
   readonly key: string;
 }
 
-/** Makes wallets, each under an idempotency key of its own, until the server goes away. */
+/** Creates wallets, each with its own idempotency key, until the server is killed. */
 async function makeWallets(
   custos: ServingCustos,
   name: string,
@@ -57,7 +57,7 @@ test(`${kills} kills during requests lose nothing acknowledged and leave nothing
     const { status, body } = await custos.call<Wallet>('GET', `/v1/wallets/ext_wal_${key}`);
     expect({ status, id: body.id, address: body.address }).toEqual({ status: 200, id, address });
   }
-  // What was not acknowledged is there whole, with a key that signs, or not at all; a retry makes it exactly once.
+  // An unacknowledged wallet exists completely, with a working key, or not at all; a retry creates it exactly once.
   const known = new Set(acknowledged.map(({ key }) => key));
   for (const key of [...tried].filter((name) => !known.has(name))) {
     const before = await custos.call<Wallet>('GET', `/v1/wallets/ext_wal_${key}`);

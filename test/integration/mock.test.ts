@@ -80,7 +80,7 @@ function examplesOf(media: Media | undefined): Record<string, Example> {
   return media?.content?.['application/json']?.examples ?? {};
 }
 
-/** A value that the document shows, else one that its schema lists. */
+/** A value from the example of the document, or else from its schema. */
 function exampleOf({ example, examples, schema = {} }: Parameter): unknown {
   const listed =
     schema.$ref === undefined ? schema : document.components.schemas[schema.$ref.split('/').at(-1)!]!;

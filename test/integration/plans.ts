@@ -22,7 +22,7 @@ export async function planOf(
   return plans;
 }
 
-/** The statements that `work` sends through `kysely`, as they were compiled. Those of transactions it opens are not among them. */
+/** The compiled statements that `work` sends through `kysely`, without those of transactions that it opens. */
 export async function recordStatements(
   kysely: Kysely<Tables>,
   work: () => Promise<unknown>,
@@ -44,7 +44,7 @@ export async function recordStatements(
 
 /**
  * How the database would run a query, line by line. PostgreSQL is configured to avoid full scans and sorting, which
- * it would prefer on the small tables of a test; where it does so all the same, no index fits.
+ * it would prefer on the small tables of a test; if it still does so, no index fits.
  */
 export async function explain(
   em: EntityManager,
@@ -65,7 +65,10 @@ export async function explain(
   });
 }
 
-/** Some twenty thousand wallets and policies of the app `acme`, written as rows: what is asked of them is how they are found. */
+/**
+ * About twenty thousand wallets and policies of the app `acme`, inserted as rows, because only the query plans are
+ * tested.
+ */
 export async function plantManyWallets(
   { kind, orm }: Pick<Database, 'kind' | 'orm'>,
   count = 20_000,

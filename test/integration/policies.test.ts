@@ -201,7 +201,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   });
 
   test('every value that the contract accepts can be stored, listed and found', async () => {
-    // As long as can be: letters that neither an index entry nor compression makes short.
+    // The longest possible value, with characters that cannot be compressed in an index entry.
     const long = Array.from({ length: 512 }, (_, index) =>
       String.fromCodePoint(0x4e00 + ((index * 7919) % 20_000)),
     );
@@ -311,7 +311,7 @@ describe.each(databaseKinds)('%s', (kind) => {
         group_by: [{ field_source, field: 'note.text', abi }],
       } as unknown as CreateAggregationRequest),
     );
-    // No two parts alike: what a database compresses would fit in less.
+    // All parts differ, so that the database cannot compress it.
     const text = (first: number) =>
       Array.from({ length: 4000 }, (_, index) => keccak256(toHex(first + index)).slice(2)).join('');
     const add = (note: string) =>

@@ -14,8 +14,8 @@ import {
 } from '../support/run-custos.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 
-// Runs what the README and the guides tell a reader to type. Blocks are marked with `<!-- test: name -->`; the address,
-// the folder and the program of this run are put in.
+// Runs the commands of the README and the guides. Blocks are marked with `<!-- test: name -->`; the address, the
+// folder and the program of this run are substituted.
 const root = join(import.meta.dirname, '..', '..');
 const documents = globSync(['README.md', 'docs/*.md'], { cwd: root }).map((path) =>
   readFileSync(join(root, path), 'utf8'),
@@ -41,7 +41,7 @@ interface Reader extends AsyncDisposable {
   readonly custos: ServingCustos;
   /** The working folder, with `.custos` in it. */
   readonly folder: string;
-  /** Runs a block in a shell that has made the README's first call. */
+  /** Runs a block in a shell after the README's first call. */
   run(code: string): Promise<string>;
 }
 
@@ -73,12 +73,12 @@ function adapt(code: string, baseUrl: string): string {
     .replace(/npx custos (.*)$/gm, `'${process.execPath}' '${program}' $1${withUrl(code, baseUrl)}`);
 }
 
-/** Commands that look for the sandbox at its usual port are given this run's. */
+/** Commands that use the default port get the one of this run. */
 function withUrl(code: string, baseUrl: string): string {
   return /npx custos (listen|trigger|events) .*--data/.test(code) ? ` --url ${baseUrl}` : '';
 }
 
-// The bundle must be there before a shell runs it.
+// The bundle must exist before a shell runs it.
 beforeAll(async () => void (await runCustos(['--version'])), 120_000);
 
 test('the start command and the first calls return what the README shows', async () => {
@@ -146,7 +146,7 @@ test('the policy guide explains a request and replays recorded ones', async () =
 
 test('the CI block runs from start to end', async () => {
   const folder = temporaryFolder();
-  // What stands for the tests of the reader's project.
+  // Replaces the tests of the reader's project.
   mkdirSync(join(folder, 'node_modules'));
   writeFileSync(
     join(folder, 'package.json'),

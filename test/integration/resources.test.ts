@@ -7,11 +7,11 @@ import type { OperationId, Operations } from '../../src/generated/operations.ts'
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type RunInput, type TestOperations } from '../support/run-operations.ts';
 
-// The life of each resource, the same on every database. What the operations answer in full stands in test/contract.
+// The life cycle of each resource on every database. Complete responses are tested in test/contract.
 
 const HOUR_MS = 60 * 60 * 1000;
 
-/** The answer of an operation that must succeed. */
+/** The response of an operation that must succeed. */
 async function succeed<Id extends OperationId>(operations: TestOperations, id: Id, input: RunInput) {
   const answer = await operations.run(id, input);
   expect(answer).toMatchObject({ status: expect.toSatisfy((status) => status < 300) });

@@ -81,7 +81,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const inTransaction = transactionsOf(operations);
     await inTransaction((em) => checkMasterKey(em, operations.services.vault));
     await makeWallets(operations, 3);
-    // Wallets twice, imports, token keys, webhook secrets; with the sixth transaction the rotation forgets earlier keys.
+    // Two for wallets, one each for imports, token keys and webhook secrets; in the sixth transaction the rotation
+    // drops earlier keys.
     let transactions = 0;
     const moved = await rotateSealedKeys(
       both,

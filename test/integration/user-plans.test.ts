@@ -126,7 +126,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     }
   });
 
-  // What is read in the order of an index is not sorted, so its cost does not grow with the users of the app.
+  // Rows read in index order are not sorted, so the cost does not grow with the users of the app.
   test.each([
     { name: 'a page of users', at: 0, work: (context: OperationContext) => listUsers(context, {}) },
     {

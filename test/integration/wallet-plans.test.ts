@@ -19,7 +19,7 @@ describe.each(databaseKinds)('%s finds wallets by index', (kind) => {
   const reading = () => contextOf(database.orm.em.fork() as SqlEntityManager, 'acme');
   const page = { limit: 50 };
 
-  // `few`: so few rows that putting them in order costs nothing.
+  // `few`: so few rows that sorting them is negligible.
   const lookUps: { name: string; index: string; few?: true; run: () => Promise<unknown> }[] = [
     {
       name: 'by id',

@@ -126,7 +126,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     const late = inTransaction(database, (context) =>
       updateWallet(context, wallet.id, { display_name: 'Late' }),
     );
-    // PostgreSQL shows it the ownerless wallet and then lets it wait for the row; SQLite lets it wait from the start.
+    // On PostgreSQL it reads the ownerless wallet and then waits for the row lock; on SQLite it waits from the start.
     await setTimeout(200);
     await Promise.all([
       other.commit(),
@@ -173,7 +173,7 @@ describe.each(databaseKinds)('%s', (kind) => {
 
     test('contain every wallet once, newest first, while others are created and archived', async () => {
       const made: WalletRow[] = [];
-      // Many share one millisecond: the id decides among them.
+      // Many have the same time and are ordered by id.
       for (const [offset, count] of [
         [0, 8],
         [1, 7],

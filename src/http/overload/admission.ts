@@ -5,11 +5,11 @@ import type { Operation } from '../operation.ts';
 import { RequestAbortedError } from '../read-body.ts';
 import type { LoopDelay } from './loop-delay.ts';
 
-/** Requests that cost alike. Each class has limits of its own, so that none of them starves the others. */
+/** Requests of similar cost. Each class has its own limits, so that none of them starves the others. */
 export type WorkClass = 'reads' | 'writes' | 'signing';
 
 export interface AdmissionLimits {
-  /** Requests that have begun and are not answered, whatever they wait for. */
+  /** Requests in progress, whatever they wait for. */
   readonly requests: number;
   /** Requests of each class in a unit of work at once; as many are admitted in every turn of the event loop. */
   readonly concurrent: Readonly<Record<WorkClass, number>>;
@@ -27,25 +27,26 @@ export interface AdmissionOptions {
   readonly log: Log;
 }
 
-/** Decides which requests are carried out. What it refuses is refused before any work was done for it. */
+/** Decides which requests run. It refuses the others before any work is done for them. */
 export interface Admission {
-  /** Counts the request in; the answer of one that is refused. */
+  /** Counts a request. Result: the response if it is refused. */
   enter(operation: Operation | undefined): Answer | undefined;
-  /** Counts out a request that entered. */
+  /** Call when an admitted request has ended. */
   leave(): void;
   /**
    * Waits until the request may begin its unit of work; the result ends it.
    *
-   * @throws ApiError unavailable when the wait is too long. RequestAbortedError when the client has gone meanwhile.
+   * @throws ApiError unavailable when the wait is too long. RequestAbortedError when the client has disconnected
+   * meanwhile.
    */
   begin(exchange: Pick<HttpExchange, 'route' | 'response'>): Promise<() => void>;
-  /** Requests under way and waiting. */
+  /** Requests in progress, and those of them that wait. */
   counts(): { readonly requests: number; readonly waiting: number };
 }
 
-/** A queue that is shorter-lived than this is a burst, and is worked off. */
+/** A queue that exists for a shorter time is a burst, and is served. */
 const BURST_MS = 500;
-/** How long a request of a burst may wait. */
+/** The maximum wait of a request in a burst. */
 const BURST_WAIT_MS = 3_000;
 /** CHOICE: a burst of this size is accepted, e.g. the clients of a fleet that start at the same moment. */
 const QUEUE_PER_CLASS = 256;
@@ -54,10 +55,10 @@ const LOG_EVERY_MS = 1_000;
 const classes: readonly WorkClass[] = ['reads', 'writes', 'signing'];
 
 /**
- * Admission control by what a request would wait for: the event loop, and a unit of work.
+ * Admission control by the two waits of a request: for the event loop, and for a unit of work.
  *
- * Both waits are judged as in CoDel (RFC 8289): a queue is fine as long as it is worked off; one that stays makes every
- * request late without serving more of them, and from then on only those are admitted that wait for less than `delayMs`.
+ * Both follow CoDel (RFC 8289): a queue that drains is fine; one that persists delays every request without serving
+ * more of them, so from then on only requests that wait for less than `delayMs` are admitted.
  */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { limits, now, log } = options;
@@ -77,7 +78,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const refuse = (): Answer => {
     refused += 1;
     if (now() - loggedAtMs >= LOG_EVERY_MS) {
-      // Not one by one: writing down what is refused must not cost more than refusing it.
+      // Logged together: logging a refusal must not cost more than the refusal itself.
       log.warn({ refused, requests }, 'requests were refused: the server has more to do than it can');
       loggedAtMs = now();
       refused = 0;
@@ -101,7 +102,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
 }
 
-/** Whether a request has waited too long for the event loop to be begun. */
+/** Whether a request has waited too long for the event loop. */
 function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) => boolean {
   let turn = -1;
   let elapsedMs = 0;
@@ -112,7 +113,7 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
     const current = loop.current();
     const nowMs = now();
     if (current.turn !== turn) {
-      // A turn that was short, or a pause, ends a queue.
+      // A short turn or a pause ends a queue.
       const wasShort = elapsedMs <= limits.delayMs || nowMs - lastMs > BURST_MS;
       if (wasShort) lateSinceMs = undefined;
       turn = current.turn;
@@ -135,7 +136,7 @@ interface Queue {
   waiting(): number;
 }
 
-/** At most `places` at once, the others in the order of their arrival. */
+/** Admits at most `places` at once, the others in order of arrival. */
 function createQueue(places: number, { limits, now }: AdmissionOptions): Queue {
   let free = places;
   const waiting = new Set<() => void>();
@@ -192,7 +193,7 @@ function unavailable(): ApiError {
   return new ApiError('unavailable', MESSAGE, { headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } });
 }
 
-// Made once: an error with its stack would cost more than the rest of the refusal.
+// Created once, because an error with its stack would cost more than the rest of the refusal.
 const overloaded: Answer = {
   status: unavailable().status,
   body: unavailable().toBody(),

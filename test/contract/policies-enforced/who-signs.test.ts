@@ -89,32 +89,29 @@ test('a change of the policy takes effect immediately', async () => {
   expect(await outcome(sandbox, 'walletRpc', { wallet, body: payment({}) })).toBe(allowed);
 });
 
-test.each(['exportWallet', 'walletRpc'] as const)(
-  '%s: an export needs its own rule',
-  async (operation) => {
-    await using sandbox = await startSandbox();
-    const params = { encryption_type: 'HPKE', recipient_public_key: makeRecipient().spki };
-    const requestOf = (isPhrase: boolean, address: string) =>
-      operation === 'exportWallet'
-        ? { ...params, export_seed_phrase: isPhrase }
-        : { method: isPhrase ? 'exportSeedPhrase' : 'exportPrivateKey', address, params };
-    const judge = async (...rules: Rule[]) => {
-      const wallet = await makeWallet(sandbox, 'ethereum', { rules });
-      const [key, phrase] = [requestOf(false, wallet.address), requestOf(true, wallet.address)];
-      const answers = [
-        await outcome(sandbox, operation, { wallet, body: key }),
-        await outcome(sandbox, operation, { wallet, body: phrase }),
-      ];
-      const { body } = await call(sandbox, 'getWallet', { path: { wallet_id: wallet.id } });
-      return [...answers, body.exported_at === null ? 'unmarked' : 'marked'];
-    };
-    expect(await judge(allow('personal_sign'))).toEqual([denied, denied, 'unmarked']);
-    expect(await judge(allow('exportPrivateKey'))).toEqual([allowed, denied, 'marked']);
-    expect(await judge(allow('exportSeedPhrase'))).toEqual([denied, allowed, 'marked']);
-    expect(await judge(allow('*'), deny('exportPrivateKey'))).toEqual([denied, allowed, 'marked']);
-    expect(await judge(allow('*'), deny('*'))).toEqual([denied, denied, 'unmarked']);
-  },
-);
+test.each(['exportWallet', 'walletRpc'] as const)('%s: an export needs its own rule', async (operation) => {
+  await using sandbox = await startSandbox();
+  const params = { encryption_type: 'HPKE', recipient_public_key: makeRecipient().spki };
+  const requestOf = (isPhrase: boolean, address: string) =>
+    operation === 'exportWallet'
+      ? { ...params, export_seed_phrase: isPhrase }
+      : { method: isPhrase ? 'exportSeedPhrase' : 'exportPrivateKey', address, params };
+  const judge = async (...rules: Rule[]) => {
+    const wallet = await makeWallet(sandbox, 'ethereum', { rules });
+    const [key, phrase] = [requestOf(false, wallet.address), requestOf(true, wallet.address)];
+    const answers = [
+      await outcome(sandbox, operation, { wallet, body: key }),
+      await outcome(sandbox, operation, { wallet, body: phrase }),
+    ];
+    const { body } = await call(sandbox, 'getWallet', { path: { wallet_id: wallet.id } });
+    return [...answers, body.exported_at === null ? 'unmarked' : 'marked'];
+  };
+  expect(await judge(allow('personal_sign'))).toEqual([denied, denied, 'unmarked']);
+  expect(await judge(allow('exportPrivateKey'))).toEqual([allowed, denied, 'marked']);
+  expect(await judge(allow('exportSeedPhrase'))).toEqual([denied, allowed, 'marked']);
+  expect(await judge(allow('*'), deny('exportPrivateKey'))).toEqual([denied, allowed, 'marked']);
+  expect(await judge(allow('*'), deny('*'))).toEqual([denied, denied, 'unmarked']);
+});
 
 test('a denial is not stored under the idempotency key, a response is', async () => {
   await using sandbox = await startSandbox();

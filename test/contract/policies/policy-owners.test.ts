@@ -23,19 +23,22 @@ const changes: readonly { operation: OperationId; body?: unknown; ofRule?: true 
   { operation: 'deletePolicy' },
 ];
 
-test.each(changes)("$operation $body requires the owners' signatures", async ({ operation, body, ofRule }) => {
-  const input = { ...messagePolicy(['one']), owner_id: await makePair(sandbox) };
-  // Making a policy for others needs no signature of theirs.
-  const { body: made } = await call(sandbox, 'createPolicy', { body: input });
-  const policyPath = { policy_id: made.id };
-  const path = ofRule ? { ...policyPath, rule_id: made.rules[0]!.id } : policyPath;
-  const change = { operation, input: body === undefined ? { path } : { path, body } };
+test.each(changes)(
+  "$operation $body requires the owners' signatures",
+  async ({ operation, body, ofRule }) => {
+    const input = { ...messagePolicy(['one']), owner_id: await makePair(sandbox) };
+    // Making a policy for others needs no signature of theirs.
+    const { body: made } = await call(sandbox, 'createPolicy', { body: input });
+    const policyPath = { policy_id: made.id };
+    const path = ofRule ? { ...policyPath, rule_id: made.rules[0]!.id } : policyPath;
+    const change = { operation, input: body === undefined ? { path } : { path, body } };
 
-  await expectOwnersAreAsked(sandbox, change);
-  expect((await call(sandbox, 'getPolicy', { path: policyPath })).body).toEqual(made);
+    await expectOwnersAreAsked(sandbox, change);
+    expect((await call(sandbox, 'getPolicy', { path: policyPath })).body).toEqual(made);
 
-  await call(sandbox, operation, change.input as never, signedByPair);
-});
+    await call(sandbox, operation, change.input as never, signedByPair);
+  },
+);
 
 test('changing the owner requires the old owner, not the new one', async () => {
   const { body: made } = await call(sandbox, 'createPolicy', {

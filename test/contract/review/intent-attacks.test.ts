@@ -93,7 +93,10 @@ describe('the owner changes between proposal and execution', () => {
     for (const key of [bob, carol]) expect(await refusedSignature(sandbox, rule, key)).toBe(invalidState);
     expect((await readIntent(sandbox, rule)).status).toBe('dismissed');
     // The first owner's signature no longer counts: only the new owner can authorize.
-    const { body: second } = await call(sandbox, 'createPolicyRuleIntent', { path, body: messageRule('all') });
+    const { body: second } = await call(sandbox, 'createPolicyRuleIntent', {
+      path,
+      body: messageRule('all'),
+    });
     for (const key of [alice, bob]) expect(await refusedSignature(sandbox, second, key)).toBe(zero);
     expect((await authorize(sandbox, second, carol)).status).toBe('executed');
   });

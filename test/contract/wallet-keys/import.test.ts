@@ -23,34 +23,37 @@ async function exportSecret(sandbox: TestSandbox, walletId: string, isPhrase = f
   return recipient.open(body);
 }
 
-test.each(importedChains)('%s: private keys and phrases are exported as they were imported', async (chain_type) => {
-  await using sandbox = await startSandbox();
-  for (const [round, strength] of [128, 256].entries()) {
-    const phrase = generateMnemonic(wordlist, strength);
-    const byKey = await accountOf[chain_type](phrase, 0);
-    const byPhrase = await accountOf[chain_type](phrase, 3 + round);
+test.each(importedChains)(
+  '%s: private keys and phrases are exported as they were imported',
+  async (chain_type) => {
+    await using sandbox = await startSandbox();
+    for (const [round, strength] of [128, 256].entries()) {
+      const phrase = generateMnemonic(wordlist, strength);
+      const byKey = await accountOf[chain_type](phrase, 0);
+      const byPhrase = await accountOf[chain_type](phrase, 3 + round);
 
-    const wallet = await importKey(sandbox, { chain_type, ...byKey, secret: byKey.secret });
-    expect(wallet).toMatchObject({
-      address: byKey.address,
-      chain_type,
-      imported_at: nowMs,
-      exported_at: null,
-      owner_id: null,
-    });
-    expect(await exportSecret(sandbox, wallet.id)).toBe(exportedText(chain_type, byKey.secret));
+      const wallet = await importKey(sandbox, { chain_type, ...byKey, secret: byKey.secret });
+      expect(wallet).toMatchObject({
+        address: byKey.address,
+        chain_type,
+        imported_at: nowMs,
+        exported_at: null,
+        owner_id: null,
+      });
+      expect(await exportSecret(sandbox, wallet.id)).toBe(exportedText(chain_type, byKey.secret));
 
-    const imported = await importKey(sandbox, {
-      ...{ chain_type, address: byPhrase.address, secret: phrase, index: 3 + round },
-      sealing: { aead_algorithm: 'AES_GCM256', info: randomBytes(7), aad: randomBytes(40) },
-    });
-    expect(imported).toMatchObject({ address: byPhrase.address, imported_at: nowMs });
-    expect(await exportSecret(sandbox, imported.id, true)).toBe(phrase);
-    expect(await exportSecret(sandbox, imported.id)).toBe(exportedText(chain_type, byPhrase.secret));
-    const { body } = await call(sandbox, 'getWallet', { path: { wallet_id: imported.id } });
-    expect(body.exported_at).toBe(nowMs);
-  }
-});
+      const imported = await importKey(sandbox, {
+        ...{ chain_type, address: byPhrase.address, secret: phrase, index: 3 + round },
+        sealing: { aead_algorithm: 'AES_GCM256', info: randomBytes(7), aad: randomBytes(40) },
+      });
+      expect(imported).toMatchObject({ address: byPhrase.address, imported_at: nowMs });
+      expect(await exportSecret(sandbox, imported.id, true)).toBe(phrase);
+      expect(await exportSecret(sandbox, imported.id)).toBe(exportedText(chain_type, byPhrase.secret));
+      const { body } = await call(sandbox, 'getWallet', { path: { wallet_id: imported.id } });
+      expect(body.exported_at).toBe(nowMs);
+    }
+  },
+);
 
 test.each([
   { aead_algorithm: 'CHACHA20_POLY1305', info: Buffer.from('custos'), aad: Buffer.alloc(1) },

@@ -16,7 +16,7 @@ const ETHER = 10n ** 18n;
 const GWEI = 10n ** 9n;
 const token = '0xcCcCCccCCcCCccCcCcCcCcccCcCcCccCCCCCccCc'.toLowerCase();
 
-/** A chain with what only a test can do to it. */
+/** A chain with controls for tests. */
 interface World extends AsyncDisposable {
   readonly chain: EvmChain;
   fund(address: string, wei: bigint): Promise<unknown>;
@@ -72,7 +72,7 @@ function newAddress(): `0x${string}` {
 
 type Transaction = Parameters<PrivateKeyAccount['signTransaction']>[0];
 
-/** Signed by viem, of type 2 unless said otherwise. */
+/** Signed by viem, by default of type 2. */
 async function sign(account: PrivateKeyAccount, transaction: Record<string, unknown>): Promise<Uint8Array> {
   const usual = { chainId: CHAIN_ID, type: 'eip1559', gas: 21_000n, ...fees(10n * GWEI), ...transaction };
   return hexToBytes(await account.signTransaction(usual as Transaction));

@@ -15,7 +15,7 @@ const bytes = hexToBytes(
     ...{ maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
   }),
 );
-/** A port on which nothing listens: the node that had it is gone. */
+/** A port on which nothing listens: its node was stopped. */
 async function closedUrl(): Promise<string> {
   const node = await startScriptedNode(() => ({ status: 500 }));
   await node[Symbol.asyncDispose]();
@@ -24,7 +24,7 @@ async function closedUrl(): Promise<string> {
 
 const down: Scripted = { status: 503 };
 
-/** A node of Ethereum that answers everything else so. */
+/** An Ethereum node that gives this response to every other call. */
 function ethereum(other: (method: string) => Scripted) {
   return startScriptedNode((method) => (method === 'eth_chainId' ? { result: '0x1' } : other(method)));
 }

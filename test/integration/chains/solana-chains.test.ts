@@ -26,13 +26,13 @@ const tokenProgram = new PublicKey('TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'
 const associatedProgram = new PublicKey('ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL');
 const mint = keypair('mint').publicKey;
 
-/** A chain with what only a test can do to it. */
+/** A chain with controls for tests. */
 interface World extends AsyncDisposable {
   readonly chain: SolanaChain;
   fund(owner: PublicKey, lamports: bigint): unknown;
   fundToken(owner: PublicKey, amount: bigint): unknown;
   settle(): unknown;
-  /** Lets so much time pass that blockhashes of now no longer count. */
+  /** Advances the clock until current blockhashes are no longer valid. */
   expire(): unknown;
 }
 
@@ -308,7 +308,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
       ]);
       expect(await tokensOf(alice.publicKey)).toBe(300n);
       expect(await lamportsOf(alice.publicKey)).toBe(SOL - 5_000n - RENT_OF_TOKEN_ACCOUNT);
-      // Opening it again fails, unless asked for with patience.
+      // Creating it again fails, except with CreateIdempotent.
       const again = await sign([alice], createAssociated(alice.publicKey, bob));
       expect(await chain.broadcast(again)).toMatchObject({ isAccepted: false, reason: 'reverts' });
       const patient = await sign([alice], createAssociated(alice.publicKey, bob, true));

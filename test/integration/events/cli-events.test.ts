@@ -43,21 +43,21 @@ async function trigger(...args: string[]): Promise<SandboxEvent> {
   return JSON.parse(stdout);
 }
 
-/** A `custos listen` that misses nothing any more. */
+/** Starts `custos listen` and waits until it receives all events. */
 async function startListening(...args: string[]): Promise<StartedCustos> {
   const listening = await startCustos(['listen', ...args]);
   await waitFor(() => listening.output().stdout.includes('whsec_') || listening.process.exitCode !== null);
   return listening;
 }
 
-/** What `custos listen --json` has printed, whole lines only. */
+/** The complete lines that `custos listen --json` has printed. */
 function printed(listening: StartedCustos): Record<string, unknown>[] {
   const { stdout } = listening.output();
   const lines = stdout.slice(0, stdout.lastIndexOf('\n') + 1).split('\n');
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line));
 }
 
-/** The verdict of two verifiers of others; each sees only the headers of its own names. */
+/** Verifies with two independent libraries; each gets only its own headers. */
 function verify(secret: string, { headers, text }: Pick<Received, 'headers' | 'text'>): void {
   const only = (prefix: string) =>
     Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith(prefix))) as Record<
@@ -159,7 +159,7 @@ describe('custos listen', () => {
       })),
     );
     for (const received of hook.received) verify(knownSecret, received);
-    // A redirection was not followed, a failure not tried again.
+    // The redirect was not followed, the failure not retried.
     expect(hook.received.map(({ path }) => path)).toEqual(['/hook', '/hook', '/hook']);
     await listening.stop();
   });
@@ -224,7 +224,7 @@ describe('custos listen', () => {
     const listening = await startListening('--forward-to', hook.url, '--ready-file', readyFile);
     await triggerHere('wallet.archived');
     await waitFor(() => hook.received.length === 1);
-    // Its ready file stays: it had no time to clean up.
+    // Its ready file remains, because it was killed.
     await first.stop('SIGKILL');
     await waitFor(() => listening.output().stderr.includes('waiting to reconnect'));
     const second = await start('--data', folder);

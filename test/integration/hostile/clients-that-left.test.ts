@@ -11,7 +11,7 @@ import type { OperationContext, Services } from '../../../src/operation-context.
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { appHeaders, keptLog, startToyServer, type ToyServer } from '../../unit/http/toy-server.ts';
 
-// A toy that is made is a row in `apps`. Another transaction holds what its insertion needs.
+// Creating a toy inserts a row into `apps`. Another transaction holds the lock that the insertion needs.
 const CLIENTS = 40;
 
 describe.each(databaseKinds)('clients that give up waiting for a lock, on %s', (kind) => {
@@ -100,7 +100,7 @@ describe.each(databaseKinds)('clients that give up waiting for a lock, on %s', (
     await blocker.commit();
     await expect.poll(() => admission.counts()).toEqual({ requests: 0, waiting: 0 });
     expect(await toys()).toEqual([]);
-    // Those that waited for their turn did not even begin.
+    // The waiting ones did not even begin.
     expect(runs).toBeLessThanOrEqual(5);
 
     const answers = await Promise.all(Array.from({ length: CLIENTS }, (_, index) => create(index)));

@@ -14,7 +14,10 @@ afterAll(() => server.stop());
 
 const head = ['POST /v1/wallets HTTP/1.1', 'host: 127.0.0.1', 'content-type: application/json'].join('\r\n');
 
-/** Connects and sends the pieces, the next one as soon as the server has taken the last; resolves when it is closed. */
+/**
+ * Connects and sends the pieces, each as soon as the server has read the previous one; resolves when the connection
+ * is closed.
+ */
 function send(pieces: readonly Buffer[]): { socket: Socket; answer: Promise<string> } {
   const { port } = new URL(server.ready.base_url);
   const socket = connect(Number(port), '127.0.0.1');
@@ -32,7 +35,7 @@ function send(pieces: readonly Buffer[]): { socket: Socket; answer: Promise<stri
   return { socket, answer };
 }
 
-/** MB of memory that the server's process has in use; undefined where the system does not say. */
+/** The memory of the server process in MB; undefined if the system does not report it. */
 function residentMegabytes(): number | undefined {
   const status = `/proc/${server.process.pid}/status`;
   if (!existsSync(status)) return undefined;
@@ -53,7 +56,7 @@ test('bodies of a million one-byte chunks are refused before they fill the heap'
     send([Buffer.from(`${head}\r\ntransfer-encoding: chunked\r\n\r\n`), ...Array(16).fill(chunks)]),
   );
   const answers = await Promise.all(attackers.map(({ answer }) => answer));
-  // The refusal may be lost with the connection, where the attacker goes on sending.
+  // The refusal may be lost with the connection if the attacker continues to send.
   for (const answer of answers) expect(answer).toMatch(/^(HTTP\/1\.1 401 |$)/);
   await expectAtWork(before, 200);
 }, 60_000);

@@ -12,7 +12,7 @@ import { afterCommitOf } from '../../support/after-commit.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 
-// A request that goes out into the world after its commit, by a verb that stands for those which do.
+// A request with external work after its commit, by a verb that represents those of the domain.
 describe.each(databaseKinds)('%s', (kind) => {
   let operations: TestOperations;
   let intentId: string;
@@ -30,7 +30,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   });
   afterEach(() => operations[Symbol.asyncDispose]());
 
-  /** Carries the intent out by `run` as its last signature would; returns what is to be done after the commit. */
+  /** Executes the intent with `run` like its last signature does; returns the work for after the commit. */
   async function carry(run: AnyProposal['run']): Promise<{ finish(): Promise<void> }> {
     const commit = afterCommitOf(operations.database);
     await operations.database.orm.em.fork().transactional(async (em) => {

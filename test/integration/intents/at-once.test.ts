@@ -10,7 +10,7 @@ import { openOperations, type RunInput, type TestOperations } from '../../suppor
 const [alice, bob, carol] = [aliceKey.privateKey, bobKey.privateKey, carolKey.privateKey];
 const rounds = process.env.TEST_LONG === undefined ? 12 : 300;
 
-// Requests at once, on connections of their own where the database has several.
+// Concurrent requests, on separate connections if the database has several.
 describe.each(databaseKinds)('%s', (kind) => {
   let operations: TestOperations;
   let owners: { treasury: string; sole: string };

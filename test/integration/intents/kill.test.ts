@@ -5,7 +5,7 @@ import { messagePolicy, messageRule } from '../../contract/policies/rules.ts';
 import { signIntent } from '../../support/intents.ts';
 import { type ServingCustos, serveCustos, temporaryFolder } from '../../support/run-custos.ts';
 
-// The process is killed while intents are carried out, again and again, on the same folder.
+// The process is killed while intents are executed, repeatedly, on the same folder.
 const kills = process.env.TEST_LONG === undefined ? 4 : 50;
 const clients = 3;
 /** A policy holds a hundred rules. */
@@ -28,7 +28,7 @@ function authorize(custos: ServingCustos, intent: IntentResponse) {
   return custos.call<IntentResponse>('POST', `/v1/intents/${intent.intent_id}/authorize`, body);
 }
 
-/** Proposes rules and carries them out until the server goes away. */
+/** Proposes and executes rules until the server is killed. */
 async function work(
   custos: ServingCustos,
   {
@@ -75,7 +75,7 @@ test(`${kills} kills while intents are executed leave each executed once or not 
     const working = Array.from({ length: clients }, (_, client) =>
       work(custos, { ownerId: owner.id, name: `${kill}-${client}`, proposed, onDone }),
     );
-    // Once the first is done all are in the middle of theirs; each kill comes a little later than the one before.
+    // When the first is done, all others are in progress. Each kill comes a little later than the previous one.
     await Promise.race([isWarm, Promise.all(working)]);
     await new Promise((resolve) => setTimeout(resolve, 7 * (kill % 10)));
     await custos.stop('SIGKILL');
@@ -90,7 +90,7 @@ test(`${kills} kills while intents are executed leave each executed once or not 
   };
   for (const one of proposed) {
     const { body } = await custos.call<IntentResponse>('GET', `/v1/intents/${one.intent.intent_id}`);
-    // What was answered is there, what was not is there whole or not at all.
+    // Acknowledged changes exist; others exist completely or not at all.
     expect(['pending', 'executed']).toContain(body.status);
     if (one.isAcknowledged) expect(body.status).toBe('executed');
     expect(await timesDone(one)).toBe(body.status === 'executed' ? 1 : 0);

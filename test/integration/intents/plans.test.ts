@@ -18,7 +18,7 @@ describe.each(databaseKinds)('%s finds intents by index', (kind) => {
   beforeAll(async () => {
     database = await openTestDatabase(kind);
     const em = database.orm.em.fork();
-    // One in a hundred is pending, the youngest of these expire last; each is about one of five thousand policies.
+    // One in a hundred is pending, and the newest of these expire last. Each is about one of five thousand policies.
     await em.execute(`
       with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${count})
       insert into intents
@@ -46,7 +46,7 @@ describe.each(databaseKinds)('%s finds intents by index', (kind) => {
   };
   const page = { limit: 50 };
 
-  // `few`: so few rows that putting them in order costs nothing.
+  // `few`: so few rows that sorting them is negligible.
   const lookUps: { name: string; index: RegExp; few?: true; run: () => Promise<unknown> }[] = [
     { name: 'the newest', index: /intents_by_age/, run: () => listIntents(reading(), {}, page) },
     {

@@ -89,7 +89,7 @@ test('a draft is evaluated through a running sandbox, its admin port or its fold
     stderr: expect.stringContaining('returned 404: Wallet not found'),
   });
 
-  // A server that is stopped leaves every record behind.
+  // A stopped server has stored every record.
   await custos.call('POST', `/v1/wallets/${wallet.id}/rpc`, sign('help'));
   await custos.stop();
   expect(await asJson('--data', data)).toMatchObject({ judged: 3, changed: 2 });
@@ -150,7 +150,7 @@ test('the production server answers on its admin port, only to programs on the s
   });
   expect(denial.body).not.toHaveProperty('data');
 
-  // What PostgreSQL's texts cannot hold is refused before it gets there.
+  // Text that PostgreSQL cannot store is refused before.
   for (const [path, body] of [
     ['/v1/wallets/x%00/rpc', sign('hello')],
     ['/v1/key_quorums', { public_keys: [recipient], display_name: 'a\0b' }],

@@ -78,7 +78,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     );
     const free = await makeWallet();
     expect((await use(free, sign('anything'))).status).toBe(200);
-    // A request that is refused before it is judged is no use.
+    // A request that is refused before its evaluation is not a use.
     expect(
       (await use(free, { method: 'personal_sign', params: { message: 'zz', encoding: 'hex' } })).status,
     ).toBe(400);
@@ -295,7 +295,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       const whole = await replay(draft, wallet);
       expect(whole).toMatchObject({ judged: 5, newly_denied: 2, skipped: 1 });
       expect(whole.changes.map(({ request_id: id }) => id)).toEqual(['10', '61']);
-      // What was signed before `since_ms` counts as it was: 110 by then.
+      // Requests signed before `since_ms` count as originally decided: 110 by then.
       const late = await replay(draft, wallet, { since_ms: startMs + 15 * 60_000 });
       expect(late).toMatchObject({ judged: 3, skipped: 0 });
       expect(late.changes.map(({ request_id: id }) => id)).toEqual(['20', '60']);

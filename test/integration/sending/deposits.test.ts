@@ -153,7 +153,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 const noop = () => undefined;
 const kills = process.env.TEST_LONG === undefined ? 3 : 30;
 
-/** Gives one wei after the other until the server goes away. */
+/** Deposits one wei after the other until the server is killed. */
 async function keepGiving(custos: ServingCustos, address: string, onGiven: () => void): Promise<void> {
   for (;;) {
     try {
@@ -180,7 +180,7 @@ test(`${kills} kills while deposits arrive: each is recorded once`, async () => 
       if (given === 2) isGiven.resolve();
     };
     const work = Array.from({ length: 3 }, () => keepGiving(custos, address, onGiven));
-    // However busy the machine is, some deposits have come in before the kill.
+    // Even on a busy machine, some deposits arrive before the kill.
     await isGiven.promise;
     await new Promise((resolve) => setTimeout(resolve, 37 * (kill % 7)));
     await custos.stop('SIGKILL');

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Transaction, Wallet } from '../../../src/generated/schemas.ts';
 import { type ServingCustos, serveCustos, temporaryFolder } from '../../support/run-custos.ts';
 
-// The process is killed somewhere between signing and broadcasting, again and again, on the same folder.
+// The process is killed between signing and broadcasting, repeatedly, on the same folder.
 const kills = process.env.TEST_LONG === undefined ? 5 : 60;
 const clients = 3;
 const caip2 = 'eip155:8453';
@@ -72,7 +72,7 @@ test(`${kills} kills while sending: everything signed arrives once, and nothing 
   expect(acknowledged.length).toBeGreaterThan(kills);
 
   await using custos = await serveCustos(['sandbox', '--data', data, '--quiet']);
-  // A repetition of whatever was tried is answered with the transaction that there is, or makes it now.
+  // A retry returns the existing transaction or creates it.
   for (const key of tried) expect((await sendOne(custos, walletId, key)).status).toBe(200);
   const { body: clock } = await custos.call<{ now_ms: number }>('GET', '/_sandbox/clock');
   for (let minute = 1; minute <= 10; minute += 1) {

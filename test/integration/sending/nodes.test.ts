@@ -25,7 +25,7 @@ interface World extends AsyncDisposable {
   /** Native units, and a token's. */
   fundEvm(address: string, wei: bigint, tokens: bigint): Promise<unknown>;
   fundSolana(address: string, lamports: bigint, tokens: bigint): Promise<unknown>;
-  /** What is sent comes into a block, and is heard of. */
+  /** Sent transactions are included in a block and recorded as events. */
   settle(): Promise<unknown>;
 }
 
@@ -279,7 +279,7 @@ test('anvil drops the block: the same bytes are broadcast again and included in 
   await anvil.ask('evm_mine');
   await waitSeconds(sandbox, 5);
   expect(await look()).toMatchObject({ status: 'confirmed', transaction_hash: hash });
-  // As if the block had never been: anvil forgets the transaction, too.
+  // Reverts the block: anvil drops the transaction too.
   await anvil.ask('evm_revert', snapshot);
   await anvil.ask('anvil_dropAllTransactions');
   expect(await anvil.ask('eth_getTransactionByHash', hash)).toBeNull();

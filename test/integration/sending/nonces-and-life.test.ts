@@ -204,7 +204,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     chain.refusals.push({ isAccepted: false, reason, message: 'said the node' });
     const { status, body } = await send(payment, { reference_id: 'r' }, { idempotencyKey: 'k1' });
     expect({ status, body }).toMatchObject({ status: 400, body: { code } });
-    // The refusal is the kept answer: nothing is sent a second time.
+    // The refusal is the stored response: nothing is sent a second time.
     const again = await send(payment, { reference_id: 'r' }, { idempotencyKey: 'k1' });
     expect(again).toEqual({ status, body });
     expect(chain.broadcasts).toHaveLength(1);
@@ -389,7 +389,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       error: `the same transaction was already sent as \`${id}\`; a chain accepts it only once`,
       code: 'transaction_broadcast_failure',
     });
-    // Another one with its nonce is how a transaction is hurried or called off.
+    // A second transaction with the same nonce speeds up or cancels the first.
     expect((await send({ ...payment, nonce: 3, value: 0 })).status).toBe(200);
   });
 });

@@ -11,7 +11,7 @@ import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { freshPostgres } from '../../support/databases.ts';
 import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 
-// Two servers, processes of their own, share one database and send from one wallet at once. anvil counts the nonces.
+// Two server processes share one database and send from one wallet concurrently. anvil checks the nonces.
 
 const caip2 = 'eip155:31337';
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
@@ -24,7 +24,7 @@ interface Server extends AsyncDisposable {
 const pairs: Record<string, (rpc: string) => Promise<readonly [Server, Server]>> = {
   async sqlite(rpc) {
     const args = ['sandbox', '--data', temporaryFolder(), '--quiet', '--rpc', `${caip2}=${rpc}`];
-    // One after the other: the first makes the folder's memory.
+    // One after the other: the first one creates the state in the folder.
     const first = await serveCustos(args);
     const second = await serveCustos(args);
     const asServer = (custos: Awaited<ReturnType<typeof serveCustos>>): Server => ({

@@ -12,7 +12,7 @@ import { resetDatabase } from '../../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { recordStatements } from '../plans.ts';
 
-// What domain verbs call instead of asking which database they run on.
+// The functions that hide the differences between the databases from domain verbs.
 
 const MAX_UINT256 = 2n ** 256n - 1n;
 
@@ -64,7 +64,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   const touch = (em: SqlEntityManager) => em.execute('select 1');
 
   describe('names', () => {
-    /** A transaction that holds what `lock` locks until `end` is called. */
+    /** A transaction that holds the locks of `lock` until `end` is called. */
     async function hold(lock: (em: SqlEntityManager) => Promise<unknown>) {
       const [held, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const done = within(async (em) => {

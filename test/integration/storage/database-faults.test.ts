@@ -58,7 +58,7 @@ describe('a connection that is lost', () => {
     for (let round = 0; round < rounds; round += 1) {
       expect(isUnavailable(await errorOf(set.write())), `round ${round}`).toBe(true);
     }
-    // A broken `begin` is tried again on another connection.
+    // A failed `begin` is retried on another connection.
     expect(set.proxy.faults).toBe(at === 'begin' && fault !== 'silence' ? rounds * 2 : rounds);
     set.proxy.heal();
     await Promise.all(Array.from({ length: POOL }, () => set.write()));
@@ -112,7 +112,7 @@ test('a lock of another transaction, a slow statement and a full pool time out',
   );
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(isUnavailable(await errorOf(set.write()))).toBe(true);
-  // They were idle in their transactions for longer than the server allows.
+  // They exceeded the server's limit for idle transactions.
   expect((await Promise.all(held)).map(isUnavailable)).toEqual(Array(POOL).fill(true));
   await set.write();
 });

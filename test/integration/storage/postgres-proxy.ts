@@ -1,14 +1,14 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** What a proxy does with a message for the database that contains a text. */
+/** The fault that a proxy applies to matching messages to the database. */
 export type Fault = 'cut' | 'cut-answer' | 'silence';
 
 export interface PostgresProxy extends AsyncDisposable {
   /** The database's URL through the proxy. */
   readonly url: string;
-  /** From now on, until `heal`, messages that contain `text` meet this fault; each is counted. */
+  /** Until `heal`, applies this fault to messages that contain `text`, and counts them. */
   break(text: string, fault: Fault): void;
-  /** From now on nothing that is sent on today's connections arrives; new ones work. */
+  /** Silently drops all traffic of existing connections; new ones work. */
   silenceAll(): void;
   /** Cuts today's connections. */
   cutAll(): void;

@@ -5,7 +5,7 @@ import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 
 let built = 0;
 
-/** Holds values of both kinds: of the query itself, and of each run. */
+/** Contains both kinds of values: constants of the query, and values of each run. */
 const insertApp = prepareQuery<{ id: string; createdAtMs: number; name: string }>((database, input) => {
   built += 1;
   return database.insertInto('apps').values({

@@ -145,7 +145,7 @@ describe('migrations', () => {
     expect(run.flat()).toEqual(names);
     expect(await pendingMigrations(two.orm)).toEqual([]);
     expect(await migrate(two.orm)).toEqual([]);
-    // What this prints is what the next migration has to hold.
+    // The printed difference belongs into the next migration.
     expect(await two.orm.schema.getUpdateSchemaSQL({ wrap: false })).toBe('');
     await Promise.all([one.close(), two.close()]);
   });
@@ -154,7 +154,7 @@ describe('migrations', () => {
     const url = await freshPostgres();
     await using database = closing(await openDatabase(entities, { kind: 'postgres', url, poolSize: 1 }));
     await database.orm.em.fork().execute('drop schema public cascade; create schema public');
-    // In the way of the migration, which makes its tables in alphabetical order.
+    // Conflicts with the migration, which creates its tables in alphabetical order.
     await database.orm.em.fork().execute('create table wallets (id text)');
     await expect(migrate(database.orm)).rejects.toThrow(/wallets/);
     const tables = await database.orm.em

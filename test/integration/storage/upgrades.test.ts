@@ -23,7 +23,7 @@ import { databaseKinds, freshPostgres, type TestDatabase } from '../../support/d
 import { operationsOn } from '../../support/run-operations.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
-// What versions before this one have written is brought up to date with all its data, and answers as it did.
+// Databases of earlier versions are upgraded with all their data, and responses stay the same.
 
 const releases = readdirSync(join(import.meta.dirname, '../../released-data'))
   .filter((file) => file.endsWith('.json'))
@@ -36,7 +36,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** A later version may say more than an earlier one, and words of refusals may change. */
+/** A newer version may add fields, and texts of refusals may change. */
 function expectAnswer(call: RecordedCall, { status, body }: { status: number; body: unknown }): void {
   const expected = call.answer as { code?: string };
   expect({ status, body }, call.operation).toMatchObject({
@@ -71,7 +71,7 @@ describe.each(releases)('data written by %s', (release) => {
 
     const file = (): string => join(folder, 'custos.sqlite');
 
-    /** Opens the database as a version with these migrations does, and runs those that it lacks. */
+    /** Opens the database like a version with these migrations, and runs the missing ones. */
     async function open(list: readonly SchemaMigration[]): Promise<TestDatabase> {
       if (url === undefined) {
         return disposable(await openDatabase(entities, { kind: 'sqlite', file: file(), migrations: list }));
@@ -148,7 +148,7 @@ describe.each(releases)('data written by %s', (release) => {
   });
 });
 
-/** As a migration that adds a column with values of what is there, and a table of sums. */
+/** Like a migration that adds a column filled from existing rows, and a table of sums. */
 const nameWallets: SchemaMigration = {
   name: `${String(migrations.length + 1).padStart(4, '0')}-name-wallets`,
   postgres: `
@@ -166,7 +166,7 @@ insert into wallet_counts select app_id, count(*) from wallets group by app_id;
 `,
 };
 
-/** The same, but that its last statement cannot be run. */
+/** The same, but its last statement fails. */
 function broke({ postgres, sqlite }: SchemaMigration): Pick<SchemaMigration, 'postgres' | 'sqlite'> {
   const last = 'insert into nowhere values (1);\n';
   return { postgres: postgres + last, sqlite: sqlite + last };

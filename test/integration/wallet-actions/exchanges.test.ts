@@ -49,7 +49,7 @@ const second = 1000;
 /** How long the exchange's quotes hold. */
 const quoteSeconds = 600;
 
-/** The exchange as it is, but for answers that may be lost on their way. */
+/** The real exchange, except that responses may be lost. */
 interface Weather {
   loses: 'nothing' | 'quotes' | 'answers';
 }
@@ -67,7 +67,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
       clock: { now: () => clock.nowMs },
       confirmAfterMs: undefined,
     });
-  /** A server of its own that works with the chains and their exchange as they are now. */
+  /** A separate server on the current chains and their exchange. */
   function connect(served: TestOperations): void {
     const { ids } = served.services;
     const exchange = chains.exchange({ ids, prices: fixedPrices, supports: chains.has });
@@ -88,7 +88,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     await rm(folder, { recursive: true });
   });
 
-  /** Time goes by, with it blocks, and whatever is due is done. */
+  /** Advances the clock, mines the due blocks and runs the due jobs. */
   async function wait(seconds: number, served = operations): Promise<void> {
     const step = seconds > 3600 ? 600 : 30;
     for (let passed = 0; passed < seconds; passed += step) {
@@ -146,7 +146,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     await follow(operations);
     expect((await actionOf(begun)).steps).toMatchObject([{ status: 'confirmed' }, { status: 'pending' }]);
 
-    // Server, exchange and chains stop and come back with what they had written down.
+    // Server, exchange and chains restart with their stored state.
     await chains.close();
     chains = openChains();
     const served = kind === 'postgres' ? await operations.anotherProcess() : operations;
@@ -434,7 +434,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
     expect(ended.filter(({ status }) => status === 'pending')).toEqual([]);
     expect(ended.filter(({ status }) => status === 'succeeded').length).toBeGreaterThan(8);
     expect(ended.filter(({ status }) => status === 'failed').length).toBeGreaterThan(0);
-    // The solver holds its stock, what it was paid, less what it paid: by what the actions tell, to the unit.
+    // The solver holds its inventory plus deposits minus payments, as reported by the actions, to the unit.
     const booked = new Map<string, bigint>();
     const book = (network: Network, asset: string, by: bigint) => {
       const key = `${network.name} ${asset === network.native[0] ? 'native' : 'token'}`;

@@ -15,7 +15,7 @@ import { signIntent } from '../../support/intents.ts';
 import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { startTreacherousNode, type Trap, type TreacherousNode } from '../../support/treacherous-node.ts';
 
-// The process is killed at a given step of a transfer, on a real node, and another one takes it up.
+// The process is killed at a given step of a transfer on a real node, and another one continues.
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 const ether = 10n ** 18n;
 
@@ -30,7 +30,7 @@ interface Server {
   kill(): Promise<unknown>;
 }
 
-/** A server that can be started again and again on the same data. */
+/** A server that can be restarted on the same data. */
 interface Home {
   start(): Promise<Server>;
   /** Expires all leases, so that claimed work can be claimed again. */
@@ -118,7 +118,7 @@ const homes = { sqlite: sandboxHome, postgres: productionHome };
 
 interface Step extends Trap {
   readonly name: string;
-  /** Whether anything had been signed and kept by then. */
+  /** Whether anything was signed and stored by then. */
   readonly isKept: boolean;
 }
 
@@ -168,7 +168,7 @@ describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is
     (await server.call<{ data: TransferActionResponse[] }>('GET', `/v1/wallets/${wallet.id}/actions`)).body
       .data;
 
-  /** Blocks are made and looked at until the wallet's actions have ended. */
+  /** Mines and follows blocks until the wallet's actions have ended. */
   async function settle(wallet: Wallet): Promise<TransferActionResponse[]> {
     for (let round = 0; round < 100; round += 1) {
       await anvil.ask('evm_mine');
@@ -230,7 +230,7 @@ describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is
         await server.kill();
         onDeath();
       });
-      // Its answer is lost with the server, but for what is asked after it was given.
+      // The response is lost with the server, except when the server is killed after sending it.
       const lost = send(wallet, 'paid-once').catch(() => undefined);
       await isDead;
       await lost;
@@ -241,7 +241,7 @@ describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is
       // Callers without a response send the same request again.
       const again = await send(wallet, 'paid-once');
       expect(again.status).toBe(isKept ? 409 : 200);
-      // The next one takes the next nonce of the chain, and waits for nothing.
+      // The next transfer uses the next nonce of the chain and does not wait.
       expect((await send(wallet, 'paid-after')).status).toBe(200);
       const ended = await settle(wallet);
       expect(ended.map(({ status, reference_id }) => [reference_id, status]).sort()).toEqual([

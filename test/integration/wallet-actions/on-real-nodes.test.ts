@@ -19,14 +19,14 @@ const usdcOnSolana = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
 const tokenProgram = new PublicKey('TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA');
 const associatedProgram = new PublicKey('ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL');
 
-/** A sandbox on some chains, and what only a test can do to them. */
+/** A sandbox on some chains, with controls for tests. */
 interface World extends AsyncDisposable {
   readonly sandbox: TestSandbox;
   /** 1 of the native asset and 10 USDC. */
   fund(chain: 'base' | 'solana', address: string): Promise<void>;
-  /** Makes blocks, and lets the server see them. */
+  /** Mines blocks and runs the jobs that read them. */
   settle(): Promise<void>;
-  /** What the chain itself says: base units of USDC. */
+  /** The balance on the chain, in base units of USDC. */
   usdcOf(chain: 'base' | 'solana', address: string): Promise<bigint>;
 }
 

@@ -9,22 +9,22 @@ const contextOf = ({ services, database }: TestOperations) => ({
   inUnit: inUnitOf(unitsOf(database)),
 });
 
-/** Looks after what was sent until there is nothing to do. */
+/** Follows transactions until nothing is due. */
 export async function follow(operations: TestOperations): Promise<void> {
   while (await followTransactions(contextOf(operations)).run(() => undefined));
 }
 
-/** Asks the exchange what became of deposits until there is nothing to ask. */
+/** Follows exchanges until nothing is due. */
 export async function askExchange(operations: TestOperations): Promise<void> {
   while (await followExchanges(contextOf(operations)).run(() => undefined));
 }
 
-/** Takes the next steps of wallet actions until there is none. */
+/** Settles wallet actions until nothing is due. */
 export async function finish(operations: TestOperations): Promise<void> {
   while (await runWalletActions(contextOf(operations)).run(() => undefined));
 }
 
-/** All that moves transfers along, exchanges included. */
+/** Runs all jobs of transfers, including exchanges. */
 export async function runJobs(operations: TestOperations): Promise<void> {
   await follow(operations);
   await askExchange(operations);

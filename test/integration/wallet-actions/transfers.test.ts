@@ -53,12 +53,9 @@ const nonce = 'a-nonce-of-the-caller-000001';
 const second = 1000;
 const ether = 10n ** 18n;
 
-/** A chain as it is, but for broadcasts that may be lost on their way. */
+/** The real chain, except that broadcasts may be lost. */
 interface Weather {
-  /**
-   * Drops the line before the chain has the bytes, or after it; or the server itself goes down then, and never comes
-   * back to what it was doing.
-   */
+  /** Drops the connection before or after the chain has the bytes, or crashes the server at that point. */
   loses: 'nothing' | 'requests' | 'answers' | 'the server before' | 'the server after';
   /** Called when the server goes down. */
   onCrash(): void;
@@ -87,7 +84,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     await chains.close();
   });
 
-  /** Time goes by, with it blocks, and whatever is due is done. */
+  /** Advances the clock, mines the due blocks and runs the due jobs. */
   async function wait(seconds: number, served = operations): Promise<void> {
     const step = seconds > 3600 ? 600 : 30;
     for (let passed = 0; passed < seconds; passed += step) {
@@ -226,7 +223,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
 
   test('a transfer that the chain refuses on broadcast is rejected, and can be retried', async () => {
     const wallet = await makeWallet();
-    // Both are affordable when they are asked for, together they are not.
+    // Each is affordable on its own, but not both together.
     const eth = { source: { asset: 'eth', chain: 'base', amount: '0.9' } };
     const answers = await Promise.all([send(wallet, '', eth), send(wallet, '', eth)]);
     expect(answers.map(({ status }) => status)).toEqual([200, 200]);
@@ -318,7 +315,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
     );
     expect(outcomes.filter((outcome) => outcome === 'begun').length).toBeGreaterThan(5);
     expect(outcomes.filter((outcome) => outcome === 'crashed').length).toBeGreaterThan(5);
-    // Every action has ended, those of servers that went down too, and what succeeded is what the chain shows of it.
+    // Every action has ended, including those of crashed servers, and successes match the chain.
     await wait(25 * 60 * 60);
     const ended = await endedActions();
     expect(ended.filter(({ status }) => status === 'pending')).toEqual([]);

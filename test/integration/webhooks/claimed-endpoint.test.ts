@@ -41,7 +41,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   const claim = (owner: string) =>
     inTransaction(database, ({ em }) => claimEndpoints(em, { owner, nowMs: clock.now() }, [], 1));
 
-  /** The endpoint as process `a` uses it; `counts` says how often the database was asked. */
+  /** The endpoint as used by process `a`; `counts` contains the numbers of database reads. */
   function use(vault: KeyVault = services.vault) {
     const counts = { reads: 0 };
     const endpoint = claimedEndpoint(id, {

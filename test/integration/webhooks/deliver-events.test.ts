@@ -110,7 +110,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       .orderBy('event_sequence')
       .execute();
 
-  /** The numbers that a wallet's events bore, in the order in which an endpoint got them. */
+  /** The numbers of a wallet's events in the order in which an endpoint received them. */
   const numbersOf = (sent: readonly Sent[], walletId: string, url = 'https://one.example/') =>
     sent.filter((event) => event.walletId === walletId && event.url === url).map(({ number }) => number);
 
@@ -233,7 +233,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await process.finish();
     await rename('elsewhere', 'finished_at_ms');
     expect(numbersOf(sent, 'w')).toEqual([1]);
-    // It leaves the endpoint alone for a while, or it would send the same event without end.
+    // It skips the endpoint for a while; otherwise it would send the same event in a loop.
     await process.finish();
     expect(numbersOf(sent, 'w')).toEqual([1]);
     // Given back, it is another one's at once.
@@ -590,7 +590,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       const itIsSent = new Promise<void>((resolve) => {
         isSent = resolve;
       });
-      // It never learns what became of its request.
+      // It never learns the outcome of its request.
       const dead = startProcess('dead', sent, () => {
         isSent();
         return new Promise(() => undefined);

@@ -18,14 +18,14 @@ import type { OperationContext } from '../../../src/operation-context.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
 import { contextOf, services as others } from '../contexts.ts';
 
-// A process on PostgreSQL that changes users and delivers their events, as a server in production does, with the guard
-// that lets loopback through. It receives orders from its parent process.
+// A process on PostgreSQL that changes users and delivers their events like a production server, with a guard that
+// allows loopback. It receives orders from its parent process.
 
 /** What the parent asks for. */
 export interface Order {
   readonly number: number;
   readonly verb: 'begin' | 'endpoint' | 'create' | 'link' | 'unlink' | 'delete' | 'advance' | 'pending';
-  /** The address of an endpoint, email addresses, a user's id, or how far the clock is moved, ms. */
+  /** The URL of an endpoint, email addresses, a user id, or the advance of the clock in ms. */
   readonly about: string;
   /** Of the account to link. */
   readonly handle: string;
@@ -45,7 +45,7 @@ const clock = { now: () => Date.now() + aheadMs };
 const services = {
   ...others,
   clock,
-  // The next process opens what this one has sealed.
+  // The next process must open what this one has sealed.
   vault: createMasterKeyVault({
     masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
     entropy: systemEntropy,
@@ -63,7 +63,7 @@ const contextIn = (em: SqlEntityManager): OperationContext => ({
 
 async function work({ verb, about, handle }: Order): Promise<unknown> {
   if (verb === 'advance' || verb === 'begin') aheadMs += Number(about);
-  // Loaded while the process before is still at work, it does nothing before its turn.
+  // It is loaded while the previous process still runs, and waits for its turn.
   if (verb === 'begin') ({ openUnit, jobs } = startBesideRequests(services, openUnit, values.owner!));
   if (verb === 'advance') return jobs?.settle();
   return inUnitOf(openUnit)(async (em) => {

@@ -9,15 +9,15 @@ import {
 } from '../../support/webhook-receiver.ts';
 import { type EventProcess, processesOn } from './processes.ts';
 
-// The process is killed in the middle of its work, again and again, on the same database, while the endpoint that its
-// events go to fails three times in ten. `TEST_LONG=1` is 100,000 events and 50 kills; TEST_EVENTS says otherwise.
+// The process is killed during its work, repeatedly, on the same database, while its endpoint fails three times in
+// ten. `TEST_LONG=1` is 100,000 events and 50 kills; TEST_EVENTS sets another number.
 const isLong = process.env.TEST_LONG === '1';
 const kills = isLong ? 50 : 15;
 const eventCount = Number(process.env.TEST_EVENTS ?? (isLong ? 100_000 : 3_000));
 const clients = 4;
-/** Requests to one endpoint whose outcome is not committed: what a kill can have repeated. */
+/** Requests to one endpoint whose outcome is not committed, which are repeated after a kill. */
 const underWay = 64;
-/** So that none of so many events is ever given up. */
+/** Large enough that no event is given up. */
 const mostFailures = 5;
 
 /** What a receiver noted of one request. */
@@ -26,7 +26,7 @@ interface Note extends Received {
   readonly userId: string;
 }
 
-/** Fails three requests in ten, in every way, by their id and how often it came: the same in every run. */
+/** Fails three requests in ten, in different ways, depending on the id and the attempt, so every run is the same. */
 function flakyReply(notes: Note[], secret: () => string): Reply {
   const tries = new Map<string, number>();
   return (received, response) => {
@@ -48,7 +48,7 @@ function flakyReply(notes: Note[], secret: () => string): Reply {
 /** Types of acknowledged events by user, in the order of the changes. */
 type Acknowledged = Map<string, string[]>;
 
-/** Makes users and changes one in twenty four times, one change after the other, until the process goes away. */
+/** Creates users and changes one in twenty of them four times, in sequence, until the process is killed. */
 async function makeEvents(
   served: EventProcess,
   acknowledged: Acknowledged,
@@ -84,7 +84,7 @@ async function makeEvents(
   }
 }
 
-/** Works until so many changes are acknowledged, then kills the process in the middle of the next ones. */
+/** Works until this many changes are acknowledged, then kills the process during the next ones. */
 async function workUntil(served: EventProcess, acknowledged: Acknowledged, target: number, name: string) {
   const reached = Promise.withResolvers<void>();
   let left = target - [...acknowledged.values()].reduce((sum, types) => sum + types.length, 0);
@@ -100,9 +100,9 @@ async function workUntil(served: EventProcess, acknowledged: Acknowledged, targe
   await Promise.all(work);
 }
 
-/** Makes time pass, whenever all that is left waits for a retry, until nothing is left. */
+/** Advances the clock whenever all pending deliveries wait for a retry, until none is left. */
 async function deliverTheRest(served: EventProcess, endpointId: string): Promise<void> {
-  // After which every event is a delivery: those of the last moment may not have been given to the endpoint yet.
+  // Ensures that every event has a delivery, which the latest ones may not have yet.
   await served.passHour();
   for (;;) {
     const left = await served.left(endpointId);
@@ -111,7 +111,7 @@ async function deliverTheRest(served: EventProcess, endpointId: string): Promise
   }
 }
 
-/** Every event of a change that was acknowledged came, and those of a user in the order of the changes. */
+/** Every event of an acknowledged change arrived, and those of a user in the order of the changes. */
 function expectAllInOrder(accepted: readonly Note[], acknowledged: Acknowledged): void {
   const firsts = new Map(accepted.toReversed().map((note) => [note.id, note]));
   const order = [...new Set(accepted.map(({ id }) => id))];
@@ -121,7 +121,7 @@ function expectAllInOrder(accepted: readonly Note[], acknowledged: Acknowledged)
   );
   for (const [userId, types] of acknowledged) {
     const came = (arrived.get(userId) ?? []).map(({ body }) => body.type);
-    // One change more may have been committed than was acknowledged.
+    // One more change may have been committed than acknowledged.
     expect(came.slice(0, types.length), userId).toEqual(types);
     expect(came.length - types.length, userId).toBeLessThanOrEqual(1);
   }
@@ -167,7 +167,7 @@ test.for(databaseKinds)(
     await deliverTheRest(last, endpointId);
     await last.kill();
 
-    // Every signature was accepted by both verifiers when it came.
+    // Both verifiers accepted every signature on arrival.
     expect(faults).toEqual([]);
     const accepted = notes.filter(({ isAccepted }) => isAccepted);
     expectAllInOrder(accepted, acknowledged);

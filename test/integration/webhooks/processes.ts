@@ -17,9 +17,9 @@ export interface EventProcess {
   deleteUser(userId: string): Promise<void>;
   /** What is left to be sent to the endpoint. */
   left(endpointId: string): Promise<'nothing' | 'retries' | 'what is due'>;
-  /** Makes an hour pass; every event that was recorded before is a delivery then. */
+  /** Advances the clock by an hour; afterwards every earlier event has a delivery. */
   passHour(): Promise<void>;
-  /** At once, in the middle of whatever it does. */
+  /** Kills it immediately, whatever it is doing. */
   kill(): Promise<void>;
   isKilled(): boolean;
 }
@@ -27,7 +27,7 @@ export interface EventProcess {
 /** Starts one process after the other on the same database. */
 export type StartProcess = () => Promise<EventProcess>;
 
-/** The sandbox as it is shipped, on a folder of its own. */
+/** The published sandbox on its own folder. */
 function sandboxes(): StartProcess & AsyncDisposable {
   const folder = temporaryFolder();
   const start: StartProcess = async () => {
@@ -101,7 +101,7 @@ async function forkProcess(url: Promise<string>, owner: string) {
   };
 }
 
-/** Processes of our own on PostgreSQL: what production sends to, no test has. */
+/** Custom processes on PostgreSQL, because production does not send to loopback. */
 function onPostgres(): StartProcess & AsyncDisposable {
   const url = freshPostgres();
   let [starts, aheadMs] = [0, 0];
@@ -112,7 +112,7 @@ function onPostgres(): StartProcess & AsyncDisposable {
     starts += 1;
     // In the shadow of the work of this one.
     next = forkNext();
-    // The time passes after which the endpoint of a process that was killed is another one's.
+    // Waits until the lease of a killed process has expired.
     aheadMs += LEASE_MS;
     await order('begin', String(aheadMs));
     return {
