@@ -33,6 +33,7 @@ import { AppSigningKeyEntity } from './wallets/tokens/app-signing-key.entity.ts'
 import { UserSessionEntity } from './wallets/tokens/user-session.entity.ts';
 import { UserKeyEntity } from './wallets/user-keys/user-key.entity.ts';
 import { UserSearchTermEntity } from './wallets/users/user-search-term.entity.ts';
+import { UseVolumeEntity } from './wallets/wallet-uses/use-volume.entity.ts';
 import { WalletUseEntity } from './wallets/wallet-uses/wallet-use.entity.ts';
 import { MasterKeyCheckEntity } from './wallets/wallets/master-key-check.entity.ts';
 import { WalletEntity } from './wallets/wallets/wallet.entity.ts';
@@ -77,6 +78,7 @@ export const entities = [
   WalletImportEntity,
   WalletKeyEntity,
   WalletSignerEntity,
+  UseVolumeEntity,
   WalletUseEntity,
   WebhookDeliveryEntity,
   WebhookEndpointEntity,

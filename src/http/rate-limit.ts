@@ -130,16 +130,19 @@ function shareOf({ points, durationSeconds, burst = points }: RateLimit, parts: 
 
 const FREE_SIGNATURES = 2;
 const SIGNATURES_A_POINT = 2;
+const BYTES_A_POINT = 64 * 1024;
 
 /**
  * The points of a request: one, plus one for each wallet and user that it creates, plus one for every two authorization
- * signatures beyond the first two. Judging a wrong signature takes about as much CPU time as a small request.
+ * signatures beyond the first two and for every 64 KiB of the body. Judging a wrong signature takes about as much CPU
+ * time as a small request.
  */
-function pointsOf({ body, headers }: HttpExchange): number {
+function pointsOf({ body, rawBody, headers }: HttpExchange): number {
   const signatures = headers['service-authorization-signature'];
   const signed = typeof signatures === 'string' ? signatures.split(',').length : 0;
   const beyond = Math.max(0, signed - FREE_SIGNATURES);
-  return 1 + makingsOf(body) + Math.ceil(beyond / SIGNATURES_A_POINT);
+  const size = Math.floor(rawBody.length / BYTES_A_POINT);
+  return 1 + makingsOf(body) + Math.ceil(beyond / SIGNATURES_A_POINT) + size;
 }
 
 const makings = ['wallets', 'users', 'wallets_configuration'];

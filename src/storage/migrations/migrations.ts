@@ -1,6 +1,7 @@
 import { initial } from './0001-initial.ts';
 import { holdAuthorizationNonces } from './0002-hold-authorization-nonces.ts';
+import { boundUseRecords } from './0003-bound-use-records.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
-export const migrations: readonly SchemaMigration[] = [initial, holdAuthorizationNonces];
+export const migrations: readonly SchemaMigration[] = [initial, holdAuthorizationNonces, boundUseRecords];

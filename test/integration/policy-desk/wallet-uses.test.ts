@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { replayPolicy } from '../../../src/domain/requests/policy-desk/replay-policy.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { createUseLog } from '../../../src/domain/wallets/wallet-uses/use-log.ts';
+import { admitUses, MAX_BYTES_PER_DAY } from '../../../src/domain/wallets/wallet-uses/use-volume.ts';
 import { requestValidators } from '../../../src/generated/request-validators.js';
 import type { CreateWalletRequest } from '../../../src/generated/schemas.ts';
 import { createBodyCheck } from '../../../src/http/body-check.ts';
@@ -42,7 +44,8 @@ describe.each(databaseKinds)('%s', (kind) => {
   afterAll(() => house[Symbol.asyncDispose]());
   beforeEach(async () => {
     await house.services.uses.flush();
-    await house.database.orm.em.fork().getKysely<Tables>().deleteFrom('wallet_uses').execute();
+    for (const table of ['wallet_uses', 'use_volumes'] as const)
+      await house.database.orm.em.fork().getKysely<Tables>().deleteFrom(table).execute();
   });
 
   const inUnit: ReturnType<typeof inUnitOf> = (work) => inUnitOf(unitsOf(house.database))(work);
@@ -94,6 +97,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       method: 'personal_sign',
       decision: 'allowed',
       request: JSON.stringify(sign('hello')),
+      request_digest: null,
       trace_id: null,
       trace: null,
     });
@@ -152,6 +156,34 @@ describe.each(databaseKinds)('%s', (kind) => {
     const wallet = await makeWallet();
     expect((await use(wallet, sign('x'.repeat(300_000)))).status).toBe(200);
     expect(await usesKept()).toMatchObject([{ method: 'personal_sign', decision: 'allowed', request: null }]);
+  });
+
+  test('once an app has recorded 256 MiB in a day, digests are kept until the next day', async () => {
+    const wallet = await makeWallet([rule('personal_sign', [greeting])]);
+    const full = [{ appId: house.app.id, judgedAtMs: startMs, texts: ['x'.repeat(MAX_BYTES_PER_DAY - 200)] }];
+    expect(await inUnit((em) => admitUses(em, full))).toEqual([true]);
+    const [kept, allowed, denied] = ['hello', `hello ${'x'.repeat(300)}`, 'bye'].map(sign);
+    await use(wallet, kept!);
+    await house.services.uses.flush();
+    await use(wallet, allowed!);
+    await use(wallet, denied!);
+    await house.services.uses.add(record('other app', { appId: 'other' }));
+    await house.services.uses.add(record('next day', { appId: house.app.id, judgedAtMs: startMs + dayMs }));
+    const digest = (body: unknown) => createHash('sha256').update(JSON.stringify(body)).digest('hex');
+    const rows = (await usesKept()).sort((a, b) => (a.decision < b.decision ? -1 : 1));
+    expect(rows.map((row) => [row.decision, row.request, row.request_digest, row.trace])).toEqual([
+      ['allowed', JSON.stringify(kept), null, null],
+      ['allowed', null, digest(allowed), null],
+      ['allowed', '{}', null, null],
+      ['allowed', '{}', null, null],
+      ['denied', null, digest(denied), null],
+    ]);
+    const sweepAt = (nowMs: number) =>
+      sweepExpired({ services: { ...services, clock: { now: () => nowMs } }, inUnit }).run(() => undefined);
+    await sweepAt(startMs + 2 * dayMs);
+    const days = () =>
+      house.database.orm.em.fork().getKysely<Tables>().selectFrom('use_volumes').select('day').execute();
+    expect(await days()).toEqual([{ day: (startMs + dayMs) / dayMs }]);
   });
 
   test('records that cannot be stored wait, and callers wait when there are too many', async () => {

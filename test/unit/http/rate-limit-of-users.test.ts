@@ -5,7 +5,13 @@ import { createRateLimiter, rateLimitOfApp } from '../../../src/http/rate-limit.
 const many = rateLimitOfApp({ perSecond: 10_000, burst: 10_000 }, 240);
 
 function request(id: string, body: unknown): HttpExchange {
-  return { app: { id: 'acme' }, headers: {}, route: { operation: { id } }, body } as unknown as HttpExchange;
+  return {
+    app: { id: 'acme' },
+    headers: {},
+    rawBody: '',
+    route: { operation: { id } },
+    body,
+  } as unknown as HttpExchange;
 }
 
 const one = request('createUser', {});

@@ -97,10 +97,11 @@ describe('the counted party', () => {
 
   test('wallets, users and signatures are charged in addition to the request', async () => {
     const { countRequest, countWork } = createRateLimiter({ points: 100, durationSeconds: 60 });
-    const request = (body: unknown, signatures = 1) =>
+    const request = (body: unknown, signatures = 1, bytes = 100) =>
       ({
         app: { id: 'acme' },
         body,
+        rawBody: Buffer.alloc(bytes),
         headers: { 'service-authorization-signature': Array(signatures).fill('s').join(',') },
       }) as unknown as HttpExchange;
     await countRequest(request({}));
@@ -111,6 +112,8 @@ describe('the counted party', () => {
     expect(await left({ users: [{ wallets: [{}, {}] }, {}] })).toBe('75');
     expect(await left({}, 2)).toBeUndefined();
     expect(await left({}, 30)).toBe('61');
+    const large = await countWork(request({}, 1, 1_000_000));
+    expect(large?.['x-ratelimit-remaining']).toBe('46');
   });
 
   test.each([

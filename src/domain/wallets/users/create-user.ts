@@ -1,4 +1,3 @@
-import { invalidField } from '../../../errors.ts';
 import type { CreateUserRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { StoredUser } from '../../access/user-records/find-user.ts';

@@ -3,6 +3,7 @@ import type { Selectable } from 'kysely';
 import { notFound } from '../../../errors.ts';
 import type { PolicyDecision } from '../../../policy/evaluate.ts';
 import type { Tables } from '../../tables.ts';
+import { dropOldVolumes } from './use-volume.ts';
 
 // HOT: runs for every signature (bench `stored`, `policy`).
 
@@ -98,6 +99,7 @@ export async function* usesOfWallet(
  * later time therefore delays the deletion of those behind it.
  */
 export async function dropExpiredUses(em: SqlEntityManager, nowMs: number): Promise<number> {
+  await dropOldVolumes(em, nowMs);
   const database = em.getKysely<Tables>();
   const oldest = await database
     .selectFrom('wallet_uses')
@@ -115,7 +117,7 @@ export async function dropExpiredUses(em: SqlEntityManager, nowMs: number): Prom
   return Number(numDeletedRows);
 }
 
-function fromRow(row: UseRow): RecordedUse {
+function fromRow(row: Pick<UseRow, (typeof columns)[number]>): RecordedUse {
   return {
     sequence: row.sequence,
     appId: row.app_id,

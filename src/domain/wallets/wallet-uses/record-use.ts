@@ -4,6 +4,7 @@ import { shortenTrace, traceLength } from '../../../policy/trace-length.ts';
 import type { UseRecord } from '../../../ports/use-log.ts';
 import { type EventContext, recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
+import { admitUses, digestOf } from './use-volume.ts';
 
 // HOT: runs for every signature (bench `stored`, `policy`).
 
@@ -79,6 +80,8 @@ export async function recordDenial(
       denied_at: use.judgedAtMs,
     },
   });
+  const trace = keptText(decisions);
+  const [isKept] = await admitUses(context.em, [{ ...use, texts: [use.request, trace] }]);
   await context.em
     .getKysely<Tables>()
     .insertInto('wallet_uses')
@@ -91,9 +94,10 @@ export async function recordDenial(
       judged_at_ms: use.judgedAtMs,
       decision: 'denied',
       policy_ids: use.policyIds,
-      request: use.request,
+      request: isKept ? use.request : null,
+      request_digest: isKept ? null : digestOf(use.request),
       trace_id: traceId,
-      trace: keptText(decisions),
+      trace: isKept ? trace : null,
     })
     .execute();
 }

@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { UseLog, UseRecord } from '../../../ports/use-log.ts';
 import { prepareQuery } from '../../prepared-query.ts';
+import { admitUses, digestOf } from './use-volume.ts';
 
 // HOT: runs for every signature (bench `stored`, `policy`).
 
@@ -83,6 +84,7 @@ const members = [
   ['judged_at_ms', 'judgedAtMs'],
   ['policy_ids', 'policyIds'],
   ['request', 'request'],
+  ['request_digest', 'requestDigest'],
 ] as const;
 
 /** The values of all rows, flattened in statement order. */
@@ -103,7 +105,16 @@ function rowOf(flat: FlatRows, row: number) {
   };
 }
 
-async function insertUses(em: SqlEntityManager, records: readonly UseRecord[]): Promise<void> {
+async function insertUses(em: SqlEntityManager, uses: readonly UseRecord[]): Promise<void> {
+  const isKept = await admitUses(
+    em,
+    uses.map(({ appId, judgedAtMs, request }) => ({ appId, judgedAtMs, texts: [request] })),
+  );
+  const records = uses.map((record, index) => ({
+    ...record,
+    request: isKept[index] ? record.request : null,
+    requestDigest: isKept[index] ? null : digestOf(record.request),
+  }));
   let at = 0;
   for (const { size, insert } of inserts) {
     for (; records.length - at >= size; at += size) {

@@ -19,8 +19,10 @@ export const WalletUseEntity = defineEntity({
     decision: p.text(),
     /** JSON array of the evaluated policies, in order; empty when none applied. */
     policyIds: p.text(),
-    /** The request's body as JSON; null when it was too large to be stored. */
+    /** The request's body as JSON; null when it was too large to be stored, or the app's records of that day were. */
     request: p.text().strictNullable(),
+    /** SHA-256 of the body as hex, where it was left out because of the records of that day. */
+    requestDigest: p.text().strictNullable(),
     /** The trace id of a denial; null for allowed uses. */
     traceId: p.text().strictNullable(),
     /** JSON array of the decisions with their traces. Only for denials; null when too large to be stored. */
