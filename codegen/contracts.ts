@@ -65,7 +65,7 @@ export const contracts: readonly Contract[] = [
     servers,
     security: [{ appCredentials: [] }],
     commonErrors: {
-      always: ['https_required', 'too_many_requests', 'internal_error', 'unavailable'],
+      always: ['https_required', 'foreign_host', 'too_many_requests', 'internal_error', 'unavailable'],
       withCredentials: [
         'missing_or_invalid_token',
         'invalid_app_credentials',

@@ -1,7 +1,17 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { Entropy } from '../ports/entropy.ts';
 import { StartError } from '../start-error.ts';
+import { systemEntropy } from './entropy.ts';
 
 /** The state that a sandbox stores next to its database, so that it survives restarts. */
 export interface SandboxState {
@@ -29,16 +39,77 @@ export function chainsOf(folder: string): string {
   return join(folder, 'chain.sqlite');
 }
 
-/** The state stored in `folder`; undefined when there is none. Throws StartError when it cannot be read. */
+/** Path of the lock that a running sandbox holds on its folder. */
+export function lockOf(folder: string): string {
+  return join(folder, 'sandbox.lock');
+}
+
+/**
+ * The state stored in `folder`; undefined when there is none. Members that older versions did not write are added.
+ *
+ * @throws StartError when it cannot be read, or is not a state: it may hold the only copy of the master key.
+ */
 export function readSandboxState(folder: string): SandboxState | undefined {
+  const file = join(folder, stateFile);
   try {
-    return JSON.parse(readFileSync(join(folder, stateFile), 'utf8')) as SandboxState;
+    return requireState(JSON.parse(readFileSync(file, 'utf8')));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new StartError(`\`${join(folder, stateFile)}\` cannot be read: ${(error as Error).message}`, {
-      cause: error,
-    });
+    throw new StartError(`\`${file}\` cannot be read: ${(error as Error).message}`, { cause: error });
   }
+}
+
+function requireState(content: unknown): SandboxState {
+  if (typeof content !== 'object' || content === null) throw new Error('expected a JSON object');
+  const { appId, appSecret, masterKeyHex } = content as Partial<SandboxState>;
+  const { starts = 1, eventLog = generateEventLogId(systemEntropy) } = content as Partial<SandboxState>;
+  const require = (name: keyof SandboxState, isValid: boolean, expected: string): void => {
+    // The value itself may be a secret.
+    if (!isValid) throw new Error(`expected \`${name}\` to be ${expected}`);
+  };
+  require('appId', isText(appId), 'the id of an app');
+  require('appSecret', isText(appSecret), 'the secret of an app');
+  require('masterKeyHex', isText(masterKeyHex) &&
+    /^[0-9a-f]{64}$/i.test(masterKeyHex), '64 hexadecimal digits');
+  require('starts', Number.isSafeInteger(starts) && starts > 0, 'the number of starts');
+  require('eventLog', isText(eventLog), 'the id of the event log');
+  return { ...content, appId, appSecret, masterKeyHex, starts, eventLog } as SandboxState;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+const folderAdvice: Readonly<Record<string, string>> = {
+  ENOSPC: 'the disk is full; make space',
+  EDQUOT: 'the disk quota is used up; make space',
+  EROFS: 'it is read-only; make it writable',
+  EACCES: 'no permission; give this user access',
+  EPERM: 'no permission; give this user access',
+  ENOTDIR: 'it is not a folder',
+  EEXIST: 'it is not a folder',
+  EISDIR: 'a file in it is a folder; remove that folder',
+  SQLITE_NOTADB: 'a file in it is not a database; restore the file from a backup',
+  SQLITE_CORRUPT: 'a database in it is damaged; restore the file from a backup',
+  SQLITE_FULL: 'the disk is full; make space',
+  SQLITE_READONLY: 'a database in it is read-only; make it writable',
+  SQLITE_CANTOPEN: 'a database in it cannot be opened; give this user access',
+  SQLITE_IOERR: 'a database in it cannot be read or written; check the disk',
+};
+
+/** The error of a start with `folder`: what to do about it, where the folder is the reason. */
+export function startErrorOf(folder: string, error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof StartError) return error;
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    const { code, syscall } = cause as NodeJS.ErrnoException;
+    // Ports have permissions too.
+    if (code === undefined || syscall === 'listen') continue;
+    const advice = folderAdvice[code] ?? folderAdvice[code.split('_').slice(0, 2).join('_')];
+    if (advice === undefined) continue;
+    const text = `the data folder \`${folder}\` cannot be used: ${advice}, or choose another folder with --data`;
+    return new StartError(`${text} (${cause.message})`, { cause: error });
+  }
+  return error;
 }
 
 /**
@@ -50,8 +121,13 @@ export function writeSandboxState(folder: string, state: SandboxState): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, stateFile);
   const temporaryFile = `${file}.${process.pid}`;
-  writeFileSync(temporaryFile, `${JSON.stringify(state, undefined, 2)}\n`, { mode: 0o600, flush: true });
-  renameSync(temporaryFile, file);
+  try {
+    writeFileSync(temporaryFile, `${JSON.stringify(state, undefined, 2)}\n`, { mode: 0o600, flush: true });
+    renameSync(temporaryFile, file);
+  } catch (error) {
+    rmSync(temporaryFile, { force: true });
+    throw error;
+  }
   const descriptor = openSync(folder, 'r');
   fsyncSync(descriptor);
   closeSync(descriptor);

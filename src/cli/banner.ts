@@ -3,11 +3,12 @@ import type { SandboxConfig } from '../config.ts';
 
 /** The start-up message: everything needed for a first request, and that request. */
 export function banner(server: RunningSandbox, config: SandboxConfig): string {
-  const { baseUrl, appId, appSecret, caFile, adminUrl } = server;
+  const { baseUrl, appId, appSecret, caFile, adminUrl, isExposed } = server;
   const lines = [
     ['Base URL', baseUrl],
     ['App id', appId],
     ['App secret', appSecret],
+    ...(isExposed ? [['', noteOnSecret(config)]] : []),
     ['Data', config.dataFolder ?? 'in memory, lost when the server stops; --data <folder> keeps it'],
     ['Trust', `${caFile} (certificate authority)`],
     ['Docs', `${baseUrl}/docs`],
@@ -25,6 +26,12 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
     '',
     'Press Ctrl-C to stop.',
   ].join('\n');
+}
+
+/** For a sandbox that other machines can reach: whoever knows its secret can use its wallets. */
+function noteOnSecret({ host, appSecret }: SandboxConfig): string {
+  const origin = appSecret === undefined ? 'random; set one with --app-secret' : 'set with --app-secret';
+  return `${origin}. Other machines can reach ${host}: keep the secret to yourself`;
 }
 
 /** A request that works when pasted into a POSIX shell. */

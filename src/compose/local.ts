@@ -18,6 +18,8 @@ export interface RunningSandbox extends Listening {
   /** The certificate authority to trust, as a file and as PEM. */
   readonly caFile: string;
   readonly caPem: string;
+  /** Whether other machines can reach what it keeps. */
+  readonly isExposed: boolean;
 }
 
 /** The certificate of a server on this machine: stored in its folder, or else in one that all such servers share. */

@@ -51,7 +51,14 @@ export async function startMock(
     },
   });
   const { appId = acmeApp.id, appSecret = acmeApp.secret } = config;
-  return { ...listening, appId, appSecret, caFile: certificate.caFile, caPem: certificate.ca };
+  return {
+    ...listening,
+    appId,
+    appSecret,
+    caFile: certificate.caFile,
+    caPem: certificate.ca,
+    isExposed: false,
+  };
 }
 
 /** CHOICE: credentials are required as in the contract, but any are accepted. */

@@ -1,16 +1,8 @@
-import { acmeApp } from '../../mocks/apps.ts';
 import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
-import {
-  databaseOf,
-  generateEventLogId,
-  generateMasterKeyHex,
-  readSandboxState,
-  type SandboxState,
-  writeSandboxState,
-} from '../adapters/sandbox-folder.ts';
+import { databaseOf, type SandboxState, startErrorOf } from '../adapters/sandbox-folder.ts';
 import { sandboxVault } from '../adapters/sandbox-vault.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
 import { adminDesk, policyDesk } from '../admin/policy-desk.ts';
@@ -25,12 +17,15 @@ import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
+import { isLoopbackHost, requireOwnHost } from '../http/local-caller.ts';
+import type { PipelineOptions } from '../http/pipeline.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
 import type { Services } from '../operation-context.ts';
 import type { Log } from '../ports/log.ts';
+import { bringDueTimesTo } from '../sandbox/bring-due-times.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { simulatedCustodians } from '../simulated/custodians.ts';
 import { fixedPrices } from '../simulated/prices.ts';
@@ -44,6 +39,7 @@ import { startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import { certificateFor, logFor, type RunningSandbox, rateLimitFor } from './local.ts';
 import { publishedSafeguards } from './safeguards.ts';
+import { openMemory, type SandboxMemory } from './sandbox-memory.ts';
 import { ensureSeeds, plantSeeds } from './seeds.ts';
 
 /** CHOICE: the clock of a seeded sandbox stands still at this time, so that times are the same in every run. */
@@ -69,14 +65,27 @@ export interface Sandbox extends RunningSandbox {
  */
 const OWNER = 'sandbox';
 
-/** Starts a sandbox. Defaults are those of `custos sandbox`. */
+/**
+ * Starts a sandbox. Defaults are those of `custos sandbox`.
+ *
+ * @throws StartError when its folder cannot be used.
+ */
 export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log } = {}): Promise<Sandbox> {
   assertBackendsAgree();
   const config: SandboxConfig = { ...readSandboxConfig({}), ...options };
-  const memory = recall(config);
-  const certificate = await certificateFor(config);
-  const log = options.log ?? logFor(config);
+  let memory: SandboxMemory | undefined;
+  try {
+    memory = openMemory(config);
+    return await startWith(memory, config, options.log ?? logFor(config));
+  } catch (error) {
+    memory?.release();
+    throw config.dataFolder === undefined ? error : startErrorOf(config.dataFolder, error);
+  }
+}
 
+async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): Promise<Sandbox> {
+  const { state: memory } = kept;
+  const certificate = await certificateFor(config);
   const { ports, clock, chains, restart, newRequestId } = makeServices(config, memory, log);
   const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
   const database = await openDatabase(entities, { kind: 'sqlite', file });
@@ -113,7 +122,10 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       services.vault,
       'bring back its `sandbox.json`, or begin with an empty folder',
     );
+    kept.keep();
     await ensureSeeds(seeds);
+    // The clock of an earlier start may have been ahead.
+    await inUnitOf(units)((em) => bringDueTimesTo(em, clock.now()));
     const control = await controlPlane({
       ...http,
       ...{ config, services, clock, chains, database, openUnit, apps, reset, jobs, appId: memory.appId },
@@ -124,7 +136,10 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       ...http,
       config,
       run,
-      authenticate: createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
+      authenticate: fromOwnHost(
+        config,
+        createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
+      ),
       admission,
       rateLimit: rateLimitFor(config),
       tls: certificate,
@@ -139,6 +154,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
       appSecret: memory.appSecret,
       caFile: certificate.caFile,
       caPem: certificate.ca,
+      isExposed: !isLoopbackHost(config.host),
       clock,
       services,
       chains,
@@ -152,6 +168,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
         await jobs.stop();
         await services.uses.flush();
         await Promise.all([services.webhooks.close(), database.close(), chains.close()]);
+        kept.release();
       },
     };
   } catch (error) {
@@ -199,19 +216,17 @@ function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
   };
 }
 
-/** The state stored in the folder, or a new one. Flags override both. */
-function recall(config: SandboxConfig): SandboxState {
-  const folder = config.dataFolder;
-  const kept = folder === undefined ? undefined : readSandboxState(folder);
-  const memory = {
-    appId: config.appId ?? kept?.appId ?? acmeApp.id,
-    appSecret: config.appSecret ?? kept?.appSecret ?? acmeApp.secret,
-    masterKeyHex: kept?.masterKeyHex ?? generateMasterKeyHex(systemEntropy),
-    starts: (kept?.starts ?? 0) + 1,
-    eventLog: kept?.eventLog ?? generateEventLogId(systemEntropy),
+/** Refuses what web pages of other sites send to a sandbox that only this machine reaches. */
+function fromOwnHost(
+  config: SandboxConfig,
+  authenticate: PipelineOptions['authenticate'],
+): PipelineOptions['authenticate'] {
+  if (!isLoopbackHost(config.host)) return authenticate;
+  const requireHost = requireOwnHost(config);
+  return (exchange) => {
+    requireHost(exchange);
+    return authenticate(exchange);
   };
-  if (folder !== undefined) writeSandboxState(folder, memory);
-  return memory;
 }
 
 /**

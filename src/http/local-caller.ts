@@ -1,34 +1,65 @@
-import { BlockList } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 import { ApiError } from '../errors.ts';
 import type { HttpExchange } from './http-exchange.ts';
 import type { PipelineOptions } from './pipeline.ts';
 
-/**
- * Admits programs on this machine without credentials.
- *
- * CHOICE: all other callers receive 404. Web pages of other sites also run on this machine; they are recognized by
- * `Origin`, or by a `Host` that is not ours (DNS rebinding).
- */
-export function requireLocalCaller({
-  host,
-  publicUrls,
-}: {
+/** The names under which a server is reached. */
+interface OwnNames {
   readonly host: string;
   readonly publicUrls: readonly string[];
-}): PipelineOptions['authenticate'] {
-  const ownHosts = new Set([
-    'localhost',
-    '127.0.0.1',
-    '[::1]',
-    host,
-    ...publicUrls.map((url) => new URL(url).hostname),
-  ]);
+}
+
+/**
+ * Accepts programs on this machine, without credentials.
+ *
+ * CHOICE: other callers get 404. Web pages of other sites run on this machine as well; `Origin`, or a `Host` that is not
+ * this server's (DNS rebinding), reveals them.
+ */
+export function requireLocalCaller(names: OwnNames): PipelineOptions['authenticate'] {
+  const ownHosts = ownHostsOf(names);
   return (exchange: HttpExchange) => {
     const { host: named = '', origin } = exchange.headers;
-    const isOwnHost = URL.canParse(`http://${named}`) && ownHosts.has(new URL(`http://${named}`).hostname);
     const isForeignPage = origin !== undefined && origin.replace(/^https?:\/\//, '') !== named;
-    if (!isLoopback(exchange.remoteAddress) || !isOwnHost || isForeignPage) throw new ApiError('not_found');
+    if (!isLoopback(exchange.remoteAddress) || !isOwn(`http://${named}`, ownHosts) || isForeignPage) {
+      throw new ApiError('not_found');
+    }
   };
+}
+
+/**
+ * Refuses requests that web pages of other sites have sent to a server on loopback, where a browser on this machine
+ * reaches it: by `Origin`, and by a `Host` that is not this server's (DNS rebinding). Pages on loopback are allowed.
+ *
+ * @throws ApiError foreign_host.
+ */
+export function requireOwnHost(names: OwnNames): (exchange: Pick<HttpExchange, 'headers'>) => void {
+  const ownHosts = ownHostsOf(names);
+  return ({ headers: { host = '', origin } }) => {
+    if (!isOwn(`http://${host}`, ownHosts)) {
+      throw new ApiError(
+        'foreign_host',
+        `expected a host of this server, got \`${host}\`; \`custos sandbox --public-url\` adds one`,
+      );
+    }
+    if (origin !== undefined && !isOwn(origin, ownHosts)) {
+      throw new ApiError('foreign_host', `expected an origin on this machine, got \`${origin}\``);
+    }
+  };
+}
+
+function ownHostsOf({ host, publicUrls }: OwnNames): ReadonlySet<string> {
+  const urls = [...publicUrls, `http://${isIP(host) === 6 ? `[${host}]` : host}`];
+  const own = urls.filter((url) => URL.canParse(url)).map((url) => new URL(url).hostname);
+  return new Set(['localhost', '127.0.0.1', '[::1]', ...own]);
+}
+
+function isOwn(url: string, ownHosts: ReadonlySet<string>): boolean {
+  return URL.canParse(url) && ownHosts.has(new URL(url).hostname);
+}
+
+/** Whether a server that listens on this host can be reached from this machine alone. */
+export function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || (isIP(host) !== 0 && isLoopback(host));
 }
 
 const loopback = new BlockList();
@@ -36,6 +67,6 @@ loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
 function isLoopback(address: string): boolean {
-  // BlockList also accepts IPv4-mapped IPv6 addresses such as `::ffff:127.0.0.1`.
+  // A BlockList also accepts IPv4 addresses written as IPv6, `::ffff:127.0.0.1`.
   return loopback.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
 }

@@ -1,5 +1,5 @@
-import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type OperationId, operations } from '../../src/generated/operations.ts';
 import { attempt } from '../support/call.ts';
 import { createJudge, type Judge } from '../support/document-judge.ts';
@@ -72,6 +72,33 @@ describe('every operation', () => {
       const body: unknown = await sent.json();
       expect({ id, status, body }).toEqual({ id, status: 403, body: { error: 'HTTPS is required.' } });
       judge({ operationId: id, status, contentType: String(headers['content-type']), body });
+    }
+  });
+
+  test('refuses what a page of another site sends to this machine', async () => {
+    // What a browser refuses, unless the sandbox serves plain HTTP.
+    const connect = { ca: sandbox.caPem, checkServerIdentity: () => undefined };
+    const dispatcher = new Agent({ connect });
+    onTestFinished(() => dispatcher.destroy());
+    const { port } = new URL(sandbox.baseUrl);
+    for (const { operationId: id } of documentedOperations) {
+      const { method, path } = operations[id];
+      const answer = await dispatcher.request({
+        origin: sandbox.baseUrl,
+        path: path.replaceAll(/[{}]/g, ''),
+        method,
+        // Its name was made to resolve to 127.0.0.1.
+        headers: { host: `rebound.example:${port}`, origin: `https://rebound.example:${port}` },
+      });
+      const body: unknown = await answer.body.json();
+      const error = `expected a host of this server, got \`rebound.example:${port}\`; \`custos sandbox --public-url\` adds one`;
+      expect({ id, status: answer.statusCode, body }).toEqual({ id, status: 403, body: { error } });
+      judge({
+        operationId: id,
+        status: answer.statusCode,
+        contentType: String(answer.headers['content-type']),
+        body,
+      });
     }
   });
 

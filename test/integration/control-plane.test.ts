@@ -3,6 +3,7 @@ import { Agent } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { acmeApp } from '../../mocks/apps.ts';
 import { call, refusal } from '../support/call.ts';
+import { fund } from '../support/fund.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 
 const startMs = Date.UTC(2026, 0, 1);
@@ -51,6 +52,39 @@ describe('the clock', () => {
     expect(moved.body).toEqual({ now_ms: 1_800_000_000_500, now: '2027-01-15T08:00:00.500Z', frozen: true });
     const wallet = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
     expect(wallet.body.created_at).toBe(1_800_000_000_500);
+  });
+
+  test('a clock at its latest time leaves room for what is planned after it', async () => {
+    const latestMs = Date.UTC(9900, 0, 1);
+    const { status, body } = await control('PUT', '/clock', { now_ms: latestMs, frozen: false });
+    expect({ status, frozen: body.frozen }).toEqual({ status: 200, frozen: false });
+    const wallet = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    expect(wallet.body.created_at).toBeGreaterThanOrEqual(latestMs);
+    const proposal = { path: { wallet_id: wallet.body.id }, body: { display_name: 'Far ahead' } };
+    await call(sandbox, 'updateWallet', proposal, { idempotencyKey: 'far-ahead' });
+    for (const beyond of [{ now_ms: 253_402_300_799_999 }, { advance_ms: 1 }, { now_ms: latestMs + 1 }]) {
+      const refused = await control('PUT', '/clock', { frozen: true, ...beyond });
+      expect(refused.status).toBe(400);
+      expect(refused.body.error).toContain(`/${Object.keys(beyond)[0]}`);
+    }
+  });
+
+  test('what was planned for later than a clock that is set back is done at once', async () => {
+    const path = { wallet_id: 'ext_wal_acme-ethereum' };
+    const { address } = (await call(sandbox, 'getWallet', { path })).body;
+    await fund(sandbox, address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
+    await control('PUT', '/clock', { now_ms: Date.UTC(2036, 0, 1) });
+    const { body: begun } = await call(sandbox, 'transferFromWallet', {
+      path,
+      body: { source: { asset: 'eth', chain: 'base', amount: '0.1' }, destination: { address } },
+    });
+    expect(begun.status).toBe('pending');
+    await control('PUT', '/clock', { now_ms: startMs });
+    await control('PUT', '/clock', { advance_ms: 60_000 });
+    const { body: action } = await call(sandbox, 'getWalletAction', {
+      path: { ...path, action_id: begun.id },
+    });
+    expect(action.status).toBe('succeeded');
   });
 
   test('an unfrozen clock runs', async () => {

@@ -890,8 +890,8 @@ function validateSetSandboxClockRequest(data, { instancePath = "", parentData, p
       }
       if (errors === _errs2) {
        if (typeof data0 == "number" && isFinite(data0)) {
-        if (data0 > 253402300799999 || isNaN(data0)) {
-         validateSetSandboxClockRequest.errors = [{ instancePath: instancePath + "/now_ms", schemaPath: "#/properties/now_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 253402300799999 }, message: "must be <= 253402300799999" }];
+        if (data0 > 2502466272e5 || isNaN(data0)) {
+         validateSetSandboxClockRequest.errors = [{ instancePath: instancePath + "/now_ms", schemaPath: "#/properties/now_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 2502466272e5 }, message: "must be <= 250246627200000" }];
          return false;
         } else {
          if (data0 < 0 || isNaN(data0)) {

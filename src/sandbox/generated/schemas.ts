@@ -313,7 +313,7 @@ export type SandboxUser = {
 };
 
 export type SetSandboxClockRequest = {
-  /** The time to set, in Unix milliseconds. */
+  /** The time to set, in Unix milliseconds. At most the beginning of the year 9900, so that later times can still be represented. */
   now_ms?: number | undefined;
   /** Milliseconds to move the clock by; negative values move it back. */
   advance_ms?: number | undefined;

@@ -1,20 +1,25 @@
 import { invalidField } from '../../errors.ts';
+import { bringDueTimesTo } from '../bring-due-times.ts';
 import { clockView } from '../clock-view.ts';
 import type { Handler } from '../control-plane.ts';
 
-// 9999-12-31T23:59:59.999Z, the last instant that the contract's date formats can represent.
-const lastMs = 253_402_300_799_999;
+// CHOICE: a century before the last instant that the contract's formats can represent, 9999-12-31. Whatever is planned
+// or expires after the time that was set can be represented as well.
+const lastMs = Date.UTC(9900, 0, 1);
 
-export const run: Handler<'setClock'> = async ({ body }, { clock, runDueJobs }) => {
-  const { now_ms: nowMs = clock.now(), advance_ms: advanceMs = 0, frozen } = body;
+export const run: Handler<'setClock'> = async ({ body }, { clock, change, runDueJobs }) => {
+  const beforeMs = clock.now();
+  const { now_ms: nowMs = beforeMs, advance_ms: advanceMs = 0, frozen } = body;
   const targetMs = nowMs + advanceMs;
   if (targetMs < 0 || targetMs > lastMs) {
-    throw invalidField('/advance_ms', `expected a time from 1970 to 9999, got \`${targetMs}\` ms`);
+    const pointer = body.advance_ms === undefined ? '/now_ms' : '/advance_ms';
+    throw invalidField(pointer, `expected a time from 1970 to 9899, got \`${targetMs}\` ms`);
   }
   if (body.now_ms !== undefined) clock.set(nowMs);
   if (advanceMs !== 0) clock.advance(advanceMs);
   if (frozen === true) clock.freeze();
   if (frozen === false) clock.resume();
+  if (targetMs < beforeMs) await change((em) => bringDueTimesTo(em, clock.now()));
   await runDueJobs();
   return clockView(clock);
 };

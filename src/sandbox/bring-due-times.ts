@@ -1,0 +1,17 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { WebhookDeliveryEntity } from '../domain/access/webhooks/webhook-delivery.entity.ts';
+import { WebhookEndpointEntity } from '../domain/access/webhooks/webhook-endpoint.entity.ts';
+import { TransactionEntity } from '../domain/money/transactions/transaction.entity.ts';
+import { WalletActionStepEntity } from '../domain/money/wallet-actions/wallet-action-step.entity.ts';
+
+/**
+ * Makes due what was planned for later than `nowMs`. After the clock was set back, those times may lie years ahead.
+ * A check or a delivery that comes too early only finds that there is nothing to do yet.
+ */
+export async function bringDueTimesTo(em: SqlEntityManager, nowMs: number): Promise<void> {
+  const isLater = { $gt: nowMs };
+  await em.nativeUpdate(TransactionEntity, { nextCheckAtMs: isLater }, { nextCheckAtMs: nowMs });
+  await em.nativeUpdate(WalletActionStepEntity, { nextCheckAtMs: isLater }, { nextCheckAtMs: nowMs });
+  await em.nativeUpdate(WebhookDeliveryEntity, { nextAttemptAtMs: isLater }, { nextAttemptAtMs: nowMs });
+  await em.nativeUpdate(WebhookEndpointEntity, { nextDueAtMs: isLater }, { nextDueAtMs: nowMs });
+}

@@ -1,0 +1,238 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { request } from 'undici';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { acmeApp } from '../../mocks/apps.ts';
+import { startErrorOf } from '../../src/adapters/sandbox-folder.ts';
+import { banner } from '../../src/cli/banner.ts';
+import { readSandboxConfig } from '../../src/config.ts';
+import { StartError } from '../../src/start-error.ts';
+import { call } from '../support/call.ts';
+import { temporaryFolder } from '../support/run-custos.ts';
+import { startSandbox } from '../support/sandbox.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = temporaryFolder();
+});
+
+const start = (more: Parameters<typeof startSandbox>[0] = {}) =>
+  startSandbox({ dataFolder: folder, seedData: false, seed: undefined, ...more });
+const stateFile = () => join(folder, 'sandbox.json');
+const readState = () => JSON.parse(readFileSync(stateFile(), 'utf8')) as Record<string, unknown>;
+
+/** Why a start is refused, in words. */
+async function refusalOf(starting: Promise<{ close(): Promise<void> }>): Promise<string> {
+  const error = await starting.then(
+    (sandbox) => sandbox.close().then(() => new Error('it started')),
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(StartError);
+  return (error as Error).message;
+}
+
+/** A folder that was in use: one wallet in its database. */
+async function useFolder(): Promise<string> {
+  await using sandbox = await start();
+  return (await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } })).body.id;
+}
+
+test('a folder has one sandbox at a time', async () => {
+  {
+    await using _sandbox = await start();
+    expect(await refusalOf(start())).toBe(
+      `another sandbox (process ${process.pid}) uses \`${folder}\`; stop it, or choose another folder with --data`,
+    );
+    expect(readState().starts).toBe(1);
+  }
+  await useFolder();
+  expect(readState().starts).toBe(2);
+});
+
+describe('the master key stays', () => {
+  test.each([
+    ['renamed', { masterKey: 'ab'.repeat(32) }, '`masterKeyHex` to be 64 hexadecimal digits'],
+    ['cut off', { masterKeyHex: 'ab' }, '`masterKeyHex` to be 64 hexadecimal digits'],
+    ['without its app', { appId: undefined }, '`appId` to be the id of an app'],
+    ['with another type', { starts: 'three' }, '`starts` to be the number of starts'],
+  ])('where the state is %s', async (_what, change, expected) => {
+    await useFolder();
+    const { masterKeyHex, ...rest } = readState();
+    const kept = 'masterKey' in change ? rest : { masterKeyHex, ...rest };
+    const text = JSON.stringify({ ...kept, ...change });
+    writeFileSync(stateFile(), text);
+    expect(await refusalOf(start())).toBe(`\`${stateFile()}\` cannot be read: expected ${expected}`);
+    expect(readFileSync(stateFile(), 'utf8')).toBe(text);
+  });
+
+  test.each(['', '{', 'null', '[]'])('where the state is `%s`', async (text) => {
+    await useFolder();
+    writeFileSync(stateFile(), text);
+    expect(await refusalOf(start())).toContain(`\`${stateFile()}\` cannot be read`);
+    expect(readFileSync(stateFile(), 'utf8')).toBe(text);
+  });
+
+  test('where the state has the key of another folder', async () => {
+    const id = await useFolder();
+    const right = readFileSync(stateFile(), 'utf8');
+    const wrong = JSON.stringify({ ...readState(), masterKeyHex: 'ab'.repeat(32) });
+    writeFileSync(stateFile(), wrong);
+    expect(await refusalOf(start())).toContain('bring back its `sandbox.json`');
+    expect(readFileSync(stateFile(), 'utf8')).toBe(wrong);
+    writeFileSync(stateFile(), right);
+    await using sandbox = await start();
+    expect((await call(sandbox, 'getWallet', { path: { wallet_id: id } })).status).toBe(200);
+  });
+
+  test('where the state is missing: none is made for a database that is there', async () => {
+    await useFolder();
+    rmSync(stateFile());
+    expect(await refusalOf(start())).toContain('bring back its `sandbox.json`');
+    expect(readdirSync(folder)).not.toContain('sandbox.json');
+  });
+});
+
+describe('a folder that cannot be used is refused with advice', () => {
+  test('whose database is none', async () => {
+    await useFolder();
+    writeFileSync(join(folder, 'custos.sqlite'), 'a letter to grandmother'.repeat(500));
+    rmSync(join(folder, 'custos.sqlite-wal'), { force: true });
+    const message = await refusalOf(start());
+    expect(message).toContain(
+      `the data folder \`${folder}\` cannot be used: a file in it is not a database; restore the file from a backup, or choose another folder with --data`,
+    );
+    expect(readState().starts).toBe(1);
+  });
+
+  test('whose state cannot be written, and nothing is left over', async () => {
+    await useFolder();
+    rmSync(stateFile());
+    rmSync(join(folder, 'custos.sqlite'));
+    mkdirSync(join(folder, 'sandbox.json'));
+    expect(await refusalOf(start())).toContain('cannot be read');
+    const left = readdirSync(folder).filter((name) => /^sandbox\.json\./.test(name));
+    expect(left).toEqual([]);
+  });
+
+  test('that is a file', async () => {
+    const file = join(folder, 'file');
+    writeFileSync(file, '');
+    for (const dataFolder of [file, join(file, 'data')]) {
+      expect(await refusalOf(start({ dataFolder }))).toContain('it is not a folder');
+    }
+  });
+
+  test.each([
+    ['ENOSPC', 'the disk is full; make space'],
+    ['EROFS', 'it is read-only; make it writable'],
+    ['EACCES', 'no permission; give this user access'],
+    ['SQLITE_FULL', 'the disk is full; make space'],
+    ['SQLITE_READONLY_DIRECTORY', 'a database in it is read-only; make it writable'],
+    ['SQLITE_IOERR_WRITE', 'a database in it cannot be read or written; check the disk'],
+  ])('for %s', (code, advice) => {
+    const cause = Object.assign(new Error('from below'), { code, syscall: 'write' });
+    for (const error of [cause, new Error('wrapped by the ORM', { cause })]) {
+      expect(startErrorOf('/data', error)).toEqual(
+        new StartError(
+          `the data folder \`/data\` cannot be used: ${advice}, or choose another folder with --data (from below)`,
+        ),
+      );
+    }
+  });
+
+  test('and not blamed for what has another reason', () => {
+    const port = Object.assign(new Error('listen EACCES'), { code: 'EACCES', syscall: 'listen' });
+    const bug = new TypeError('undefined is not a function');
+    expect([startErrorOf('/data', port), startErrorOf('/data', bug)]).toEqual([port, bug]);
+  });
+});
+
+describe('a sandbox that other machines reach', () => {
+  test('has a secret of its own, says so, and keeps it', async () => {
+    let secret: string;
+    {
+      await using open = await start({ host: '0.0.0.0' });
+      secret = open.appSecret;
+      expect(secret).not.toBe(acmeApp.secret);
+      expect(secret.length).toBeGreaterThan(40);
+      const config = { ...readSandboxConfig({ host: '0.0.0.0' }), dataFolder: folder };
+      expect(banner(open, config)).toContain(
+        'random; set one with --app-secret. Other machines can reach 0.0.0.0: keep the secret to yourself',
+      );
+      await expect(
+        call({ ...open, appSecret: acmeApp.secret }, 'listWallets', { query: {} }),
+      ).rejects.toThrow('401');
+      await call(open, 'listWallets', { query: {} });
+    }
+    await using again = await start({ host: '0.0.0.0' });
+    expect(again.appSecret).toBe(secret);
+  });
+
+  test('draws it although its folder had the published one, and under a seed', async () => {
+    await useFolder();
+    expect(readState().appSecret).toBe(acmeApp.secret);
+    await using open = await start({ host: '0.0.0.0', seed: 'demo' });
+    expect(open.appSecret).not.toBe(acmeApp.secret);
+    await expect(call({ ...open, appSecret: acmeApp.secret }, 'listWallets', { query: {} })).rejects.toThrow(
+      '401',
+    );
+  });
+
+  test('takes the one that it is given', async () => {
+    await using open = await start({ host: '0.0.0.0', appSecret: 'a-secret-of-our-own' });
+    expect(open.appSecret).toBe('a-secret-of-our-own');
+    const config = { ...readSandboxConfig({ host: '0.0.0.0', appSecret: 'a-secret-of-our-own' }) };
+    expect(banner(open, config)).toContain('set with --app-secret. Other machines can reach 0.0.0.0');
+  });
+
+  test('and one that they do not reach has the published secret', async () => {
+    await using closed = await start();
+    expect(closed.appSecret).toBe(acmeApp.secret);
+    expect(banner(closed, readSandboxConfig({}))).not.toContain('Other machines');
+  });
+});
+
+describe('host and origin of requests to a sandbox on loopback', () => {
+  const ask = async (sandbox: Awaited<ReturnType<typeof start>>, headers: Record<string, string>) => {
+    const { statusCode, body } = await request(`${sandbox.baseUrl.replace('https:', 'http:')}/v1/wallets`, {
+      method: 'GET',
+      headers: {
+        authorization: `Basic ${Buffer.from(`${sandbox.appId}:${sandbox.appSecret}`).toString('base64')}`,
+        'service-app-id': sandbox.appId,
+        ...headers,
+      },
+    });
+    await body.dump();
+    return statusCode;
+  };
+
+  test('honest clients are let in, pages of other sites are not', async () => {
+    await using sandbox = await start({
+      dataFolder: undefined,
+      plainHttp: true,
+      publicUrls: ['https://wallets.acme.test:8443'],
+    });
+    for (const host of ['localhost', '127.0.0.1:4010', '[::1]:4010', 'LOCALHOST:1', 'wallets.acme.test']) {
+      expect({ host, status: await ask(sandbox, { host }) }).toEqual({ host, status: 200 });
+    }
+    for (const origin of ['http://localhost:3000', 'https://127.0.0.1:5173', 'https://wallets.acme.test']) {
+      expect({ origin, status: await ask(sandbox, { origin }) }).toEqual({ origin, status: 200 });
+    }
+    for (const host of [
+      'evil.example',
+      '127.0.0.1.evil.example',
+      'localhost.evil.example:4010',
+      '192.168.1.7',
+    ]) {
+      expect({ host, status: await ask(sandbox, { host }) }).toEqual({ host, status: 403 });
+    }
+    for (const origin of ['https://evil.example', 'http://evil.example:3000', 'null', 'file://']) {
+      expect({ origin, status: await ask(sandbox, { origin }) }).toEqual({ origin, status: 403 });
+    }
+  });
+
+  test('any host is let in where other machines are', async () => {
+    await using sandbox = await start({ dataFolder: undefined, plainHttp: true, host: '0.0.0.0' });
+    expect(await ask(sandbox, { host: 'custos.internal:4010', origin: 'https://app.example' })).toBe(200);
+  });
+});
