@@ -28,7 +28,7 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
   ].join('\n');
 }
 
-/** For a sandbox that other machines can reach: whoever knows its secret can use its wallets. */
+/** For a sandbox that other machines can reach: its secret is all that protects its wallets. */
 function noteOnSecret({ host, appSecret }: SandboxConfig): string {
   const origin = appSecret === undefined ? 'random; set one with --app-secret' : 'set with --app-secret';
   return `${origin}. Other machines can reach ${host}: keep the secret to yourself`;

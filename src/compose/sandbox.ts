@@ -25,7 +25,7 @@ import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
 import type { Services } from '../operation-context.ts';
 import type { Log } from '../ports/log.ts';
-import { bringDueTimesTo } from '../sandbox/bring-due-times.ts';
+import { bringDueTimesTo, LONGEST_PLAN_MS } from '../sandbox/bring-due-times.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { simulatedCustodians } from '../simulated/custodians.ts';
 import { fixedPrices } from '../simulated/prices.ts';
@@ -125,7 +125,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
     kept.keep();
     await ensureSeeds(seeds);
     // The clock of an earlier start may have been ahead.
-    await inUnitOf(units)((em) => bringDueTimesTo(em, clock.now()));
+    const nowMs = clock.now();
+    await inUnitOf(units)((em) => bringDueTimesTo(em, nowMs, nowMs + LONGEST_PLAN_MS));
     const control = await controlPlane({
       ...http,
       ...{ config, services, clock, chains, database, openUnit, apps, reset, jobs, appId: memory.appId },

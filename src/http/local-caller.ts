@@ -38,7 +38,7 @@ export function requireOwnHost(names: OwnNames): (exchange: Pick<HttpExchange, '
     if (!isOwn(`http://${host}`, ownHosts)) {
       throw new ApiError(
         'foreign_host',
-        `expected a host of this server, got \`${host}\`; \`custos sandbox --public-url\` adds one`,
+        `expected a host of this server, got \`${host}\`; --public-url adds one`,
       );
     }
     if (origin !== undefined && !isOwn(origin, ownHosts)) {

@@ -91,7 +91,7 @@ describe('every operation', () => {
         headers: { host: `rebound.example:${port}`, origin: `https://rebound.example:${port}` },
       });
       const body: unknown = await answer.body.json();
-      const error = `expected a host of this server, got \`rebound.example:${port}\`; \`custos sandbox --public-url\` adds one`;
+      const error = `expected a host of this server, got \`rebound.example:${port}\`; --public-url adds one`;
       expect({ id, status: answer.statusCode, body }).toEqual({ id, status: 403, body: { error } });
       judge({
         operationId: id,

@@ -29,6 +29,7 @@ import { recordAnswer } from '../ledger/record-answers.ts';
 import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
 import { noWebhooks } from './no-webhooks.ts';
+import { withOneConnection } from './one-connection.ts';
 import { unsignedProof } from './unsigned-proof.ts';
 
 /** The operations of one app on a separate database, called without HTTP. */
@@ -188,7 +189,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         },
       } as unknown as HttpExchange;
       try {
-        const { status, text } = await runOperation(exchange);
+        const { status, text } = await withOneConnection(id, () => runOperation(exchange));
         const answered: unknown = text === undefined ? undefined : JSON.parse(text);
         recordAnswer(id, status, answered);
         return { status, body: answered } as RunAnswer<typeof id>;

@@ -2,14 +2,15 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { request } from 'undici';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { acmeApp } from '../../mocks/apps.ts';
-import { startErrorOf } from '../../src/adapters/sandbox-folder.ts';
-import { banner } from '../../src/cli/banner.ts';
-import { readSandboxConfig } from '../../src/config.ts';
-import { StartError } from '../../src/start-error.ts';
-import { call } from '../support/call.ts';
-import { temporaryFolder } from '../support/run-custos.ts';
-import { startSandbox } from '../support/sandbox.ts';
+import { acmeApp } from '../../../mocks/apps.ts';
+import { startErrorOf } from '../../../src/adapters/sandbox-folder.ts';
+import { banner } from '../../../src/cli/banner.ts';
+import { readSandboxConfig } from '../../../src/config.ts';
+import { StartError } from '../../../src/start-error.ts';
+import { call } from '../../support/call.ts';
+import { fund } from '../../support/fund.ts';
+import { temporaryFolder } from '../../support/run-custos.ts';
+import { startSandbox } from '../../support/sandbox.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -47,6 +48,29 @@ test('a folder has one sandbox at a time', async () => {
   }
   await useFolder();
   expect(readState().starts).toBe(2);
+});
+
+test('what was planned by a clock that was ahead is done after a restart', async () => {
+  const path = { wallet_id: 'ext_wal_acme-ethereum' };
+  let action_id: string;
+  {
+    await using sandbox = await start({ seedData: true });
+    const { address } = (await call(sandbox, 'getWallet', { path })).body;
+    await fund(sandbox, address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
+    sandbox.clock.set(Date.UTC(2046, 0, 1));
+    const body = {
+      source: { asset: 'eth', chain: 'base', amount: '0.1' },
+      destination: { address },
+    } as const;
+    action_id = (await call(sandbox, 'transferFromWallet', { path, body })).body.id;
+  }
+  await using sandbox = await start();
+  // The chain takes up the new time when it is first asked.
+  await sandbox.settle();
+  sandbox.clock.advance(60_000);
+  await sandbox.settle();
+  const { body } = await call(sandbox, 'getWalletAction', { path: { ...path, action_id } });
+  expect(body.status).toBe('succeeded');
 });
 
 describe('the master key stays', () => {

@@ -4,15 +4,15 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock } from '../../src/adapters/clock.ts';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import { makeIds } from '../../src/adapters/ids.ts';
-import { silentLog } from '../../src/adapters/log.ts';
-import { anyAddress, createWebhookSender } from '../../src/adapters/webhook-http.ts';
-import { adminDesk } from '../../src/admin/policy-desk.ts';
-import { loadOnce } from '../../src/load-once.ts';
-import { openSimulatedChains } from '../../src/simulated/chains/simulated-chains.ts';
-import { fixedPrices } from '../../src/simulated/prices.ts';
+import { systemClock } from '../../../src/adapters/clock.ts';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { makeIds } from '../../../src/adapters/ids.ts';
+import { silentLog } from '../../../src/adapters/log.ts';
+import { anyAddress, createWebhookSender } from '../../../src/adapters/webhook-http.ts';
+import { adminDesk } from '../../../src/admin/policy-desk.ts';
+import { loadOnce } from '../../../src/load-once.ts';
+import { openSimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import { fixedPrices } from '../../../src/simulated/prices.ts';
 
 // What is loaded on first use may fail to load, e.g. while the process has no file descriptors left.
 

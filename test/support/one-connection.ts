@@ -1,0 +1,43 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Pool, type PoolClient } from 'pg';
+
+interface Request {
+  readonly name: string;
+  held: number;
+}
+
+const requests = new AsyncLocalStorage<Request>();
+
+/**
+ * Runs one request, which may hold one connection of PostgreSQL at a time: a second one makes it fail. Requests that
+ * hold one and wait for another would wait for each other for ever once there are as many as connections.
+ */
+export function withOneConnection<T>(name: string, work: () => Promise<T>): Promise<T> {
+  return requests.run({ name, held: 0 }, work);
+}
+
+const connect = Pool.prototype.connect as (this: Pool) => Promise<PoolClient>;
+
+// Counts what a request takes from any pool. Connections outside of requests are nobody's.
+Pool.prototype.connect = function (this: Pool, ...callback: never[]) {
+  const request = requests.getStore();
+  if (request === undefined || callback.length > 0) return connect.apply(this, callback as never);
+  return take(this, request);
+} as typeof Pool.prototype.connect;
+
+async function take(pool: Pool, request: Request): Promise<PoolClient> {
+  if (request.held > 0) throw new Error(`\`${request.name}\` takes a second connection while it holds one`);
+  request.held += 1;
+  try {
+    const client = await connect.call(pool);
+    const { release } = client;
+    client.release = (error) => {
+      request.held -= 1;
+      release.call(client, error);
+    };
+    return client;
+  } catch (error) {
+    request.held -= 1;
+    throw error;
+  }
+}
