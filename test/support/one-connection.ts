@@ -18,7 +18,7 @@ export function withOneConnection<T>(name: string, work: () => Promise<T>): Prom
 
 const connect = Pool.prototype.connect as (this: Pool) => Promise<PoolClient>;
 
-// Counts what a request takes from any pool. Connections outside of requests are nobody's.
+// Counts what a request takes from any pool. Connections outside of requests are not counted.
 Pool.prototype.connect = function (this: Pool, ...callback: never[]) {
   const request = requests.getStore();
   if (request === undefined || callback.length > 0) return connect.apply(this, callback as never);

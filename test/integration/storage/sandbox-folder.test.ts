@@ -117,7 +117,7 @@ describe('the master key stays', () => {
 });
 
 describe('a folder that cannot be used is refused with advice', () => {
-  test('whose database is none', async () => {
+  test('whose database file is damaged', async () => {
     await useFolder();
     writeFileSync(join(folder, 'custos.sqlite'), 'a letter to grandmother'.repeat(500));
     rmSync(join(folder, 'custos.sqlite-wal'), { force: true });
