@@ -3848,7 +3848,7 @@ function validateAccountWalletConfigurationItem(data, { instancePath = "", paren
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "chain_type")) {
+     if (!(key0 === "chain_type" || key0 === "custody")) {
       validateAccountWalletConfigurationItem.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -3856,9 +3856,25 @@ function validateAccountWalletConfigurationItem(data, { instancePath = "", paren
     }
     if (_errs1 === errors) {
      if (data.chain_type !== void 0) {
+      const _errs2 = errors;
       if (!validateFirstClassChainType(data.chain_type, { instancePath: instancePath + "/chain_type", parentData: data, parentDataProperty: "chain_type", rootData })) {
        vErrors = vErrors === null ? validateFirstClassChainType.errors : vErrors.concat(validateFirstClassChainType.errors);
        errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.custody !== void 0) {
+       const _errs3 = errors;
+       if (!validateAccountWalletCustody(data.custody, { instancePath: instancePath + "/custody", parentData: data, parentDataProperty: "custody", rootData })) {
+        vErrors = vErrors === null ? validateAccountWalletCustody.errors : vErrors.concat(validateAccountWalletCustody.errors);
+        errors = vErrors.length;
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
       }
      }
     }
@@ -3869,6 +3885,86 @@ function validateAccountWalletConfigurationItem(data, { instancePath = "", paren
   }
  }
  validateAccountWalletConfigurationItem.errors = vErrors;
+ return errors === 0;
+}
+
+function validateAccountWalletCustody(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.provider === void 0 && (missing0 = "provider") || data.provider_user_id === void 0 && (missing0 = "provider_user_id")) {
+    validateAccountWalletCustody.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "provider" || key0 === "provider_user_id")) {
+      validateAccountWalletCustody.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.provider !== void 0) {
+      const _errs2 = errors;
+      if (!validateCustodialWalletProvider(data.provider, { instancePath: instancePath + "/provider", parentData: data, parentDataProperty: "provider", rootData })) {
+       vErrors = vErrors === null ? validateCustodialWalletProvider.errors : vErrors.concat(validateCustodialWalletProvider.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.provider_user_id !== void 0) {
+       let data1 = data.provider_user_id;
+       const _errs3 = errors;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 256) {
+          validateAccountWalletCustody.errors = [{ instancePath: instancePath + "/provider_user_id", schemaPath: "#/properties/provider_user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+          return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateAccountWalletCustody.errors = [{ instancePath: instancePath + "/provider_user_id", schemaPath: "#/properties/provider_user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
+         }
+        } else {
+         validateAccountWalletCustody.errors = [{ instancePath: instancePath + "/provider_user_id", schemaPath: "#/properties/provider_user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateAccountWalletCustody.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateAccountWalletCustody.errors = vErrors;
+ return errors === 0;
+}
+
+function validateCustodialWalletProvider(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateCustodialWalletProvider.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if ("bridge" !== data) {
+  validateCustodialWalletProvider.errors = [{ instancePath, schemaPath: "#/const", keyword: "const", params: { allowedValue: "bridge" }, message: "must be equal to constant" }];
+  return false;
+ }
+ validateCustodialWalletProvider.errors = vErrors;
  return errors === 0;
 }
 
@@ -4901,21 +4997,6 @@ function validateCreateCustodialWalletRequest(data, { instancePath = "", parentD
   }
  }
  validateCreateCustodialWalletRequest.errors = vErrors;
- return errors === 0;
-}
-
-function validateCustodialWalletProvider(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (typeof data !== "string") {
-  validateCustodialWalletProvider.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
- }
- if ("bridge" !== data) {
-  validateCustodialWalletProvider.errors = [{ instancePath, schemaPath: "#/const", keyword: "const", params: { allowedValue: "bridge" }, message: "must be equal to constant" }];
-  return false;
- }
- validateCustodialWalletProvider.errors = vErrors;
  return errors === 0;
 }
 
@@ -6453,22 +6534,17 @@ function validatePolicyRuleInput(data, { instancePath = "", parentData, parentDa
           validatePolicyRuleInput.errors = [{ instancePath: instancePath + "/conditions", schemaPath: "#/properties/conditions/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
           return false;
          } else {
-          if (data1.length < 1) {
-           validatePolicyRuleInput.errors = [{ instancePath: instancePath + "/conditions", schemaPath: "#/properties/conditions/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
-           return false;
-          } else {
-           var valid1 = true;
-           const len0 = data1.length;
-           for (let i0 = 0; i0 < len0; i0++) {
-            const _errs5 = errors;
-            if (!validatePolicyCondition(data1[i0], { instancePath: instancePath + "/conditions/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
-             vErrors = vErrors === null ? validatePolicyCondition.errors : vErrors.concat(validatePolicyCondition.errors);
-             errors = vErrors.length;
-            }
-            var valid1 = _errs5 === errors;
-            if (!valid1) {
-             break;
-            }
+          var valid1 = true;
+          const len0 = data1.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs5 = errors;
+           if (!validatePolicyCondition(data1[i0], { instancePath: instancePath + "/conditions/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+            vErrors = vErrors === null ? validatePolicyCondition.errors : vErrors.concat(validatePolicyCondition.errors);
+            errors = vErrors.length;
+           }
+           var valid1 = _errs5 === errors;
+           if (!valid1) {
+            break;
            }
           }
          }

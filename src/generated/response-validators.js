@@ -10,8 +10,8 @@ import {
  validateAggregationMethod,
  validateAggregationMetric,
  validateAggregationWindow,
- validateCryptoDepositAsset,
  validateSmartWalletType,
+ validateCryptoDepositAsset,
  validateCryptoDepositAssetFilter,
  validateCustodialWalletChainType,
  validateFiatDepositAccountDestination,
@@ -12696,7 +12696,7 @@ function validateAccountWalletClosed(data, { instancePath = "", parentData, pare
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "address" || key0 === "chain_type" || key0 === "id")) {
+     if (!(key0 === "address" || key0 === "chain_type" || key0 === "custody" || key0 === "id")) {
       validateAccountWalletClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -12725,15 +12725,27 @@ function validateAccountWalletClosed(data, { instancePath = "", parentData, pare
        var valid0 = true;
       }
       if (valid0) {
-       if (data.id !== void 0) {
+       if (data.custody !== void 0) {
         const _errs5 = errors;
-        if (typeof data.id !== "string") {
-         validateAccountWalletClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
+        if (!validateWalletCustodianClosed(data.custody, { instancePath: instancePath + "/custody", parentData: data, parentDataProperty: "custody", rootData })) {
+         vErrors = vErrors === null ? validateWalletCustodianClosed.errors : vErrors.concat(validateWalletCustodianClosed.errors);
+         errors = vErrors.length;
         }
         var valid0 = _errs5 === errors;
        } else {
         var valid0 = true;
+       }
+       if (valid0) {
+        if (data.id !== void 0) {
+         const _errs6 = errors;
+         if (typeof data.id !== "string") {
+          validateAccountWalletClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs6 === errors;
+        } else {
+         var valid0 = true;
+        }
        }
       }
      }
@@ -22661,7 +22673,7 @@ function validateWalletTransactionClosed(data, { instancePath = "", parentData, 
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.details === void 0 && (missing0 = "details") || data.service_transaction_id === void 0 && (missing0 = "service_transaction_id") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
+   if (data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.service_transaction_id === void 0 && (missing0 = "service_transaction_id") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
     validateWalletTransactionClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
@@ -22841,7 +22853,7 @@ function validateWalletTransactionClosed(data, { instancePath = "", parentData, 
  return errors === 0;
 }
 
-const schemaWalletTransactionClosed = { "$id": "WalletTransaction-closed", "type": "object", "required": ["caip2", "created_at", "details", "service_transaction_id", "status", "transaction_hash", "wallet_id"], "properties": { "caip2": { "type": "string" }, "created_at": { "type": "number", "format": "unix-ms" }, "details": { "anyOf": [{ "$ref": "TransactionDetail-closed" }, { "type": "null" }] }, "service_transaction_id": { "type": ["string", "null"] }, "sponsored": { "type": "boolean" }, "status": { "$ref": "BlockchainTransactionStatus" }, "transaction_hash": { "type": ["string", "null"] }, "user_operation_hash": { "type": "string" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
+const schemaWalletTransactionClosed = { "$id": "WalletTransaction-closed", "type": "object", "required": ["caip2", "created_at", "service_transaction_id", "status", "transaction_hash", "wallet_id"], "properties": { "caip2": { "type": "string" }, "created_at": { "type": "number", "format": "unix-ms" }, "details": { "anyOf": [{ "$ref": "TransactionDetail-closed" }, { "type": "null" }] }, "service_transaction_id": { "type": ["string", "null"] }, "sponsored": { "type": "boolean" }, "status": { "$ref": "BlockchainTransactionStatus" }, "transaction_hash": { "type": ["string", "null"] }, "user_operation_hash": { "type": "string" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
 function validateTransactionDetailClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

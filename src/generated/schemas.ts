@@ -99,6 +99,8 @@ export type AccountWallet = {
   address: string;
   /** Chain type of the wallet. */
   chain_type: FirstClassChainType;
+  /** The custodian of a custodial wallet; absent for other wallets. */
+  custody?: WalletCustodian | undefined;
   /** Wallet id. */
   id: string;
 };
@@ -107,6 +109,16 @@ export type AccountWallet = {
 export type AccountWalletConfigurationItem = {
   /** Chain type of the wallet. */
   chain_type: FirstClassChainType;
+  /** The custodian to open the wallet at; by default the service holds the key. */
+  custody?: AccountWalletCustody | undefined;
+};
+
+/** A custodian and its customer. */
+export type AccountWalletCustody = {
+  /** Custodian name. */
+  provider: CustodialWalletProvider;
+  /** Customer id at the custodian. */
+  provider_user_id: string;
 };
 
 /** Ids of one to five wallets of the app, each once. */
@@ -1272,7 +1284,7 @@ export type CustodialWallet = {
   address: string;
   /** The chain of the wallet. */
   chain: CustodialWalletChain;
-  /** Deprecated; use `chain`. */
+  /** Deprecated; use `chain`. Present if the request had it. */
   chain_type?: CustodialWalletChainType | undefined;
   /** The custodian and the customer. */
   custody: WalletCustodian;
@@ -1829,7 +1841,7 @@ export type EthereumSecp256k1SignRpcInput = {
 
 /** The digest to sign. */
 export type EthereumSecp256k1SignRpcInputParams = {
-  /** Exactly 32 bytes. */
+  /** A number of at most 32 bytes; a shorter one is padded with zeros on the left. */
   hash: Hex;
 };
 
@@ -4669,7 +4681,7 @@ export type PolicyMethod = "eth_sendTransaction" | "eth_signTransaction" | "eth_
 export type PolicyRuleInput = {
   /** The effect of a match. */
   action: PolicyAction;
-  /** 1 to 50 conditions, all of which must be true. For a rule that always matches, use a condition that is always true, such as `system.current_unix_timestamp` at least 0. */
+  /** At most 50 conditions, all of which must be true. A rule without conditions always matches. */
   conditions: PolicyCondition[];
   /** Ignored, so that rules can be copied; every rule gets a new id. */
   id?: string | undefined;
@@ -4695,7 +4707,7 @@ export type PolicyRuleProposal = {
 export type PolicyRuleRequest = {
   /** The effect of a match. */
   action: PolicyAction;
-  /** 1 to 50 conditions, all of which must be true. For a rule that always matches, use a condition that is always true, such as `system.current_unix_timestamp` at least 0. */
+  /** At most 50 conditions, all of which must be true. A rule without conditions always matches. */
   conditions: PolicyCondition[];
   /** The request method that the rule applies to, which must fit the chain type. `*` applies to all methods. */
   method: PolicyMethod;
@@ -4727,8 +4739,8 @@ export type PregenerateUserWalletsRequest = {
 export type PrivateKeyExportWebhookPayload = {
   export_source?: ExportType | undefined;
   type: "wallet.private_key_export";
-  /** The user who owns the wallet; null if the wallet is not owned by a user. */
-  user_id: string | null;
+  /** The user who owns the wallet; absent if the wallet is not owned by a user. */
+  user_id?: string | undefined;
   /** Wallet address. */
   wallet_address: string;
   /** Wallet id. */
@@ -5149,8 +5161,8 @@ export type SearchUsersRequest = SearchUsersByTermRequest | SearchUsersByIdentif
 export type SeedPhraseExportWebhookPayload = {
   export_source?: ExportType | undefined;
   type: "wallet.seed_phrase_export";
-  /** The user who owns the wallet; null if the wallet is not owned by a user. */
-  user_id: string | null;
+  /** The user who owns the wallet; absent if the wallet is not owned by a user. */
+  user_id?: string | undefined;
   /** Wallet address. */
   wallet_address: string;
   /** Wallet id. */
@@ -5331,7 +5343,7 @@ export type SolanaSignTransactionRpcInput = {
 export type SolanaSignTransactionRpcInputParams = {
   /** Always `base64`. */
   encoding: "base64";
-  /** Wire bytes, legacy or version 0. The wallet must be one of the required signers; other signatures can be missing. */
+  /** Wire bytes, legacy or version 0. Other signatures can be missing. If the wallet is not one of the required signers, the transaction is returned unchanged. */
   transaction: string;
 };
 
@@ -8867,8 +8879,8 @@ export type WalletTransaction = {
   caip2: string;
   /** Time at which the service first saw the transaction, in Unix milliseconds. */
   created_at: number;
-  /** Null if the transaction is not a plain asset transfer. */
-  details: TransactionDetail | null;
+  /** Null if the transaction is not a plain asset transfer. Absent if such a transaction was replaced. */
+  details?: TransactionDetail | null | undefined;
   /** Id for `GET /v1/transactions/{transaction_id}`; null if the transaction was not made by this service. */
   service_transaction_id: string | null;
   /** True if the app paid the gas. */

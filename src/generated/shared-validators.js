@@ -9412,22 +9412,17 @@ function validatePolicyRuleRequest(data, { instancePath = "", parentData, parent
           validatePolicyRuleRequest.errors = [{ instancePath: instancePath + "/conditions", schemaPath: "#/properties/conditions/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
           return false;
          } else {
-          if (data1.length < 1) {
-           validatePolicyRuleRequest.errors = [{ instancePath: instancePath + "/conditions", schemaPath: "#/properties/conditions/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
-           return false;
-          } else {
-           var valid1 = true;
-           const len0 = data1.length;
-           for (let i0 = 0; i0 < len0; i0++) {
-            const _errs5 = errors;
-            if (!validatePolicyCondition(data1[i0], { instancePath: instancePath + "/conditions/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
-             vErrors = vErrors === null ? validatePolicyCondition.errors : vErrors.concat(validatePolicyCondition.errors);
-             errors = vErrors.length;
-            }
-            var valid1 = _errs5 === errors;
-            if (!valid1) {
-             break;
-            }
+          var valid1 = true;
+          const len0 = data1.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs5 = errors;
+           if (!validatePolicyCondition(data1[i0], { instancePath: instancePath + "/conditions/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+            vErrors = vErrors === null ? validatePolicyCondition.errors : vErrors.concat(validatePolicyCondition.errors);
+            errors = vErrors.length;
+           }
+           var valid1 = _errs5 === errors;
+           if (!valid1) {
+            break;
            }
           }
          }

@@ -6163,7 +6163,7 @@ function validatePrivateKeyExportWebhookPayloadClosed(data, { instancePath = "",
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.type === void 0 && (missing0 = "type") || data.user_id === void 0 && (missing0 = "user_id") || data.wallet_address === void 0 && (missing0 = "wallet_address") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
+   if (data.type === void 0 && (missing0 = "type") || data.wallet_address === void 0 && (missing0 = "wallet_address") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
     validatePrivateKeyExportWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
@@ -6206,10 +6206,6 @@ function validatePrivateKeyExportWebhookPayloadClosed(data, { instancePath = "",
        if (data.user_id !== void 0) {
         let data2 = data.user_id;
         const _errs5 = errors;
-        if (typeof data2 !== "string" && data2 !== null) {
-         validatePrivateKeyExportWebhookPayloadClosed.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: schemaPrivateKeyExportWebhookPayloadClosed.properties.user_id.type }, message: "must be string,null" }];
-         return false;
-        }
         if (errors === _errs5) {
          if (errors === _errs5) {
           if (typeof data2 === "string") {
@@ -6217,6 +6213,9 @@ function validatePrivateKeyExportWebhookPayloadClosed(data, { instancePath = "",
             validatePrivateKeyExportWebhookPayloadClosed.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/format", keyword: "format", params: { format: "user-did" }, message: 'must match format "user-did"' }];
             return false;
            }
+          } else {
+           validatePrivateKeyExportWebhookPayloadClosed.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
           }
          }
         }
@@ -6261,7 +6260,6 @@ function validatePrivateKeyExportWebhookPayloadClosed(data, { instancePath = "",
  return errors === 0;
 }
 
-const schemaPrivateKeyExportWebhookPayloadClosed = { "$id": "PrivateKeyExportWebhookPayload-closed", "type": "object", "required": ["type", "user_id", "wallet_address", "wallet_id"], "properties": { "export_source": { "$ref": "ExportType" }, "type": { "type": "string", "const": "wallet.private_key_export" }, "user_id": { "type": ["string", "null"], "format": "user-did" }, "wallet_address": { "type": "string" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
 function validateWalletRecoveredWebhookPayloadClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -6559,7 +6557,7 @@ function validateSeedPhraseExportWebhookPayloadClosed(data, { instancePath = "",
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.type === void 0 && (missing0 = "type") || data.user_id === void 0 && (missing0 = "user_id") || data.wallet_address === void 0 && (missing0 = "wallet_address") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
+   if (data.type === void 0 && (missing0 = "type") || data.wallet_address === void 0 && (missing0 = "wallet_address") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
     validateSeedPhraseExportWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
@@ -6602,10 +6600,6 @@ function validateSeedPhraseExportWebhookPayloadClosed(data, { instancePath = "",
        if (data.user_id !== void 0) {
         let data2 = data.user_id;
         const _errs5 = errors;
-        if (typeof data2 !== "string" && data2 !== null) {
-         validateSeedPhraseExportWebhookPayloadClosed.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: schemaSeedPhraseExportWebhookPayloadClosed.properties.user_id.type }, message: "must be string,null" }];
-         return false;
-        }
         if (errors === _errs5) {
          if (errors === _errs5) {
           if (typeof data2 === "string") {
@@ -6613,6 +6607,9 @@ function validateSeedPhraseExportWebhookPayloadClosed(data, { instancePath = "",
             validateSeedPhraseExportWebhookPayloadClosed.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/format", keyword: "format", params: { format: "user-did" }, message: 'must match format "user-did"' }];
             return false;
            }
+          } else {
+           validateSeedPhraseExportWebhookPayloadClosed.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
           }
          }
         }
@@ -6657,7 +6654,6 @@ function validateSeedPhraseExportWebhookPayloadClosed(data, { instancePath = "",
  return errors === 0;
 }
 
-const schemaSeedPhraseExportWebhookPayloadClosed = { "$id": "SeedPhraseExportWebhookPayload-closed", "type": "object", "required": ["type", "user_id", "wallet_address", "wallet_id"], "properties": { "export_source": { "$ref": "ExportType" }, "type": { "type": "string", "const": "wallet.seed_phrase_export" }, "user_id": { "type": ["string", "null"], "format": "user-did" }, "wallet_address": { "type": "string" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
 function validateWalletUseDeniedWebhookPayloadClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

@@ -119,6 +119,24 @@ describe("a user's wallet", () => {
     expect(listed.toSorted()).toEqual([own.id, shared.id, signedFor.id].toSorted());
   });
 
+  test('a member of a key quorum without wallets gets a key, which signs for the policies of that quorum', async () => {
+    const userId = await newUser('member only');
+    expect(
+      (await refusal(sandbox, 'authenticateWallets', { body: { user_jwt: await tokenOf('member only') } }))
+        .status,
+    ).toBe(404);
+    const { body: quorum } = await call(sandbox, 'createKeyQuorum', { body: { user_ids: [userId] } });
+    const { body: policy } = await call(sandbox, 'createPolicy', {
+      body: { version: '1.0', name: 'Owned', chain_type: 'ethereum', rules: [], owner_id: quorum.id },
+    });
+    const { authorization_key: key, wallets } = await bareKey('member only');
+    expect(wallets).toEqual([]);
+    const change = { path: { policy_id: policy.id }, body: { name: 'Renamed' } };
+    expect((await refusal(sandbox, 'updatePolicy', change)).status).toBe(401);
+    const { body: renamed } = await call(sandbox, 'updatePolicy', change, { signWith: [key] });
+    expect(renamed.name).toBe('Renamed');
+  });
+
   test('a quorum of a key and a user counts both', async () => {
     const userId = await newUser('u4');
     const quorum = async (threshold: number) =>

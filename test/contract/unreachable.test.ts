@@ -75,5 +75,22 @@ describe.each(databaseKinds)('on %s', (kind) => {
       status: 400,
       body: { error: '/provider: the custodian `bridge` is not configured here', code: 'not_supported' },
     });
+    const { body: account } = await operations.run('createAccount', {
+      body: { wallets_configuration: [{ chain_type: 'ethereum' }] },
+    });
+    const wallets_configuration = [{ chain_type: 'ethereum', custody: body }];
+    const path = { account_id: (account as { id: string }).id };
+    for (const answer of [
+      await operations.run('createAccount', { body: { wallets_configuration } }),
+      await operations.run('updateAccount', { path, body: { wallets_configuration } }),
+    ]) {
+      expect(answer).toEqual({
+        status: 400,
+        body: {
+          error: '/wallets_configuration/0/custody/provider: the custodian `bridge` is not configured here',
+          code: 'not_supported',
+        },
+      });
+    }
   });
 });

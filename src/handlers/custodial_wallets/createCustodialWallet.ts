@@ -3,4 +3,4 @@ import { custodialWalletView } from '../../domain/wallets/custodial-wallets/cust
 import type { Handler } from '../../operation-context.ts';
 
 export const run: Handler<'createCustodialWallet'> = async ({ body }, context) =>
-  custodialWalletView(await createCustodialWallet(context, body));
+  custodialWalletView(await createCustodialWallet(context, body), body.chain_type);

@@ -22,7 +22,12 @@ export function signPersonalMessage(secret: Uint8Array, params: PersonalSignPara
   return signDigestHex(hashPersonalMessage(message), secret);
 }
 
-/** `secp256k1_sign`: signs the given 32-byte digest as is; 0x hex of r || s || v (27/28). Throws InvalidFieldError. */
-export function signSecp256k1Digest(secret: Uint8Array, params: { readonly hash: string }): `0x${string}` {
-  return signDigestHex(parseHexBytes(params.hash, '/hash', 32), secret);
+/**
+ * `secp256k1_sign`: signs the given digest as is, a shorter number padded with zeros on the left to 32 bytes; 0x hex of
+ * r || s || v (27/28). Throws InvalidFieldError.
+ */
+export function signSecp256k1Digest(secret: Uint8Array, { hash }: { readonly hash: string }): `0x${string}` {
+  const isNumber = /^0x[0-9a-f]{1,64}$/i.test(hash);
+  const digest = isNumber ? `0x${hash.slice(2).padStart(64, '0')}` : hash;
+  return signDigestHex(parseHexBytes(digest, '/hash', 32), secret);
 }

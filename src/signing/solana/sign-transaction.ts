@@ -1,7 +1,7 @@
 import { ed25519PublicKey, ed25519Sign } from '../../crypto/ed25519.ts';
-import { base64ToBytes, bytesToBase58, bytesToBase64, equalBytes } from '../../crypto/encoding.ts';
+import { base64ToBytes, bytesToBase64, equalBytes } from '../../crypto/encoding.ts';
 import { InvalidSolanaTransactionError } from '../signing-errors.ts';
-import { decodeSolanaTransaction, type SolanaTransaction } from './wire.ts';
+import { decodeSolanaTransaction } from './wire.ts';
 
 export interface SolanaTransactionParams {
   /** Base64 of the wire bytes, legacy or version 0. */
@@ -11,13 +11,15 @@ export interface SolanaTransactionParams {
 
 /**
  * `signTransaction`: fills the wallet's signature slot and leaves the message and the other signatures unchanged.
- * Returns the wire bytes in base64. Throws InvalidSolanaTransactionError, also when the wallet is not a required
- * signer.
+ * Returns the wire bytes in base64, unchanged when the wallet is not a required signer.
+ * Throws InvalidSolanaTransactionError.
  */
 export function signSolanaTransaction(secret: Uint8Array, params: SolanaTransactionParams): string {
   const wire = parseSolanaWire(params.transaction);
   const transaction = decodeSolanaTransaction(wire);
-  const slot = signerSlot(transaction, ed25519PublicKey(secret));
+  const publicKey = ed25519PublicKey(secret);
+  const slot = transaction.staticKeys.findIndex((key) => equalBytes(key, publicKey));
+  if (slot === -1 || slot >= transaction.requiredSignatures) return params.transaction;
   // The signature slots directly precede the message.
   const offset = wire.length - transaction.message.length - 64 * (transaction.requiredSignatures - slot);
   const signed = wire.slice();
@@ -32,15 +34,4 @@ export function parseSolanaWire(base64: string): Uint8Array {
   } catch {
     throw new InvalidSolanaTransactionError('/transaction', 'expected padded standard base64');
   }
-}
-
-function signerSlot(transaction: SolanaTransaction, publicKey: Uint8Array): number {
-  const slot = transaction.staticKeys.findIndex((key) => equalBytes(key, publicKey));
-  if (slot === -1 || slot >= transaction.requiredSignatures) {
-    throw new InvalidSolanaTransactionError(
-      '/transaction',
-      `expected the wallet \`${bytesToBase58(publicKey)}\` among the required signers`,
-    );
-  }
-  return slot;
 }

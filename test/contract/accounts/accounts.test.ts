@@ -50,6 +50,39 @@ test('an account is created with new wallets without an owner', async () => {
   }
 });
 
+test('wallets of an account can be at a custodian, whom answers name', async () => {
+  await using sandbox = await startSandbox();
+  const custody = { provider: 'bridge', provider_user_id: 'cust_8f14e45fceea167a' } as const;
+  const { body: made } = await call(sandbox, 'createAccount', {
+    body: { wallets_configuration: [{ chain_type: 'ethereum', custody }, { chain_type: 'solana' }] },
+  });
+  expect(made.wallets.map((wallet) => wallet.custody)).toEqual([custody, undefined]);
+  const [held, own] = made.wallets;
+  const { body: wallet } = await call(sandbox, 'getWallet', { path: { wallet_id: held!.id } });
+  expect(wallet).toMatchObject({ custody, chain: 'base', address: held!.address });
+  expect((await call(sandbox, 'getWallet', { path: { wallet_id: own!.id } })).body.custody).toBeUndefined();
+  const path = { account_id: made.id };
+  const { body: grown } = await call(sandbox, 'updateAccount', {
+    path,
+    body: { wallets_configuration: [{ chain_type: 'solana', custody }] },
+  });
+  expect(grown.wallets.map((each) => each.custody)).toEqual([custody, undefined, custody]);
+  expect((await call(sandbox, 'getAccount', { path })).body).toEqual(grown);
+  const stranger = { ...custody, provider_user_id: 'unknown_customer' };
+  const refused = await refusal(sandbox, 'createAccount', {
+    body: {
+      wallets_configuration: [{ chain_type: 'ethereum' }, { chain_type: 'ethereum', custody: stranger }],
+    },
+  });
+  expect(refused).toMatchObject({
+    status: 400,
+    body: {
+      code: 'invalid_data',
+      error: expect.stringContaining('/wallets_configuration/1/custody/provider_user_id'),
+    },
+  });
+});
+
 test('a replay under an idempotency key creates no second account', async () => {
   await using sandbox = await startSandbox();
   const body = { wallets_configuration: [{ chain_type: 'ethereum' as const }] };

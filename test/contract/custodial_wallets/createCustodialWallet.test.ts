@@ -37,6 +37,8 @@ test.each([
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'createCustodialWallet', { body: { ...customer, ...asked } });
   expect(body.chain).toBe(chain);
+  // The deprecated field comes back if the caller gave it.
+  expect(body.chain_type).toBe('chain_type' in asked ? asked.chain_type : undefined);
   const found = await call(sandbox, 'getWallet', { path: { wallet_id: body.id } });
   expect(found.body.chain_type).toBe(chainType);
 });

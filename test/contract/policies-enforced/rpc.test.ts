@@ -9,8 +9,9 @@ import { encodeForSigning } from 'ripple-binary-codec';
 import { TronWeb } from 'tronweb';
 import { encodeFunctionData, parseAbi } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { refusal } from '../../support/call.ts';
+import { call, refusal } from '../../support/call.ts';
 import { startSandbox } from '../../support/sandbox.ts';
+import { makeRecipient } from '../wallet-keys/hpke-client.ts';
 import {
   allow,
   allowed,
@@ -339,6 +340,37 @@ test('a rule for every method, and one that denies, on methods without rules of 
   expect(await outcome(sandbox, 'walletRpc', { wallet: closed, body: hello })).toBe(denied);
   sandbox.clock.set(4_102_444_801_000);
   expect(await outcome(sandbox, 'walletRpc', { wallet: closed, body: hash })).toBe(denied);
+});
+
+test('a rule without conditions matches every request: allow all, deny all, export', async () => {
+  await using sandbox = await startSandbox();
+  const rule = (method: Rule['method'], action: Rule['action']): Rule => ({
+    name: `${action} ${method}`,
+    method,
+    action,
+    conditions: [],
+  });
+  const recipient = { encryption_type: 'HPKE', recipient_public_key: makeRecipient().spki };
+  const open = await makeWallet(sandbox, 'ethereum', { rules: [rule('*', 'ALLOW')] });
+  expect(await outcome(sandbox, 'walletRpc', { wallet: open, body: hello })).toBe(allowed);
+  const exporting = await makeWallet(sandbox, 'ethereum', { rules: [rule('exportPrivateKey', 'ALLOW')] });
+  expect(await outcome(sandbox, 'exportWallet', { wallet: exporting, body: recipient })).toBe(allowed);
+  expect(await outcome(sandbox, 'walletRpc', { wallet: exporting, body: hello })).toBe(denied);
+  const closed = await makeWallet(sandbox, 'ethereum', { rules: [rule('*', 'ALLOW'), rule('*', 'DENY')] });
+  expect(await outcome(sandbox, 'walletRpc', { wallet: closed, body: hello })).toBe(denied);
+  // The direct routes of rules take them as well; proposals do not.
+  const [policyId = ''] = open.policy_ids;
+  const path = { policy_id: policyId };
+  const added = await call(sandbox, 'createPolicyRule', { path, body: rule('personal_sign', 'DENY') });
+  expect(added.body).toMatchObject({ conditions: [] });
+  expect(await outcome(sandbox, 'walletRpc', { wallet: open, body: hello })).toBe(denied);
+  await call(sandbox, 'updatePolicyRule', {
+    path: { ...path, rule_id: added.body.id },
+    body: rule('personal_sign', 'ALLOW'),
+  });
+  expect(await outcome(sandbox, 'walletRpc', { wallet: open, body: hello })).toBe(allowed);
+  const proposed = await refusal(sandbox, 'createPolicyRuleIntent', { path, body: rule('*', 'ALLOW') });
+  expect([proposed.status, proposed.body.code]).toEqual([400, 'invalid_data']);
 });
 
 test('near and spark sign under a rule for every method only', async () => {

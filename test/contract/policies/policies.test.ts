@@ -109,7 +109,6 @@ test('what is not in the contract is refused', async () => {
     { ...whole, rules: [{ ...rule, name: 'a'.repeat(51) }] },
     { ...whole, rules: [{ ...rule, action: 'allow' }] },
     { ...whole, rules: [{ ...rule, method: 'eth_fly' }] },
-    { ...whole, rules: [{ ...rule, conditions: [] }] },
     { ...whole, rules: [{ ...rule, conditions: Array.from({ length: 51 }, () => rule.conditions[0]) }] },
     { ...whole, rules: [{ ...rule, conditions: [{ field_source: 'message', value: 'a' }] }] },
     { ...whole, owner: { public_key: aliceKey.publicKey }, owner_id: unknownId },

@@ -134,11 +134,11 @@ test('an export is stored and its event recorded once', async () => {
   expect(await eventsOf(sandbox, owned.id)).toEqual([
     {
       type: 'wallet.private_key_export',
-      ...{ user_id: null, wallet_id: owned.id, wallet_address: owned.address, export_source: 'display' },
+      ...{ wallet_id: owned.id, wallet_address: owned.address, export_source: 'display' },
     },
     {
       type: 'wallet.seed_phrase_export',
-      ...{ user_id: null, wallet_id: owned.id, wallet_address: owned.address },
+      ...{ wallet_id: owned.id, wallet_address: owned.address },
     },
   ]);
   const { body: after } = await call(sandbox, 'getWallet', { path: alices });

@@ -75,7 +75,7 @@ test('no response and no log line contains a secret, whatever fails', async () =
     answers.push((await call(sandbox, 'exportWallet', { path, body: { ...body, export_seed_phrase } })).body);
   }
   const sign = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
-  const badSign = { method: 'secp256k1_sign', params: { hash: '0x12' } };
+  const badSign = { method: 'secp256k1_sign', params: { hash: '0x' } };
   answers.push(await refusal(sandbox, 'walletRpc', { path, body: badSign }));
 
   // A row that was tampered with, and one that was put in another's place.

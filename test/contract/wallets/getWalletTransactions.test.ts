@@ -198,6 +198,19 @@ test('Solana: a token without a name in the contract is found by its mint', asyn
   ]);
 });
 
+test('a replaced transaction that was no plain transfer has no details', async () => {
+  await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: ether });
+  await send({ to: `0x${'ab'.repeat(16)}dead0002`, data: '0x01' });
+  await send({ to: stranger, data: '0x01' });
+  await waitSeconds(sandbox, 60);
+  const { transactions } = await list({ asset: 'eth' });
+  const own = transactions.filter(({ service_transaction_id: id }) => id !== null);
+  const replaced = own.find(({ status }) => status === 'replaced');
+  expect(replaced).toBeDefined();
+  expect(replaced).not.toHaveProperty('details');
+  expect(own.find(({ status }) => status !== 'replaced')).toMatchObject({ details: null });
+});
+
 test('unsupported filters are refused with a reason', async () => {
   expect(await refused({ chain: 'base' })).toBe('400 invalid_data asset: expected either `asset` or `token`');
   expect(await refused({ chain: 'base', asset: 'eth', token: usdc })).toMatch(/^400 invalid_data asset/);

@@ -65,6 +65,17 @@ test('secp256k1_sign: viem recovers the wallet from the digest', async () => {
   expect(await recoverAddress({ hash, signature: signature as Hex })).toBe(await addressOf(sandbox, acme));
 });
 
+test('secp256k1_sign: a shorter number is padded with zeros on the left', async () => {
+  await using sandbox = await startSandbox();
+  for (const hash of ['0x1', '0x12', `0x${'7'.repeat(63)}`] as const) {
+    const { signature } = await sign(sandbox, acme, { method: 'secp256k1_sign', params: { hash } });
+    const padded = `0x${BigInt(hash).toString(16).padStart(64, '0')}` as const;
+    expect(await recoverAddress({ hash: padded, signature: signature as Hex })).toBe(
+      await addressOf(sandbox, acme),
+    );
+  }
+});
+
 test('eth_signTypedData_v4: viem recovers the wallet', async () => {
   await using sandbox = await startSandbox();
   const typed = {
@@ -184,11 +195,11 @@ test.each([
     error: /^\/method: .*`solana` \(`signMessage`, .*got `personal_sign`$/,
   },
   {
-    what: 'a digest that is too short',
+    what: 'a digest that is too long',
     path: acme,
-    body: { method: 'secp256k1_sign', params: { hash: '0x12' } },
+    body: { method: 'secp256k1_sign', params: { hash: `0x${'12'.repeat(33)}` } },
     code: 'invalid_data',
-    error: /^\/params\/hash: expected 32 bytes of hex, got 1$/,
+    error: /^\/params\/hash: expected 32 bytes of hex, got 33$/,
   },
   {
     what: 'a negative quantity',

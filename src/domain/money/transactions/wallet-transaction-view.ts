@@ -49,7 +49,7 @@ function rowView(asked: Asked, row: TransactionRow, users: Users): WalletTransac
     status: row.status,
     created_at: row.created_at_ms,
     sponsored: row.is_sponsored === 1,
-    details,
+    ...(details === null && row.status === 'replaced' ? {} : { details }),
   };
 }
 

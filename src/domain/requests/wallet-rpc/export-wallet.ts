@@ -103,11 +103,12 @@ async function markExported(
     .set({ exported_at_ms: context.nowMs })
     .where('id', '=', wallet.id)
     .execute();
+  const userId = await soleUserOf(context, wallet.owner_id);
   await recordEvent(context, {
     appId: context.app.id,
     type: isPhrase ? 'wallet.seed_phrase_export' : 'wallet.private_key_export',
     payload: {
-      user_id: await soleUserOf(context, wallet.owner_id),
+      ...(userId === undefined ? {} : { user_id: userId }),
       wallet_id: wallet.id,
       wallet_address: wallet.address,
       ...(exportSource === undefined ? {} : { export_source: exportSource }),
@@ -115,10 +116,10 @@ async function markExported(
   });
 }
 
-/** The user who is the owner's only member; null when the owner has other members. */
-async function soleUserOf(context: OperationContext, ownerId: string | null): Promise<string | null> {
-  if (ownerId === null) return null;
+/** The user who is the owner's only member; undefined when the owner has other members. */
+async function soleUserOf(context: OperationContext, ownerId: string | null): Promise<string | undefined> {
+  if (ownerId === null) return undefined;
   const members = await context.em.find(KeyQuorumMemberEntity, { keyQuorumId: ownerId }, { limit: 2 });
   const [first] = members;
-  return members.length === 1 && first?.kind === 'user' ? first.member : null;
+  return members.length === 1 && first?.kind === 'user' ? first.member : undefined;
 }

@@ -5,6 +5,7 @@ import type {
   UpdateAccountRequest,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { createCustodialWallet } from '../custodial-wallets/create-custodial-wallet.ts';
 import { createWallet } from '../wallets/create-wallet.ts';
 import { listWalletsOfIds } from '../wallets/find-wallet.ts';
 import { generateWalletKey } from '../wallets/generate-wallet-key.ts';
@@ -22,7 +23,8 @@ type NewKey = ReturnType<typeof generateWalletKey>;
 /**
  * Creates an account from existing wallets or from new ones without owner and policy.
  *
- * @throws ApiError invalid_data when a wallet does not exist, is archived or has an extended chain type.
+ * @throws ApiError invalid_data when a wallet does not exist, is archived or has an extended chain type; what
+ * `createCustodialWallet` throws for a wallet with custody.
  */
 export async function createAccount(
   context: OperationContext,
@@ -95,19 +97,29 @@ function namesOf(name: string | null): Pick<StoredAccount, 'displayName' | 'sear
 async function drawKeys(
   { entropy }: OperationContext,
   input: CreateAccountRequest | UpdateAccountRequest,
-): Promise<Awaited<NewKey>[]> {
-  return Promise.all(configurationOf(input).map(({ chain_type }) => generateWalletKey(chain_type, entropy)));
+): Promise<(Awaited<NewKey> | undefined)[]> {
+  const configuration = configurationOf(input);
+  return Promise.all(
+    configuration.map(({ chain_type, custody }) =>
+      custody === undefined ? generateWalletKey(chain_type, entropy) : undefined,
+    ),
+  );
 }
 
 async function walletsFor(
   context: OperationContext,
   input: CreateAccountRequest | UpdateAccountRequest,
-  keys: readonly Awaited<NewKey>[],
+  keys: readonly (Awaited<NewKey> | undefined)[],
 ): Promise<WalletRow[]> {
   if ('wallet_ids' in input) return requireWallets(context, input.wallet_ids);
   const made: WalletRow[] = [];
-  for (const [index, { chain_type }] of configurationOf(input).entries()) {
-    made.push(await createWallet(context, { chain_type }, Promise.resolve(keys[index] as Awaited<NewKey>)));
+  for (const [index, { chain_type, custody }] of configurationOf(input).entries()) {
+    const at = `/wallets_configuration/${index}/custody`;
+    made.push(
+      custody === undefined
+        ? await createWallet(context, { chain_type }, Promise.resolve(keys[index] as Awaited<NewKey>))
+        : await createCustodialWallet(context, { ...custody, chain_type }, at),
+    );
   }
   return made;
 }

@@ -13,18 +13,20 @@ const chainOfType: Readonly<Record<string, CustodialWalletChain>> = { ethereum: 
 /**
  * Opens a wallet at a custodian, who keeps its key.
  *
+ * @param at points to the custodian's fields in the body.
  * @throws ApiError not_supported without this custodian; invalid_data when the custodian does not know the customer,
  * when an owner, signer or policy does not exist, and when `chain_type` does not match `chain`.
  */
 export async function createCustodialWallet(
   context: OperationContext,
   input: CreateCustodialWalletRequest,
+  at = '',
 ): Promise<WalletRow> {
   const custodian = context.custodians.find(input.provider);
   if (custodian === undefined) {
     throw new ApiError(
       'not_supported',
-      `/provider: the custodian \`${input.provider}\` is not configured here`,
+      `${at}/provider: the custodian \`${input.provider}\` is not configured here`,
     );
   }
   const { provider_user_id: userId } = input;
@@ -41,7 +43,7 @@ export async function createCustodialWallet(
   // Opened under the wallet's id: if the transaction rolls back, an unused empty wallet remains at the custodian.
   const opened = await custodian.openWallet({ walletId: row.id, userId, chain });
   if (opened === undefined)
-    throw invalidField('/provider_user_id', `the custodian has no customer \`${userId}\``);
+    throw invalidField(`${at}/provider_user_id`, `the custodian has no customer \`${userId}\``);
   return insertWalletRow(
     context,
     {

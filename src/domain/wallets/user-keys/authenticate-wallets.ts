@@ -12,7 +12,7 @@ import type { Tables } from '../../tables.ts';
 import { walletView } from '../wallets/wallet-view.ts';
 import { createUserKey } from './create-user-key.ts';
 import { handOverKey } from './hand-over-key.ts';
-import { listUserWallets } from './list-user-wallets.ts';
+import { listUserQuorumIds, listUserWallets, listWalletsOfQuorums } from './list-user-wallets.ts';
 
 // HOT: reads `intents`, which Kysely writes; no bench case covers it.
 
@@ -26,16 +26,18 @@ export interface AuthenticateInput<Body> {
  * Exchanges a user's token for a key that signs for the user for an hour, and lists the user's wallets.
  *
  * @throws ApiError missing_or_invalid_token, invalid_data, failed_to_fetch_jwks_uri_document, and not_found when the
- * user does not exist or has no wallet.
+ * user does not exist or is a member of no key quorum.
  */
 export async function authenticateWallets(
   context: OperationContext,
   { body, prepared }: AuthenticateInput<AuthenticateWalletsRequest>,
 ): Promise<WalletAuthenticateWithJwtResponse> {
   const userId = unwrapPrepared(prepared);
-  const wallets = await listUserWallets(context, userId);
-  // CHOICE: the status 404; the specification only says that it is refused.
-  if (wallets.length === 0) throw notFound('Wallet');
+  const quorumIds = await listUserQuorumIds(context, userId);
+  // CHOICE: the status 404; the specification only says that it is refused. A member of a key quorum that owns no
+  // wallet gets a key, because policies and other resources also have owners.
+  if (quorumIds.length === 0) throw notFound('Wallet');
+  const wallets = await listWalletsOfQuorums(context, quorumIds);
   const { privateKey, expiresAtMs } = await createUserKey(context, { userId });
   const handedOver = await handOverKey(context, privateKey, recipientOf(body));
   return { ...handedOver, expires_at: expiresAtMs, wallets: wallets.map(walletView) };

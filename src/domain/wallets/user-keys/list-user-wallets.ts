@@ -13,9 +13,24 @@ export async function listUserWallets(
   context: Pick<OperationContext, 'app' | 'em'>,
   userId: string,
 ): Promise<WalletRow[]> {
+  return listWalletsOfQuorums(context, await listUserQuorumIds(context, userId));
+}
+
+/** Ids of the key quorums that have a user as a member, directly or through a nested quorum. */
+export async function listUserQuorumIds(
+  context: Pick<OperationContext, 'em'>,
+  userId: string,
+): Promise<string[]> {
   const direct = await quorumsWithMember(context, [userId], 'user');
   const nesting = await quorumsWithMember(context, direct, 'key_quorum');
-  const quorumIds = [...new Set([...direct, ...nesting])];
+  return [...new Set([...direct, ...nesting])];
+}
+
+/** The wallets that any of these key quorums owns or signs for; newest first, without archived wallets. */
+export async function listWalletsOfQuorums(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  quorumIds: readonly string[],
+): Promise<WalletRow[]> {
   if (quorumIds.length === 0) return [];
   return context.em
     .getKysely<Tables>()
