@@ -11,7 +11,7 @@ import {
   exampleParameters,
 } from './documented-operations.ts';
 
-// What the server refuses before, or whatever, an operation does. Each answer is judged by the document.
+// Refusals that do not depend on the operation. Each response is validated against the document.
 let sandbox: TestSandbox;
 let judge: Judge;
 beforeAll(async () => {
@@ -104,7 +104,7 @@ describe('every operation', () => {
     for (const operation of documentedOperations) {
       const { operationId: id } = operation;
       const ask = () => attempt(limited, id, exampleInput(operation));
-      // A second may have passed since the last request was counted: then the next one is too many.
+      // A second may have passed since the last counted request; then the next one exceeds the limit.
       const first = await ask();
       const answer = first.status === 429 ? first : await ask();
       expect({ id, status: answer.status, body: answer.body }).toMatchObject({
@@ -152,7 +152,7 @@ test('a database failure is a 500 without details', async () => {
       body: sent,
     };
     const { status, body, headers } = await attempt(broken, id, input);
-    // An operation that is not built yet asks no database.
+    // An operation that is not implemented does not use the database.
     if (status === 501) continue;
     const data = { request_id: headers['x-request-id'] };
     expect({ id, status, body }).toEqual({ id, status: 500, body: { error: 'Service unavailable.', data } });

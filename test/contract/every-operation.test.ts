@@ -11,7 +11,7 @@ import {
   hasBodyChoice,
 } from './documented-operations.ts';
 
-// What holds for every operation of the document. Each answer is judged by the document.
+// Properties of every operation. Each response is validated against the document.
 let sandbox: TestSandbox;
 beforeAll(async () => {
   sandbox = await startSandbox();
@@ -127,7 +127,7 @@ describe('the resources of another app', () => {
       })
       .then(async ({ body }) => ({ body: await body.json() }))) as { body: { id: string; secret: string } };
     const stranger: TestSandbox = { ...sandbox, appId: app.id, appSecret: app.secret };
-    // What is open to all answers strangers too.
+    // Public operations respond to unauthenticated callers too.
     const withPath = documentedOperations.filter(
       ({ operationId, parameters = [] }) =>
         operations[operationId].security !== 'none' &&

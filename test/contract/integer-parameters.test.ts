@@ -3,7 +3,7 @@ import { attempt } from '../support/call.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { documentedOperations, exampleParameters } from './documented-operations.ts';
 
-// JavaScript reads these as numbers. None of them is an integer as a request writes it.
+// JavaScript converts these to numbers, but none of them is a valid integer in a request.
 const spellings = [
   'Infinity',
   '-Infinity',

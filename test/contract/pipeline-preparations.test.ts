@@ -9,12 +9,12 @@ import type { AnyChain } from '../../src/ports/chains.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { type OperationsOptions, openOperations, type TestOperations } from '../support/run-operations.ts';
 
-// What asks the world outside does so before its transaction, so that a slow answer keeps no connection from others.
+// External calls are made before the transaction, so that a slow response does not block a connection.
 
 const login = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
 const MANY = 20;
 
-/** An answer that comes when the test lets it. */
+/** A response that the test releases. */
 function gate(): { readonly opened: Promise<void>; open(): void; waiting: number } {
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
   return { opened, open, waiting: 0 };

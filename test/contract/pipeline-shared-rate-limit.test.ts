@@ -13,7 +13,7 @@ test('several processes on one PostgreSQL count together', async () => {
   {
     await using first = await process();
     await using second = await process();
-    // The table is made when the first limiter starts; until then each process counts for itself.
+    // The table is created when the first limiter starts; until then each process counts on its own.
     await expect
       .poll(async () => (await pool.query("select to_regclass('rate_limits') as made")).rows)
       .toEqual([{ made: 'rate_limits' }]);

@@ -10,7 +10,7 @@ import { type Prepared, unwrapPrepared } from '../../src/prepared.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { appHeaders, compile, keptLog, startToyServer, type ToyServer } from '../unit/http/toy-server.ts';
 
-// The toy shop with a database under it: a toy that is made is a row in `apps`, whatever its name says.
+// The toy shop with a database: toys are stored as rows in `apps`.
 
 interface Input {
   body: { name: string; note?: unknown };

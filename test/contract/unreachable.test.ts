@@ -7,10 +7,10 @@ import type { AnyChain } from '../../src/ports/chains.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
 
-// What operations answer when something outside cannot be reached, or is not there at all.
+// The responses when an external service is unreachable or not configured.
 const refused = (): Promise<never> => Promise.reject(new Error('connect ECONNREFUSED'));
 
-/** A chain of which every question fails. */
+/** A chain on which every query fails. */
 function downChain(caip2: string): AnyChain {
   const known = { kind: 'evm', caip2 };
   return new Proxy(known, {

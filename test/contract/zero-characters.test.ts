@@ -9,7 +9,7 @@ import {
   exampleParameters,
 } from './documented-operations.ts';
 
-// PostgreSQL's texts cannot hold U+0000: wherever a request has a text, it is refused before anything is asked of it.
+// PostgreSQL cannot store U+0000, so it is refused in every string of a request before the database is used.
 type Parts = { path: object; query: object; body: unknown };
 interface Place {
   readonly id: OperationId;
@@ -63,7 +63,7 @@ test('U+0000 in any string of any request is refused with its position', async (
       expect(issues).toEqual([{ in: place.in, pointer: place.pointer, message: 'must not contain U+0000' }]);
       reported.byName += 1;
     } else {
-      // Its own format, such as an address or one of a few words, refuses it first.
+      // Formats such as addresses and enums refuse it first.
       expect(issues.length, where).toBeGreaterThan(0);
       reported.asMalformed += 1;
     }

@@ -36,7 +36,7 @@ beforeAll(async () => {
   };
 });
 
-/** The faults that a production server finds in its settings. */
+/** The faults that a production server reports for its settings. */
 function faultsOf(env: Record<string, string | undefined>, flags: { seed?: string } = {}): readonly string[] {
   try {
     readServeConfig(flags, env);

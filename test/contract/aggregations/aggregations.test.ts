@@ -108,7 +108,7 @@ test('an app can have at most ten aggregations', async () => {
     status: 400,
     body: { error: 'an app can have at most 10 aggregations', code: 'invalid_aggregation_format' },
   });
-  // Another app has ten of its own, and a place becomes free again.
+  // Another app can have ten more, and a deletion frees a place.
   await make(other);
   await call(sandbox, 'deleteAggregation', { path: { aggregation_id: ten[3]!.body.id } });
   await make();

@@ -124,7 +124,7 @@ test('`query` matches values that contain it, ignoring case and without wildcard
 test('paging returns every item once, newest first', async () => {
   const path = await makeSet();
   const values = Array.from({ length: 25 }, (_, index) => `v${index}`);
-  // Many of one moment, so that the cursor must tell items of equal age apart.
+  // Many with equal times, so that the cursor must order them by id.
   await call(sandbox, 'addConditionSetItems', { path, body: asItems(values.slice(0, 12)) });
   sandbox.clock.advance(1);
   await call(sandbox, 'addConditionSetItems', { path, body: asItems(values.slice(12)) });

@@ -357,7 +357,7 @@ describe('users', () => {
         '401 user_session_keys_expired',
       );
     }
-    // A signature that was given in time goes on to count when the key has expired since.
+    // A signature that was sent in time still counts after the key has expired.
     const [again] = await logIn(sandbox, 1);
     const fresh = await boundKey(sandbox, again!, [intent.intent_id]);
     await authorize(sandbox, intent, fresh);
@@ -421,7 +421,7 @@ describe('a signing', () => {
         response_body: { code: 'policy_violation' },
       },
     });
-    // The trace of the denial is kept although the signing was undone.
+    // The trace of the denial is stored although the signing was rolled back.
     const uses = await sandbox.database.orm.em
       .fork()
       .execute<{ decision: string }[]>(
@@ -480,7 +480,7 @@ describe('a change that is refused on execution', () => {
       },
     });
     expect((await call(sandbox, 'getPolicy', { path: { policy_id: policy.id } })).body).toEqual(policy);
-    // What failed has changed nothing, so that nothing else is dismissed.
+    // The failed intent changed nothing, so no other intent is dismissed.
     expect((await readIntent(sandbox, waiting)).status).toBe('pending');
     expect((await intentEvents(sandbox, intent.intent_id)).at(-1)).toMatchObject({
       type: 'intent.failed',

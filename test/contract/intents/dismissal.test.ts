@@ -19,7 +19,7 @@ interface Change {
   readonly body?: unknown;
 }
 
-/** Something that is owned, an intent about it that waits, and what changes it. */
+/** An owned resource, a pending intent about it, and an operation that changes it. */
 const subjects = {
   policy: async () => {
     const policy = await world.policy();
@@ -60,7 +60,7 @@ const subjects = {
 
 type Dismissing = [keyof typeof subjects, unknown, string];
 
-/** Every operation that changes or deletes something of which changes can be proposed. */
+/** Every operation that changes or deletes a resource whose changes can be proposed. */
 const dismissing: Partial<Record<OperationId, Dismissing>> = {
   updatePolicy: ['policy', { name: 'Changed' }, 'The policy was changed.'],
   deletePolicy: ['policy', undefined, 'The policy was deleted.'],
@@ -78,7 +78,7 @@ const dismissing: Partial<Record<OperationId, Dismissing>> = {
   deleteConditionSetItem: ['set', undefined, 'The condition set was changed.'],
 };
 
-/** What is done with or about a resource and leaves it as its owner knows it. */
+/** Operations that do not change the resource. */
 const leaving = new Set<OperationId>([
   // Uses of the wallet's key and its assets.
   'walletRpc',
@@ -92,7 +92,7 @@ const leaving = new Set<OperationId>([
   'depositEthereumEarn',
   'withdrawEthereumEarn',
   'claimEthereumEarnIncentive',
-  // Bookkeeping beside the wallet: the owner is not asked for it.
+  // Bookkeeping that does not require the owner.
   'assignWalletEntity',
   'createCryptoDepositAccount',
   'createFiatDepositAccount',

@@ -21,7 +21,7 @@ const aliceAddress = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 let wallets = 0;
 const HOURS_72_MS = 72 * 60 * 60_000;
 
-/** Every operation that proposes: what it is about, the path of the request, a body, and what is shown besides. */
+/** Every proposing operation: its resource, the path of the request, a body, and the additional fields. */
 const proposing = {
   updatePolicyIntent: async () => {
     const policy = await world.policy();
@@ -103,7 +103,7 @@ const proposing = {
     const wallet = await world.wallet({ external_id: `cold-${wallets}` });
     return {
       type: 'RPC',
-      // Under whatever name: the request has the wallet's own id.
+      // The request always contains the wallet id, even if an external id was used.
       path: { wallet_id: `ext_wal_cold-${wallets}` },
       method: 'POST',
       underlying: `wallets/${wallet.id}/rpc`,

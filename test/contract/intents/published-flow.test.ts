@@ -7,7 +7,7 @@ import { authorize, intentEvents, type Proposed, readIntent } from '../../suppor
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { messagePolicy, messageRule } from '../policies/rules.ts';
 
-// The life of intents as it is published (behaviour.md §7), over HTTPS, with the time moved by the control plane.
+// The published life cycle of intents (behaviour.md §7), over HTTPS, with the clock set by the control plane.
 const [alice, bob] = [aliceKey.privateKey, bobKey.privateKey];
 const HOUR_MS = 60 * 60_000;
 

@@ -8,7 +8,7 @@ import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';
 import { alice, bob, worldOf } from './world.ts';
 
-// An rpc intent whose request goes out onto a chain: it is settled by what the chain says to it.
+// An rpc intent whose request broadcasts to a chain: the response of the chain settles it.
 
 const caip2 = 'eip155:8453';
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
@@ -48,7 +48,7 @@ async function agree(intent: IntentResponse): Promise<IntentResponse> {
 const eventTypes = async (intent: IntentResponse) =>
   (await intentEvents(sandbox, intent.intent_id)).map(({ type }) => type);
 
-/** What the chain holds is read from its ledger. */
+/** Balances are read from the ledger of the chain. */
 const received = async () => (await chain.balances(receiver, [null]))[0];
 
 test('the second signature sends: the intent is executed and its result contains the transaction', async () => {
@@ -104,7 +104,7 @@ test('an amount above the balance: the intent fails before anything is signed', 
   expect(body.transactions.map(({ details }) => details?.type)).toEqual(['transfer_received']);
 });
 
-/** What the chain says to the next broadcast. */
+/** The response of the chain to the next broadcast. */
 function answerNext(answer: () => Promise<BroadcastOutcome>): void {
   const broadcast = chain.broadcast.bind(chain);
   Object.assign(chain, {

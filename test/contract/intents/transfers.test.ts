@@ -86,7 +86,7 @@ test('while it is processing it cannot be signed, rejected or dismissed', async 
     destination: { address: '0x00000000000000000000000000000000dead0001' },
   });
   expect((await authorize(sandbox, intent, alice)).status).toBe('processing');
-  // The transaction is stuck, and so nothing is settled, however long it takes.
+  // The transaction is stuck, so the intent is not settled, however long it takes.
   await wait(10 * 60);
   expect((await readIntent(sandbox, intent)).status).toBe('processing');
   const path = { intent_id: intent.intent_id };
@@ -146,7 +146,7 @@ test('a transfer that is refused on execution fails immediately and moves nothin
   );
   const paid = await propose(wallet, { ...payment('1'), nonce });
   expect((await authorize(sandbox, paid, alice)).status).toBe('processing');
-  // The nonce stops the second one, however it comes.
+  // The nonce prevents a second execution by any way.
   expect(await end({ ...payment('1'), nonce })).toBe('failed resource_conflict');
   await wait(10);
   expect((await readIntent(sandbox, paid)).status).toBe('executed');

@@ -87,7 +87,7 @@ test('totals are separate per wallet and per group', async () => {
   expect(await pay(100, { to: other })).toBe(allowed);
   expect(await pay(1, { to: other })).toBe(denied);
   expect(await paySecond(100)).toBe(allowed);
-  // A batch is held to the fullest of its groups, with all of its calls.
+  // The cap applies to the highest total among the groups of a batch, with all of its calls.
   const third = await makeWallet(sandbox, 'ethereum', { rules });
   const batch = (...values: [string, number][]) =>
     outcome(sandbox, 'walletRpc', {
@@ -112,7 +112,7 @@ test('the metric can be an argument of the call, and conditions select what coun
     pay(0, { data: encodeFunctionData({ abi, args: [shop, amount] }), ...fields });
   expect(await transfer(100n)).toBe(allowed);
   expect(await transfer(1n)).toBe(denied);
-  // Of another chain: not counted, so that nothing is added to nothing.
+  // On another chain, so it is not counted.
   expect(await transfer(1000n, { chain_id: 10 })).toBe(allowed);
   // What is no transfer adds nothing.
   expect(await pay(5, { data: '0x12345678' })).toBe(allowed);

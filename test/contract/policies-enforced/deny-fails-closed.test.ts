@@ -5,7 +5,7 @@ import { call, refusal } from '../../support/call.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 import { allow, allowed, denied, deny, makeWallet, outcome, payment, type Rule } from './policies.ts';
 
-// A DENY is about what is signed, not about how the request spells it.
+// A DENY evaluates what is signed, not how the request represents it.
 
 const evil = '0x9858EfFD232B4033E47d90003D41EC34EcaEda94';
 const friend = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
@@ -43,7 +43,7 @@ test('typed data under other names for the same types', async () => {
   const withUnusedStruct = typedRequest({ Permit: permit, Unused: permit });
   for (const body of [typedRequest({ Permit: permit }), asWalletsSendIt, withUnusedStruct]) {
     expect(await outcome(sandbox, 'walletRpc', { wallet, body })).toBe(denied);
-    // It is the very signature of the message that the rule denies.
+    // The signature would equal that of the denied message.
     const signed = await call(sandbox, 'walletRpc', { path: { wallet_id: free.id }, body: body as never });
     const { signature } = signed.body.data as { signature: `0x${string}` };
     const signer = await recoverTypedDataAddress({
@@ -95,7 +95,7 @@ test('transfers to an address in another case', async () => {
   const upperCase = `0x${evil.slice(2).toUpperCase()}`;
   for (const address of [evil, evil.toLowerCase(), upperCase])
     expect(await transfer(address)).toBe('policy_violation');
-  // The wallet is empty, which only a transfer that is allowed finds out.
+  // The wallet is empty, so an allowed transfer would fail with another error.
   expect(await transfer(friend)).toBe('insufficient_funds');
 });
 

@@ -8,7 +8,7 @@ import { askDesk } from '../../support/desk.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { allow, makeWallet, type Rule } from './policies.ts';
 
-// What a request that sends is explained as, without asking its chain, is what it is judged as when it is sent.
+// Explaining a send request without its chain yields the same decision as sending it.
 const shop = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 const thief = '0x9858EfFD232B4033E47d90003D41EC34EcaEda94';
 const base = 'eip155:8453';
@@ -30,7 +30,7 @@ async function makeFunded(chain: 'ethereum' | 'solana' | 'tron', caip2: string, 
   return wallet;
 }
 
-/** The decision of the explanation, after it was found to be that of the request itself, trace and all. */
+/** The decision of the explanation, after checking that it equals that of the request, including the trace. */
 async function explainedAsSent(wallet: { id: string }, request: object): Promise<string> {
   const { decision, policies } = await askDesk(sandbox, 'explainPolicy', { wallet_id: wallet.id, request });
   const sent = await attempt(sandbox, 'walletRpc', {
@@ -94,7 +94,7 @@ describe('ethereum', () => {
       expect(await explainedAsSent(wallet, { ...calls(thief), ...more })).toBe('denied');
       expect(await explainedAsSent(wallet, { ...send({ to: thief, value: '0x1' }), ...more })).toBe('denied');
     }
-    // The wallet may call itself, but not so as to pay the thief.
+    // The wallet may call itself, but not to pay the thief.
     const own = await makeFunded('ethereum', base, [
       allow('eth_signTransaction', when('ethereum_transaction', 'value', 'lte', '5')),
     ]);

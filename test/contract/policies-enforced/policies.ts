@@ -8,7 +8,7 @@ import type { TestSandbox } from '../../support/sandbox.ts';
 
 export type Rule = CreatePolicyRequest['rules'][number];
 
-/** True of every request: conditions may not be left out. */
+/** True for every request, because rules must have conditions. */
 export const always = {
   field_source: 'system',
   field: 'current_unix_timestamp',
@@ -39,7 +39,7 @@ export async function makePolicy(
   return (await call(sandbox, 'createPolicy', { body })).body.id;
 }
 
-/** Makes a wallet, under a policy of these rules when there are any. */
+/** Creates a wallet, with a policy if rules are given. */
 export async function makeWallet(
   sandbox: TestSandbox,
   chain_type: WalletChainType,
@@ -61,7 +61,7 @@ export async function outcome(
   const refused = { status: 0, code: '' };
   const answer = await call(sandbox, operation, input as never, options).catch((error: Error) => {
     const [, status, reported] = /answered (\d+) (\{.*\})$/s.exec(error.message) ?? [];
-    // What is no refusal, such as an answer that the document does not know, is a failure of the test.
+    // Anything but a refusal, such as an undocumented response, fails the test.
     if (status === undefined || reported === undefined) throw error;
     return Object.assign(refused, { status: Number(status), code: String(JSON.parse(reported).code) });
   });

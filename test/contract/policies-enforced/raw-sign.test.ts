@@ -53,7 +53,7 @@ test('tron: the bytes of a transaction are evaluated as a transaction, all other
   expect(await judge(tronTransfer(wallet, `41${'cd'.repeat(20)}`))).toBe(denied);
   expect(await judge(Buffer.from('hello world'))).toBe(allowed);
   expect(await judge(Buffer.from('goodbye'))).toBe(denied);
-  // Nothing is known of what a hash stands for.
+  // The content behind a hash is unknown.
   expect(await judge(hash)).toBe(denied);
 });
 
@@ -69,7 +69,7 @@ test.each(['tron', 'sui'] as const)(
     expect(await (await judge(allow('*'), deny('signTransactionBytes')))(hash)).toBe(denied);
     const byContent = chain === 'tron' ? tronRules : [allow('signTransactionBytes', suiPayment)];
     expect(await (await judge(...byContent))(hash)).toBe(denied);
-    // A DENY on what a transaction does is met by one that cannot be read.
+    // A DENY on the content of a transaction matches one that cannot be decoded.
     const denying = { ...byContent[0]!, name: 'not that', action: 'DENY' } as const;
     expect(await (await judge(allow('signTransactionBytes'), denying))(hash)).toBe(denied);
   },

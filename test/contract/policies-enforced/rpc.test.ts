@@ -169,7 +169,7 @@ describe('ethereum', () => {
     expect(await judge(paid([10n, 10n], shop, shop))).toBe(allowed);
     expect(await judge(paid([1n, 11n], shop, shop))).toBe(denied);
     expect(await judge(paid([], shop, shop))).toBe(allowed);
-    // Lists of unlike length, another function, bytes behind the end, no bytes at all.
+    // Lists of different lengths, another function, trailing bytes, no bytes.
     expect(await judge(paid([1n], shop, shop))).toBe(denied);
     expect(await judge(encodeFunctionData({ abi: account, functionName: 'upgradeTo', args: [shop] }))).toBe(
       denied,
@@ -259,7 +259,7 @@ describe('solana', () => {
     for (const bytes of messages(payee)) expect(await judge(bytes)).toBe(allowed);
     for (const bytes of messages(payer)) {
       expect(await judge(bytes)).toBe(denied);
-      // Cut short it is nothing that a validator would take.
+      // Truncated, so no validator would accept it.
       expect(await judge(bytes.subarray(0, -1))).toBe(allowed);
     }
     expect(await judge(Buffer.from('hello'))).toBe(allowed);

@@ -44,7 +44,7 @@ test('the signer of a request determines the policy', async () => {
   const overridden = await walletWith([{ signer_id: bob, override_policy_ids: [payments] }]);
   expect(await judge(overridden, aliceKey)).toEqual(onlyMessages);
   expect(await judge(overridden, bobKey)).toEqual(onlyPayments);
-  // The owner comes first, wherever the signatures stand.
+  // The owner takes precedence, whatever the order of the signatures.
   expect(await judge(overridden, bobKey, aliceKey)).toEqual(onlyMessages);
   const stranger = '401 zero_correct_authorization_signatures';
   expect(await judge(overridden, carolKey)).toEqual({ message: stranger, paid: stranger });
@@ -57,7 +57,7 @@ test('the signer of a request determines the policy', async () => {
     { signer_id: carol, override_policy_ids: [] },
   ]);
   expect(await judge(two, carolKey)).toEqual(both);
-  // Of several who agree, the first in the wallet's list.
+  // Of several signers, the first in the list of the wallet.
   expect(await judge(two, carolKey, bobKey)).toEqual(onlyPayments);
 });
 
@@ -136,7 +136,7 @@ test('a denial is not stored under the idempotency key, a response is', async ()
   });
   expect(await outcome(sandbox, 'walletRpc', sent)).toBe(allowed);
   expect(await recordsKept()).toBe(1);
-  // What was answered once is answered again, whatever the policy says by now.
+  // A stored response is replayed, whatever the current policy.
   await call(sandbox, 'updatePolicy', { path: { policy_id }, body: { rules: [] } });
   expect(await outcome(sandbox, 'walletRpc', sent)).toBe(allowed);
   expect(await outcome(sandbox, 'walletRpc', { ...sent, body: payment({ nonce: 2 }) })).toBe(

@@ -6,7 +6,7 @@ import type { TestSandbox } from '../../support/sandbox.ts';
 
 const [alice, bob, carol] = [aliceKey.privateKey, bobKey.privateKey, carolKey.privateKey];
 
-/** A change of something that Alice and Bob own together. */
+/** A change of a resource that Alice and Bob own together. */
 export interface OwnedChange {
   readonly operation: OperationId;
   readonly input: { readonly path: object; readonly body?: unknown };

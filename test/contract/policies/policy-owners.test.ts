@@ -27,7 +27,7 @@ test.each(changes)(
   "$operation $body requires the owners' signatures",
   async ({ operation, body, ofRule }) => {
     const input = { ...messagePolicy(['one']), owner_id: await makePair(sandbox) };
-    // Making a policy for others needs no signature of theirs.
+    // Creating a policy for another owner needs no signature of that owner.
     const { body: made } = await call(sandbox, 'createPolicy', { body: input });
     const policyPath = { policy_id: made.id };
     const path = ofRule ? { ...policyPath, rule_id: made.rules[0]!.id } : policyPath;

@@ -21,7 +21,7 @@ const invalidState = '400 invalid_state';
 const sole = async (key: { publicKey: string }) =>
   (await world.quorum({ public_keys: [key.publicKey], authorization_threshold: 1 })).id;
 
-/** Sends a signature that was made for something else. */
+/** Sends a signature that was created for another purpose. */
 async function replay(intent: IntentResponse, signature: string): Promise<string> {
   const { status, body } = await attempt(sandbox, 'authorizeIntent', {
     path: { intent_id: intent.intent_id },
@@ -42,7 +42,7 @@ describe('a signature is replayed', () => {
     const again = await world.proposeMessage(wallet.id, 'pay');
     const later = await world.proposeMessage(wallet.id, 'pay', { expiryMs: expiryMs + 1 });
     for (const intent of [again, later]) expect(await replay(intent, signature)).toBe(zero);
-    // As the direct request it is good for that expiry, which is what was signed, and not a moment longer.
+    // For the direct request it is valid until the signed expiry, not longer.
     const direct = (options: object) =>
       attempt(sandbox, 'walletRpc', { path: { wallet_id: wallet.id }, body: message('pay') }, options);
     const signed = { 'service-authorization-signature': signature };
@@ -251,7 +251,7 @@ describe('a user’s key or token', () => {
     const query = { resource_id: policy.id };
     expect((await call(sandbox, 'listIntents', { query }, asDora)).body.data).toEqual([]);
     expect(await replay(intent, signature)).toBe(zero);
-    // Two of the two who are left are needed: what Dora signed is worth nothing.
+    // Both remaining members must sign; Dora's signature does not count.
     expect((await authorize(sandbox, intent, alice)).status).toBe('pending');
     expect((await authorize(sandbox, intent, bob)).status).toBe('executed');
   });

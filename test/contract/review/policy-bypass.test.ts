@@ -187,7 +187,7 @@ describe('a wallet that may spend up to 5 wei a call', () => {
   const erc7821 = parseAbi(['function execute(bytes32 mode, bytes executionData)']);
   const items = parseAbiParameters('(address to, uint256 value, bytes data)[]');
   const pay = (value: bigint, data: Hex = '0x') => ({ target: OTHER, value, data }) as const;
-  /** Ways in which the code that an account may have makes a call for it. */
+  /** The ways in which the code of an account can make calls for it. */
   const ways: Record<string, (value: bigint) => Hex> = {
     'execute of an account': (value) => encodeFunctionData({ abi: one, args: [OTHER, value, '0x'] }),
     'executeBatch of a 7702 account': (value) =>
@@ -238,7 +238,7 @@ describe('a wallet that may spend up to 5 wei a call', () => {
     const own = await addressOf(walletId);
     expect(await outcome('walletRpc', walletId, signing(own, encode(5n)))).toEqual({ status: 200 });
     expect(await outcome('walletRpc', walletId, signing(own, encode(6n)))).toEqual(denial);
-    // The same inside itself, with a byte behind it, and to another account, which may do anything with it.
+    // The same nested, with a trailing byte, and to another account, which may do anything with it.
     const nested = (value: bigint) => encodeFunctionData({ abi: one, args: [own, 0n, encode(value)] });
     expect(await outcome('walletRpc', walletId, signing(own, nested(5n)))).toEqual({ status: 200 });
     expect(await outcome('walletRpc', walletId, signing(own, nested(6n)))).toEqual(denial);

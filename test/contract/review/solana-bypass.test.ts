@@ -38,7 +38,7 @@ async function judge(wallet: { id: string }, method: string, params: object) {
   return { outcome: status === 200 ? 'allowed' : code, data };
 }
 
-/** A version 0 transfer whose receiver stands in an address lookup table. */
+/** A version 0 transfer whose recipient is in an address lookup table. */
 function behindTable(wallet: { address: string }, to: PublicKey): Uint8Array {
   const table = new AddressLookupTableAccount({
     key: key(9),
@@ -107,7 +107,7 @@ test('bytes that may be a transaction of a future version are not a message', as
     Uint8Array.from({ length }, (_, at) => (at === 0 ? first : 1));
   expect(await sign(bytesOf(0x81, 68))).toBe('policy_violation');
   expect(await sign(bytesOf(0xfe, 68))).toBe('policy_violation');
-  // Too short for any, the mark of off-chain messages, and text.
+  // Too short for a transaction, the mark of off-chain messages, and text.
   expect(await sign(bytesOf(0x81, 67))).toBe('allowed');
   expect(
     await sign(Buffer.concat([Uint8Array.of(0xff), Buffer.from(`solana offchain${'.'.repeat(80)}`)])),

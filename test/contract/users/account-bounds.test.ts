@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
-// Every field of every kind of linked account, at its bounds and one past them, in wrong types, missing and large. What
-// is valid is said by Ajv from the document and by the few rules below that no schema can express.
+// Every field of every kind of linked account: at its limits, beyond them, with wrong types, missing and large.
+// Expectations come from Ajv with the document, and from the few rules below that no schema can express.
 
 interface Schema {
   readonly required: readonly string[];
@@ -24,7 +24,9 @@ const examples = Object.values(linking.examples as Record<string, { value: Accou
 );
 const schemas = document.components.schemas as Record<string, Schema>;
 
-/** No schema says what a number or an address is, and what no schema bounds is bounded all the same. */
+/**
+ * Phone numbers and addresses are not defined by a schema, and fields without a documented limit have one as well.
+ */
 const filledNever = new Set(['phone.number', 'wallet.address', 'farcaster.owner_address']);
 const LONGEST = 4096;
 const LONGEST_EMAIL = 254;
@@ -37,7 +39,7 @@ const kinds = inputs.map(({ $ref }) => {
   return { type, example, schema, validate: ajv.compile({ $ref: `document${$ref}` }) };
 });
 
-/** The shortest and the longest text of one character that the field takes; undefined when it takes none. */
+/** The shortest and longest repetition of a character that the field accepts; undefined if it accepts none. */
 function textBounds(validate: ValidateFunction, example: Account, field: string) {
   for (const fill of ['a', '1']) {
     const valid = Array.from({ length: LONGEST + 2 }, (_, length) => length).filter((length) =>
@@ -92,7 +94,7 @@ function probesOf(type: string, field: string, { example, validate }: (typeof ki
   return probes;
 }
 
-/** Addresses of e-mail are not made of one character. */
+/** E-mail addresses cannot be a repetition of one character. */
 function emailProbes(field: string, limit: number): Probe[] {
   const ofLength = (length: number) => `${'a'.repeat(length - 12)}@example.com`;
   return [limit, limit + 1].map((length) => ({

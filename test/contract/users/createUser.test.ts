@@ -4,7 +4,7 @@ import { call, refusal } from '../../support/call.ts';
 import { configureApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
-/** The stopped clock of a sandbox, in seconds. */
+/** The frozen clock of a sandbox, in seconds. */
 const now = Date.UTC(2026, 0, 1) / 1000;
 const verified = { verified_at: now, first_verified_at: now, latest_verified_at: now };
 const carolEmail = { type: 'email', address: 'Carol@Example.com' } as const;
@@ -241,7 +241,7 @@ describe('wallets created with the user', () => {
     });
   });
 
-  // viem's own CREATE2 over the formula that the factory's source has.
+  // viem's CREATE2 with the formula of the factory's source code.
   function predict(
     owner: Address,
     { factory, implementation }: { factory: Address; implementation: Address },

@@ -155,7 +155,7 @@ test('the 501st account is refused', async () => {
     body: { error: 'a user has at most 500 linked accounts', code: 'max_accounts_reached' },
   };
   expect(refused).toEqual(full);
-  // A wallet made for a user is an account too.
+  // An embedded wallet is an account too.
   const made = await refusal(sandbox, 'pregenerateUserWallets', {
     path: { user_id: body.id },
     body: { wallets: [{ chain_type: 'ethereum' }] },

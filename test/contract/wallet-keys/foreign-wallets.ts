@@ -11,7 +11,7 @@ import { mnemonicToAccount, privateKeyToAccount } from 'viem/accounts';
 import { Wallet as XrplWallet } from 'xrpl';
 import type { WalletImportSupportedChains } from '../../../src/generated/schemas.ts';
 
-/** A wallet as another wallet program has it. */
+/** A wallet as created by other wallet software. */
 export interface ForeignWallet {
   readonly address: string;
   /** 32 bytes. */
@@ -20,7 +20,7 @@ export interface ForeignWallet {
 
 const unhex = (text: string): Uint8Array => new Uint8Array(Buffer.from(text.replace(/^0x/, ''), 'hex'));
 
-/** SLIP-10, every step hardened, by the library of yet another chain. */
+/** SLIP-10 with hardened steps, by the library of another chain. */
 async function slip10(phrase: string, path: readonly number[]): Promise<Uint8Array> {
   const seed = Buffer.from(mnemonicToSeedSync(phrase));
   return new Uint8Array(await deriveEd25519Path(seed, [...path]));

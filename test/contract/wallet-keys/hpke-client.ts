@@ -25,7 +25,7 @@ function suiteOf(aead: Sealing['aead_algorithm'] = 'CHACHA20_POLY1305'): CipherS
   });
 }
 
-/** Seals as a client does: to the bare point that the server answered, base64. */
+/** Encrypts like a client: to the raw point in the response of the server, base64. */
 export async function sealTo(
   point: string,
   secret: Uint8Array,

@@ -9,7 +9,7 @@ import { type Sealing, sealTo } from './hpke-client.ts';
 export interface Import extends Omit<SubmitWalletImportRequest, 'wallet'> {
   readonly chain_type: WalletImportSupportedChains;
   readonly address: string;
-  /** What is sealed: a private key, or a phrase in UTF-8. */
+  /** The encrypted content: a private key, or a phrase in UTF-8. */
   readonly secret: Uint8Array | string;
   /** With a phrase. */
   readonly index?: number;
@@ -19,7 +19,7 @@ export interface Import extends Omit<SubmitWalletImportRequest, 'wallet'> {
 const asBase64 = (bytes: Uint8Array | undefined): string | undefined =>
   bytes === undefined ? undefined : Buffer.from(bytes).toString('base64');
 
-/** Begins an import and answers the body that submits it. */
+/** Starts an import and returns the body that submits it. */
 export async function prepareImport(
   sandbox: TestSandbox,
   { chain_type, address, secret, index = 0, sealing, ...rest }: Import,
@@ -39,7 +39,7 @@ export async function prepareImport(
   return { ...rest, wallet: { ...begun, ...sealed, ...config } };
 }
 
-/** Imports a key from end to end; answers the wallet. */
+/** Imports a key completely and returns the wallet. */
 export async function importKey(sandbox: TestSandbox, input: Import) {
   const body = await prepareImport(sandbox, input);
   return (await call(sandbox, 'submitWalletImport', { body })).body;

@@ -21,7 +21,7 @@ function keepingLog(): { log: Log; text(): string } {
   return { log: { debug: keep, info: keep, warn: keep, error: keep }, text: () => entries.join('\n') };
 }
 
-/** Every spelling in which bytes could slip out. */
+/** Every encoding in which bytes could leak. */
 function spellings(secret: Uint8Array): string[] {
   const bytes = Buffer.from(secret);
   const hex = bytes.toString('hex');

@@ -19,7 +19,7 @@ function keep(
   return loadOrCreateCertificate(folder, { clock, entropy: systemEntropy, hosts: options.hosts ?? [] });
 }
 
-/** What a client that trusts only the authority hears under the host name. */
+/** The response to a client that trusts only the authority, for a host name. */
 async function greet(certificate: StoredCertificate, host: string): Promise<string> {
   const server = createServer(certificate, (_request, response) => response.end('hello'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -78,7 +78,7 @@ test.each([
   expect(second.cert).not.toBe(first.cert);
   expect(second.caFile).not.toBe(first.caFile);
   expect(await keep(folder, options)).toEqual(second);
-  // Clients of a server that still runs go on to find its authority.
+  // Clients of a running server can still find its authority.
   expect(readFileSync(first.caFile, 'utf8')).toBe(first.ca);
 });
 

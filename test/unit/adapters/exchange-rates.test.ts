@@ -20,7 +20,7 @@ test.each([
   ['cheap for dear', usdc, ether, 0, 3_000_000_000n, 998_800_000_000_000_000n, 3_600_000n, 0n],
   ['prices with a fraction', pol, trx, 0, 10n ** 18n, 1_997_600n, 12n * 10n ** 14n, 0n],
   ['the app’s share beside', usdc, usdc, 100, 100_000_000n, 98_880_000n, 120_000n, 1_000_000n],
-  // 7 * 0.9988 = 6.99, and what is left over is the relayer's.
+  // 7 * 0.9988 = 6.99; the remainder goes to the relayer.
   ['a few units', usdc, usdc, 0, 7n, 6n, 1n, 0n],
   ['a fee below a unit', usdc, usdc, 1, 7n, 6n, 1n, 0n],
 ])('%s', (_, source, destination, appFeeBps, rawInput, rawOutput, relayerFee, appFee) => {
@@ -55,7 +55,7 @@ describe('for any exchange', () => {
   const raw = fc.oneof(fc.bigInt(1n, 100n), fc.bigInt(1n, 10n ** 12n), fc.bigInt(1n, 10n ** 40n));
   const runs = { numRuns: 2_000, seed: 9 };
 
-  // An independent account of value: numbers of 10^-30 dollars, as exact fractions of one denominator.
+  // An independent calculation of value in units of 10^-30 dollars, as exact fractions with one denominator.
   const unit = 10n ** 30n;
   function worth(amount: bigint, { price, decimals }: RateTerms['source']): bigint {
     const [whole, fraction = ''] = price.split('.');
@@ -68,7 +68,7 @@ describe('for any exchange', () => {
     expect(
       worth(rawOutput, given.destination) + worth(relayerFee + appFee, given.source),
     ).toBeLessThanOrEqual(worth(rawInput, given.source));
-    // Neither fee is less than its share, but for the app's last unit.
+    // Neither fee is below its share, except for the last unit of the app's.
     expect(relayerFee * 10_000n).toBeGreaterThanOrEqual(rawInput * 12n);
     expect(appFee).toBe((rawInput * BigInt(given.appFeeBps)) / 10_000n);
     expect(rawOutput).toBeGreaterThan(0n);

@@ -13,7 +13,7 @@ const records: Record<string, { readonly 1?: number[]; readonly 28?: number[] }>
   },
 };
 
-/** What a name server answers (RFC 1035 §4), or nothing for names that it is silent about. */
+/** The responses of a name server (RFC 1035 §4); some names get none. */
 function answer(query: Buffer): Buffer | undefined {
   const labels: string[] = [];
   let at = 12;

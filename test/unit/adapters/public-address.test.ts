@@ -86,7 +86,7 @@ test('an invalid address is not public', () => {
 
 test('addresses that another library classifies as special are not public', () => {
   const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
-  // Half of the addresses of either family lie near blocks that mean something.
+  // Half of the addresses of each family are close to special blocks.
   const prefixes = [
     '::',
     '::ffff:0:0',

@@ -20,7 +20,7 @@ import {
 } from '../../../src/adapters/webhook-http.ts';
 import type { WebhookSender } from '../../../src/ports/webhooks.ts';
 
-/** A server on an address of this machine that counts what reaches it. */
+/** A server on an address of this machine that counts its requests. */
 async function serve(listener: RequestListener, host = '127.0.0.1', tls?: { key: string; cert: string }) {
   const server: Server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   let connections = 0;
@@ -62,7 +62,7 @@ const post = (sender: WebhookSender, url: string, timeoutMs = 15_000) =>
 
 const refused = { status: undefined, failure: 'address_not_allowed', durationMs: expect.any(Number) };
 
-/** Ways to write addresses that are not public; `PORT` stands for the port of a server on loopback. */
+/** Spellings of addresses that are not public; `PORT` is replaced by the port of a server on loopback. */
 function closedHosts(): string[] {
   const plain = [
     ...[
@@ -232,7 +232,7 @@ function fakeLookup(resolve: (name: string) => readonly string[]): LookupFunctio
   };
 }
 
-// Stands for the public internet on a machine without one: 127.0.0.2 is public, 127.0.0.1 is not.
+// Simulates the public internet: 127.0.0.2 counts as public, 127.0.0.1 does not.
 const secondIsPublic: WebhookGuard = {
   allowsHttp: true,
   allowsAddress: (address) => address === '127.0.0.2',
@@ -240,7 +240,7 @@ const secondIsPublic: WebhookGuard = {
 
 test('a name that changes its address between two connections is checked again', async () => {
   await using own = await serve((request, response) => {
-    // The connection is not kept, so that the next event resolves the name again.
+    // The connection is closed, so that the next event resolves the name again.
     request.resume().on('end', () => response.writeHead(200, { connection: 'close' }).end());
   }, '127.0.0.2');
   await using victim = await serve(ok);
@@ -299,7 +299,7 @@ describe('the sandbox', () => {
       expect(outcome).toEqual({ status: 201, failure: undefined, durationMs: expect.any(Number) });
     }
     expect(bodies).toEqual(Array(10).fill('POST /hook?a=b application/json {"type":"wallet.archived"}'));
-    // A second one where the first is not yet free when the next event is sent.
+    // A second connection if the first is not yet free when the next event is sent.
     expect(server.connections()).toBeLessThanOrEqual(2);
   });
 
@@ -327,7 +327,7 @@ describe('the sandbox', () => {
       '127.0.0.1',
       certificate,
     );
-    // Takes connections and begins no TLS, as long as it is ill.
+    // Accepts connections without a TLS handshake while it is faulty.
     let isIll = true;
     const connections: { socket: Socket; end: Promise<unknown> }[] = [];
     const door = createTcpServer((socket) => {
@@ -371,7 +371,7 @@ describe('the sandbox', () => {
     });
     expect(await post(sender, `http://127.0.0.1:${server.port}/`)).toMatchObject({ status: 200 });
     await hasEnded;
-    // What the buffers on the way hold comes on top.
+    // Plus the contents of the buffers in between.
     expect(written).toBeLessThan(16 * 1024 * 1024);
   });
 

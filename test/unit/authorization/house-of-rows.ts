@@ -23,7 +23,7 @@ import { unsignedProof } from '../../support/unsigned-proof.ts';
 export const startMs = 1_763_719_200_000;
 export const acme = { id: 'cmh2k3v9e0000l20c9q7ab4yz', name: 'Acme' };
 
-/** The canonical payloads of the one request that tests make. */
+/** The canonical payloads of the request that tests send. */
 export const payloads = [
   '{"body":{"a":1},"headers":{"service-app-id":"acme"},"method":"PATCH","url":"https://a/v1/x","version":1}',
 ];
@@ -35,7 +35,7 @@ export interface Request {
   app?: { id: string; name: string };
 }
 
-/** An empty database with one app, and the means to run verbs on it as operations would. */
+/** An empty database with one app, and functions that run verbs on it like operations. */
 export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) {
   const database = await openTestDatabase(kind);
   const entropy = seededEntropy('house');
@@ -63,7 +63,7 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
     webhooks: noWebhooks,
   };
 
-  /** Runs `work` as one operation: in a transaction, undone when it throws. */
+  /** Runs `work` like an operation: in a transaction that is rolled back when it throws. */
   async function operate<T>(
     work: (context: OperationContext) => Promise<T>,
     request: Request = {},
@@ -111,7 +111,7 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
   };
 }
 
-/** A signer whose key comes from one repeated byte. */
+/** A signer whose key is derived from one repeated byte. */
 export function signer(byte: number) {
   const pair = p256KeyPairFromSeed(new Uint8Array(48).fill(byte));
   return {

@@ -53,7 +53,7 @@ function tokenOf({
   return token.sign(pair.privateKey);
 }
 
-/** A token with this header and no signature that verifies. */
+/** A token with this header and an invalid signature. */
 const tokenText = (header: object) =>
   [header, { sub: 'alice', exp: nowSeconds + 60 }]
     .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
@@ -263,7 +263,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       }
     });
 
-    // Unquoted values and texts that PostgreSQL cannot store have made the look-up of the key fail.
+    // Non-string values and texts that PostgreSQL cannot store must not make the look-up fail.
     test.each([[{}], [true], [7], [null], [[['x']]], [''], ['x\0y'], ['\ud800'], ['k'.repeat(70_000)]])(
       'a token whose kid is %j is refused',
       async (kid) => {

@@ -22,8 +22,8 @@ test('every chain is found by its name and by its CAIP-2 id', () => {
   expect(chainOfCaip2('eip155:31337')).toBeUndefined();
 });
 
-// viem publishes chains and tokens too, kept by other people from the same sources.
-// An id may appear twice: an old test network also uses 999.
+// viem publishes chains and tokens as well, maintained independently from the same sources. An id may appear twice:
+// an old test network also uses 999.
 const publishedUnder = (caip2: string) =>
   Object.values(viemChains).filter((chain) => typeof chain === 'object' && `eip155:${chain.id}` === caip2);
 

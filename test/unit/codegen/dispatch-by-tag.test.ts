@@ -12,7 +12,7 @@ const animal = (type: string, property: string): Schema => ({
   required: ['type', property],
   properties: { type: { type: 'string', const: type }, [property]: { type: 'number' } },
 });
-/** Two kinds of dog, and one animal that may call itself anything. */
+/** Two kinds of dogs, and an animal with any tag. */
 const animals: Schema[] = [
   animal('cat', 'lives'),
   animal('dog', 'tricks'),

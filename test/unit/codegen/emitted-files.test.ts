@@ -22,7 +22,7 @@ const readable = [
 ];
 
 test.each(readable)('the toy contract gives %s', async (path) => {
-  // `.txt`, so that neither the compiler nor the linter takes a golden file for a source.
+  // `.txt`, so that compiler and linter ignore golden files.
   const golden = join(import.meta.dirname, 'golden', `${path.split('/').at(-1)}.txt`);
   await expect(generated.files.get(path)).toMatchFileSnapshot(golden);
 });

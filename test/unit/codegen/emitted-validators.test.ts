@@ -24,7 +24,7 @@ const { webhookValidators } = await load<{ webhookValidators: Record<string, Val
   'webhook-validators.js',
 );
 
-/** What a validator says of a value, in one line; `ok` when it has nothing to say. */
+/** The errors of a validator for a value, in one line; `ok` without errors. */
 function verdict(validate: ValidateFunction | undefined, value: unknown): string {
   if (validate === undefined) throw new Error('no such validator');
   if (validate(value)) return 'ok';

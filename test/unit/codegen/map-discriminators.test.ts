@@ -5,7 +5,7 @@ import { mapDiscriminators } from '../../../codegen/map-discriminators.ts';
 const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
 const tagged = (tag: Schema): Schema => ({ type: 'object', required: ['kind'], properties: { kind: tag } });
 
-/** The mapping that a union of `branches` gets, where `schemas` are the components. */
+/** The mapping of a union of `branches`; `schemas` are the components. */
 function mappingOf(branches: string[], schemas: Record<string, Schema>): unknown {
   const union: Schema = { oneOf: branches.map(ref), discriminator: { propertyName: 'kind' } };
   const document = {

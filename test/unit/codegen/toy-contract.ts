@@ -26,7 +26,7 @@ export const toyContract: Contract = {
   emitsCatalogue: true,
 };
 
-/** A project of its own with the toy contract in it, in a folder that goes away with the variable. */
+/** A project with the toy contract, in a temporary folder that is deleted when the variable is disposed. */
 export function toyProject(): { root: string; edit: Edit } & Disposable {
   const root = mkdtempSync(join(tmpdir(), 'custos-toys-'));
   cpSync(toyFolder, root, { recursive: true });
@@ -46,5 +46,5 @@ export function toyProject(): { root: string; edit: Edit } & Disposable {
   };
 }
 
-/** Replaces one text of a document of the project; the text must be there. */
+/** Replaces a text in a document of the project; the text must exist. */
 type Edit = (file: 'common.yaml' | 'toys.yaml', from: string, to: string) => void;

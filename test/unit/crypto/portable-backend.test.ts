@@ -8,7 +8,7 @@ import { ecBackend } from '../../../src/crypto/secp256k1.ts';
 const run = promisify(execFile);
 const urlOf = (path: string): string => new URL(`../../../src/${path}`, import.meta.url).toString();
 
-// What a process sees where the prebuilt addon cannot be loaded.
+// A process in which the prebuilt addon cannot be loaded.
 const withoutAddon = `
   const Module = require('node:module');
   const resolve = Module._resolveFilename;
@@ -39,7 +39,7 @@ test('without native code the signatures are the same', async () => {
   });
 });
 
-// An addon with one operation that gives the result of another input.
+// An addon in which one operation returns the result of another input.
 const withFaultyAddon = `
   const bindings = require(process.argv[3]);
   const operation = bindings[process.argv[2]];

@@ -17,7 +17,7 @@ import { readVectors } from '../signing/vectors.ts';
 
 const runs = process.env.TEST_LONG === '1' ? 10_000 : 300;
 const bytes32 = fc.uint8Array({ minLength: 32, maxLength: 32 });
-// Secrets from the whole range: the order of the curve is so near 2^256 that a random one is always below it.
+// Secrets from the whole range: the order of the curve is so close to 2^256 that random values are below it.
 const secrets = bytes32.filter((secret) => nobleBackend.isValidSecret(secret));
 
 function native(): EcBackend {

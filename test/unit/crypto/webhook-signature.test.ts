@@ -12,7 +12,7 @@ import {
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const otherSecret = formatWebhookSecret(new Uint8Array(32).fill(7));
-// The verifiers ask the machine's clock, so what they are shown was signed now.
+// The verifiers use the system clock, so the messages are signed at the current time.
 const nowSeconds = () => Math.floor(Date.now() / 1000);
 
 test('a message and its signature as Standard Webhooks publishes them', () => {
@@ -70,7 +70,7 @@ describe('two independent verifiers', () => {
   });
 });
 
-/** Each verifier sees its own headers only. */
+/** Each verifier gets only its own headers. */
 function byFamily(headers: Record<string, string>) {
   const only = (prefix: string) =>
     Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith(prefix)));

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import type { HandlerFile, Preparation, PreparedHandler } from '../../../src/operation-context.ts';
 import { keepPrepared, unwrapPrepared } from '../../../src/prepared.ts';
 
-// What the registry asks of a handler file, tried on files that fit and files that do not: the compiler is the judge,
-// and an expected error that does not come is an error itself.
+// The types that the registry requires of a handler file, checked by the compiler with valid and invalid files: an
+// expected error that is missing is an error itself.
 
 const answer = async () => ({ method: 'raw_sign' }) as never;
 const prepare: Preparation<'walletRpc', number> = async () => 1;

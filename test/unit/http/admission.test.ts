@@ -18,7 +18,7 @@ afterEach(() => void vi.useRealTimers());
 const toy = (id: string) => toyOperations.find((operation) => operation.id === id);
 const [read, write, sign] = [toy('listToys'), toy('createToy'), toy('playWithToy')];
 
-/** An admission control whose load is whatever the test says. */
+/** An admission control with a simulated load. */
 function controlled(more: Partial<AdmissionLimits> = {}) {
   const load = { turn: 1, elapsedMs: 0 };
   let nowMs = 1_000_000;
@@ -38,7 +38,7 @@ function controlled(more: Partial<AdmissionLimits> = {}) {
     admission,
     log,
     pass,
-    /** The event loop reads on, and this request is the next one. */
+    /** The same turn of the event loop continues with this request. */
     arrive(operation: typeof read, afterMs = 0): number {
       load.elapsedMs += afterMs;
       pass(afterMs);
@@ -60,7 +60,7 @@ function controlled(more: Partial<AdmissionLimits> = {}) {
   };
 }
 
-/** How a wait has ended, after whatever is due now. */
+/** The state of a wait after all due callbacks. */
 async function outcomeOf(waiting: Promise<unknown>): Promise<unknown> {
   await Promise.resolve();
   return Promise.race([
@@ -89,7 +89,7 @@ describe('requests that wait for the event loop', () => {
       Array.from({ length: count }, () => arrive(operation, afterMs));
     // The first 20 ms of a turn are for the first caller.
     expect(statuses(read, 20, 1)).toEqual(Array(20).fill(200));
-    // Later reads have had their share; signing still has its own.
+    // The share of reads is used up; signing has its own.
     expect(statuses(read, 3, 1)).toEqual([503, 503, 503]);
     expect(statuses(sign, 3, 0)).toEqual([200, 200, 503]);
     expect(statuses(write, 3, 0)).toEqual([200, 200, 503]);

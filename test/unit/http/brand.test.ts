@@ -53,7 +53,7 @@ const branded = {
   user_ids: ['did:acme:cabc', 'did:web:example'],
   linked_accounts: [{ type: 'wallet', wallet_client_type: 'acme' }],
   code: 'missing_or_invalid_acme_app_id',
-  // What the caller made up, and may have signed, stays as it is.
+  // Free content, which the caller may have signed, is unchanged.
   custom_metadata: { service_access_token: 'service', id: 'did:service:cabc' },
   typed_data: { message: { id: 'did:service:cabc' } },
   count: 1,
@@ -145,7 +145,8 @@ describe('through the pipeline', () => {
       headers: { ...headers, 'content-type': 'application/json' },
       body: '{"acme_access_token":"x","user_id":"did:acme:c3"}',
     });
-    // The toy shop echoes: path and query are texts of our own making there, so only known property names come back branded.
+    // The toy shop echoes the request; path and query are unknown properties there, so only known property names are
+    // branded.
     expect(answer.body).toEqual({
       operation: 'playWithToy',
       path: { toy_id: 'did:service:cabc' },

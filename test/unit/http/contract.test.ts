@@ -3,8 +3,8 @@ import { createContract } from '../../../src/http/contract.ts';
 import type { HttpExchange, RunOperation } from '../../../src/http/http-exchange.ts';
 import { appHeaders, echo, toyApp, toyOperations, toyValidators } from './toy-server.ts';
 
-// Each test stands for one seam of openapi-backend 5.21 that is replaced or must be filled: were it to fall back to
-// its own ways, a request would be let through or be answered otherwise.
+// Each test covers a part of openapi-backend 5.21 that is replaced or must be provided: its default would let a
+// request through or answer it differently.
 
 const app = { id: toyApp.id };
 

@@ -51,7 +51,7 @@ function isJson(text: string): boolean {
 }
 
 test('it finds a fault exactly when JSON.parse throws', () => {
-  // Texts near to JSON: pieces of its own grammar, shuffled and cut.
+  // Texts close to JSON: shuffled and truncated pieces of its grammar.
   const pieces = fc.constantFrom(
     '{',
     '}',

@@ -6,7 +6,9 @@ import { appHeaders, startToyServer, type ToyServer } from './toy-server.ts';
 const json = { ...appHeaders, 'content-type': 'application/json' };
 const plainHeaders = Object.entries(json).map(([name, value]) => `${name}: ${value}`);
 
-/** Sends the head and as much of the body as is given, and returns what comes back until the server closes or goes quiet. */
+/**
+ * Sends the head and the given part of the body, and returns what the server sends until it closes or stops sending.
+ */
 function exchangeRaw(server: ToyServer, head: readonly string[], body: Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
@@ -96,7 +98,7 @@ test('bodies beyond the total budget, or that of one address, get 503 until othe
     expect(second.headers.get('retry-after')).toBe('1');
     release();
     expect((await first).status).toBe(200);
-    // What the first one held is free again.
+    // The budget of the first one is released.
     await expect
       .poll(async () => (await server.fetch('POST', '/v1/toys', { headers: json, body })).status)
       .toBe(200);

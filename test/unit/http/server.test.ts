@@ -44,7 +44,7 @@ function overTls(port: number): Promise<string> {
   });
 }
 
-/** Sends `pieces` one after the other and returns all that comes back until the server closes or falls silent. */
+/** Sends `pieces` in sequence and returns everything that the server sends until it closes or stops sending. */
 function raw(port: number, pieces: string[], silenceMs = 300): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket: Socket = connect(port, '127.0.0.1');

@@ -13,7 +13,7 @@ import type { AppCredentials, AppDirectory } from '../../../src/ports/app-direct
 import type { Clock } from '../../../src/ports/clock.ts';
 import type { Log } from '../../../src/ports/log.ts';
 
-/** A shop of toys in five operations: small enough to be judged by eye, with one of everything the pipeline knows. */
+/** A toy shop with five operations that use every feature of the pipeline. */
 export const toyOperations: readonly Operation[] = [
   operation('listToys', 'GET', '/v1/toys'),
   operation('createToy', 'POST', '/v1/toys', { hasBody: true, bodyRequired: true, idempotent: true }),
@@ -91,7 +91,7 @@ export interface ToyDirectory extends AppDirectory {
   changes: number;
 }
 
-/** Apps in memory; `lookups` counts how often the check had to ask. */
+/** Apps in memory; `lookups` counts the look-ups. */
 export function toyDirectory(): ToyDirectory {
   const directory: ToyDirectory = {
     records: [{ id: toyApp.id, secretHashes: [sha256(toyApp.secret)] }],
@@ -127,7 +127,7 @@ export function keptLog(): Log & { readonly lines: LogLine[] } {
 
 export const noonMs = Date.UTC(2026, 0, 1, 12);
 
-/** A clock that stands still until it is moved. */
+/** A frozen clock that tests can set. */
 export function stoppedClock(): Clock & { nowMs: number } {
   const clock = { nowMs: noonMs, now: () => clock.nowMs };
   return clock;
@@ -152,7 +152,7 @@ export interface ToyServer extends AsyncDisposable {
   ): Promise<ToyAnswer>;
 }
 
-/** The answer of every toy operation unless a test says otherwise: what it was asked. */
+/** The default response of toy operations: the request. */
 export const echo: RunOperation = async ({ route, query, body, app, userId }: HttpExchange) => ({
   status: 200,
   body: { operation: route?.operation.id, path: { ...route?.params }, query, body, app, userId },
@@ -177,7 +177,7 @@ export async function startToyServer(options: Partial<PipelineOptions> = {}): Pr
     ...options,
   });
   const server = await listen((request, response) => void pipeline(request, response), log);
-  // As clients do: by itself supertest asks for the connection to be closed.
+  // Like clients do; by default, supertest closes the connection.
   const agent = new Agent({ keepAlive: true });
   return {
     ...server,
@@ -202,7 +202,7 @@ export async function startToyServer(options: Partial<PipelineOptions> = {}): Pr
   };
 }
 
-/** The body of a response as it was sent. */
+/** The raw body of a response. */
 function readText(response: supertest.Response, done: (error: Error | null, text: string) => void): void {
   const chunks: Buffer[] = [];
   const stream = response as unknown as Readable;

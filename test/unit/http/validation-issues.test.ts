@@ -4,7 +4,7 @@ import { requestValidators } from '../../../src/generated/request-validators.js'
 import { bodyFault, parametersFault } from '../../../src/http/validation-issues.ts';
 import { compile } from './toy-server.ts';
 
-/** The refusal of `value` by `schema`, as the caller reads it. */
+/** The refusal of `value` by `schema`, as sent to the caller. */
 function refusalOf(schema: object, value: unknown): unknown {
   const validate = compile(schema);
   if (validate(value)) return 'valid';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { silentLog } from '../../../src/adapters/log.ts';
 import { type Job, startJobs } from '../../../src/jobs/runner.ts';
 
-/** A job that has this much to do, one piece at a time. */
+/** A job with this many batches of work. */
 function pile(name: string, size: number, done: string[], everyMs = 3_600_000): Job & { add(): void } {
   let left = size;
   return {
@@ -33,7 +33,7 @@ test('settling runs everything that is due, including work that jobs create for 
       return hasMore;
     },
   };
-  // The fed one comes first in the list, so that only a second round reaches it.
+  // The job that gets new work comes first, so that only a second round runs it.
   const jobs = startJobs([second, feeding], silentLog);
   await jobs.settle();
   await jobs.stop();

@@ -48,7 +48,7 @@ test('the document has each status, each error code of a status and each event',
 test('a combination is covered by the test files that have seen it', () => {
   const files = filesByCombination(documented, ledger);
   expect(files.get('createWallet 200')).toEqual(['a.test.ts', 'b.test.ts']);
-  // The code `not_found` is not sent: a 404 without a code stands for it.
+  // The code `not_found` is not sent; it is recorded as a 404 without a code.
   expect(files.get('getWallet 404 not_found')).toEqual(['a.test.ts']);
   expect(files.get('getWallet 200')).toEqual([]);
 });

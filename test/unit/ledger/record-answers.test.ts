@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** A server of its own process that answers with the status and code of the query; the requests are its client's. */
+/** A server in another process that responds with the status and code in the query, and its client. */
 async function serve(
   requests: readonly [method: string, target: string][],
   ...argv: string[]

@@ -7,7 +7,7 @@ import type { World } from './oracle.ts';
 
 const folder = new URL('./cases/', import.meta.url);
 
-/** A policy, a request and the decision that is expected, in words: see cases/README.md. */
+/** A policy, a request and the expected decision, as text: see cases/README.md. */
 export interface PolicyCase {
   readonly name: string;
   readonly chain: string;
@@ -15,9 +15,9 @@ export interface PolicyCase {
   readonly action: PolicyAction;
   readonly world: World;
   readonly decision: 'allowed' | 'denied';
-  /** The number of the rule that decided, from 1; undefined: not said. */
+  /** The number of the deciding rule, from 1; undefined if not stated. */
   readonly by: number | undefined;
-  /** What the first condition of the first rule observed; undefined: not said. */
+  /** The observed value of the first condition of the first rule; undefined if not stated. */
   readonly sees: string | undefined;
 }
 
@@ -47,7 +47,10 @@ interface CaseWords extends Partial<Words> {
   readonly sees?: string;
 }
 
-/** `field` and `request` apart, each key is an operator with its value, and lists the observed values for which it holds. */
+/**
+ * Besides `field` and `request`, each key is an operator with its value, and lists the observed values for which it
+ * holds.
+ */
 interface BorderWords extends Partial<Words> {
   readonly field: string;
   readonly observed: readonly unknown[];
@@ -59,7 +62,7 @@ export const caseFiles: readonly string[] = readdirSync(folder)
   .filter((name) => name.endsWith('.yaml') && name !== 'calldata.yaml')
   .sort();
 
-/** Calldata that viem made, by name: cases/calldata.yaml, printed by make-calldata.ts. */
+/** Calldata encoded by viem, by name: cases/calldata.yaml, printed by make-calldata.ts. */
 export const calldataText: string = readFileSync(new URL('calldata.yaml', folder), 'utf8');
 const calldata = parse(calldataText) as Readonly<Record<string, { readonly data: string }>>;
 
@@ -164,7 +167,7 @@ function readAbi(lines: readonly string[]): readonly unknown[] {
   return lines.length === 1 ? [parseAbiItem(lines[0] as never)] : parseAbi(lines as never);
 }
 
-/** A list in brackets, a text in quotes when it has blanks at its ends, or just the text. */
+/** A list in brackets, a quoted text if it starts or ends with blanks, or plain text. */
 function readValue(text: string): string | string[] {
   if (text.startsWith('"')) return JSON.parse(text) as string;
   if (!text.startsWith('[')) return text;
@@ -174,7 +177,7 @@ function readValue(text: string): string | string[] {
     .map((item) => item.trim());
 }
 
-/** Sets have ids of 24 characters; the cases call them by name. */
+/** Sets have ids of 24 characters; the cases use names. */
 const setId = (name: string): string => name.padEnd(24, '0');
 
 function readWorld({ sets = {}, totals = {}, time = '2026-01-01T00:00:00Z' }: Words): World {

@@ -27,7 +27,7 @@ describe.each(caseFiles)('%s', (file) => {
     expect(allowsAction(policy, action, factsOf(world))).toBe(traced.allowed);
     if (by !== undefined) expect(traced.units[0]?.deciding_rule_id).toBe(`rule ${by}`);
     if (sees !== undefined) expect(inWords(traced.units[0]?.rules[0]?.conditions[0]?.observed)).toBe(sees);
-    // The cases judge the oracle as well, and it every condition of theirs.
+    // The cases also test the oracle, which in turn checks every condition of the cases.
     const results = traced.units.map(({ rules }) =>
       rules.map(({ conditions }) => conditions.map(({ result }) => result)),
     );

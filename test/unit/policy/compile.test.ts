@@ -36,7 +36,7 @@ function compileRules(chain_type: string, rules: readonly Rule[]): CompiledPolic
 
 const refusalOfRule = (chain: string, rule: Rule): Refusal => refusalOf(() => compileRules(chain, [rule]));
 
-/** The refusal of one condition in a rule for transactions; its pointer from the condition on. */
+/** The refusal of one condition in a rule for transactions, with the pointer relative to the condition. */
 function refusalOfCondition(condition: Rule, method = 'eth_signTransaction', chain = 'ethereum'): Refusal {
   const { pointer, message } = refusalOfRule(chain, { method, conditions: [condition] });
   expect(pointer.startsWith('/rules/0/conditions/0/')).toBe(true);
@@ -399,7 +399,7 @@ describe('values', () => {
         // Well-formed base58check of a Bitcoin address.
         '1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2',
         'T'.repeat(1000),
-        // Base58 takes time by the square of its length: refused before that.
+        // Decoding base58 takes quadratic time, so long texts are refused before.
         'T'.repeat(1_000_000),
       ],
     ],
@@ -432,7 +432,7 @@ describe('values', () => {
         'rvYAfWj5gh67oV6fW32ZzP3Aw4Eubs59C',
         'rvYAfWj5gh67oV6fW32ZzP3Aw4Eubs5',
         '0OIl',
-        // An X-address, and a seed: other things in the same letters.
+        // An X-address and a seed, which use the same alphabet.
         'X7AcgcsBL6XDcUb289X4mJ8djcdyKaB5hJDWMArnXr61cqZ',
         'sn259rEFXrQrWyx3Q7XneWcwV6dfL',
         'r'.repeat(36),
@@ -501,7 +501,7 @@ describe('values', () => {
     const conditions = [
       given('grant.role', 32),
       given('grant.selectors', 4),
-      // Which of the two is called is not known before.
+      // It is ambiguous which of the two is called.
       given('pick.by', 4),
       given('pick.by', 32),
     ];
@@ -609,7 +609,7 @@ describe('ABIs', () => {
     'float',
     'Address',
     'address payable',
-    // By these a function has another selector than by their canonical names, `uint256` and `int256`.
+    // With these names a function has another selector than with the canonical `uint256` and `int256`.
     'uint',
     'int[]',
   ];
@@ -654,7 +654,7 @@ describe('ABIs', () => {
       conditions: [calldata([fn([deepest])])],
     }));
     expect(compileRules('ethereum', rules).rules).toHaveLength(2);
-    // Neither deep recursion nor a pattern that starts over at every bracket.
+    // Must cause neither deep recursion nor quadratic matching.
     for (const type of [`uint256${'[]'.repeat(200_000)}`, `uint256${'[]'.repeat(200_000)}x`]) {
       expect(refusalOfCondition(calldata([fn([input(type)])], 'f.a')).pointer).toBe('/abi/0');
     }
@@ -667,7 +667,7 @@ describe('ABIs', () => {
   });
 
   test('two functions with the same selector', () => {
-    // A known pair: both hash to 0x42966c68.
+    // A known collision: both have the selector 0x42966c68.
     const abi = parseAbi([
       'function burn(uint256 amount)',
       'function collate_propagate_storage(bytes16 amount)',

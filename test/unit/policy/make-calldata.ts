@@ -1,8 +1,8 @@
 import { encodeFunctionData, parseAbi } from 'viem';
 
 /**
- * The calldata that the cases speak of, encoded by viem: `node test/unit/policy/make-calldata.ts` prints
- * cases/calldata.yaml, and a test compares the two.
+ * The calldata of the cases, encoded by viem: `node test/unit/policy/make-calldata.ts` prints cases/calldata.yaml,
+ * and a test compares the two.
  */
 const abi = parseAbi([
   'struct Leg { address to; uint256 amount; bytes32[] tags; }',
@@ -27,7 +27,7 @@ const legs = [
 interface Source {
   readonly functionName: string;
   readonly args?: readonly unknown[];
-  /** What is done to the encoded bytes, in words and in deed. */
+  /** The modifications of the encoded bytes, with their descriptions. */
   readonly spoil?: readonly [words: string, change: (dataHex: string) => string];
 }
 

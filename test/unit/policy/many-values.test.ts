@@ -5,7 +5,10 @@ import { compilePolicy } from '../../../src/policy/compile.ts';
 import { evaluatePolicy } from '../../../src/policy/evaluate.ts';
 import type { ConditionInput } from '../../../src/policy/source.ts';
 
-/** More than a call takes arguments. A Sui command is three bytes: a request of 1 MiB holds as many. */
+/**
+ * More than the arguments of a function call. A Sui command takes three bytes, so a request of 1 MiB can contain this
+ * many.
+ */
 const MANY = 250_000;
 const facts: PolicyFacts = { nowMs: 0, inConditionSet: () => undefined, aggregation: () => undefined };
 

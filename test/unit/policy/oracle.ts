@@ -4,7 +4,7 @@ import type { ActionUnit, PolicyAction, SolanaAccount } from '../../../src/polic
 import type { AggregationDefinition } from '../../../src/policy/aggregation.ts';
 import type { RuleInput } from '../../../src/policy/compile.ts';
 
-/** What the outside holds: condition sets and running totals that still exist, by id. */
+/** External facts: the existing condition sets and running totals, by id. */
 export interface World {
   readonly nowMs: number;
   readonly sets: Readonly<Record<string, readonly string[]>>;
@@ -15,7 +15,7 @@ type Kind = 'number' | 'decimal' | 'boolean' | 'evm' | 'tron' | 'sui' | 'account
 type Truth = 'true' | 'false' | 'unknown';
 type Condition = RuleInput['conditions'][number];
 type Effect = RuleInput['action'];
-/** What a condition sees: nothing, something that it cannot read, or values of a kind. */
+/** What a condition observes: nothing, something unreadable, or values of a kind. */
 type Seen = 'absent' | 'unreadable' | { readonly kind: Kind; readonly values: readonly unknown[] };
 interface Parameter {
   readonly name?: string;
@@ -24,8 +24,8 @@ interface Parameter {
 }
 
 /**
- * A second reading of src/policy/README.md, as plain as it can be and slow: it parses everything again for every
- * question and shares nothing but types with the engine. It supposes that the rules compile.
+ * An independent implementation of src/policy/README.md, simple and slow: it parses everything for every evaluation
+ * and shares only types with the engine. It assumes that the rules compile.
  */
 export function oracleAllows(rules: readonly RuleInput[], action: PolicyAction, world: World): boolean {
   const applying = rules.filter(({ method }) => method === action.method || method === '*');
@@ -37,7 +37,7 @@ export function oracleAllows(rules: readonly RuleInput[], action: PolicyAction, 
   return action.units.length > 0 && action.units.every(unitIsAllowed);
 }
 
-/** What each condition of a rule is of a unit. */
+/** The result of each condition of a rule for a unit. */
 export function oracleTruths(rule: RuleInput, unit: ActionUnit, world: World): Truth[] {
   return rule.conditions.map((condition): Truth => {
     const seen = read(condition, unit, world, rule.action);
@@ -87,7 +87,7 @@ export function oracleAdditions(
   });
 }
 
-/** What a condition sees; a value of another kind makes all of it unreadable. */
+/** What a condition observes; a value of another kind makes all of it unreadable. */
 function read(condition: Condition, unit: ActionUnit, world: World, effect: Effect): Seen {
   const seen = look(condition, unit, world, effect);
   if (typeof seen === 'string') return seen;
@@ -114,7 +114,7 @@ function isOfKind(kind: Kind, value: unknown): boolean {
   return types.includes(typeof value) && SHAPES[kind].test(String(value));
 }
 
-/** A value as what it means: numbers as numbers, accounts as accounts. */
+/** A value in canonical form: numbers as numbers, accounts as accounts. */
 function meaning(kind: Kind, text: string): string | bigint {
   if (kind === 'number' || kind === 'sui') return BigInt(text);
   if (kind === 'tron') return TronWeb.address.toHex(text).toLowerCase();
@@ -169,7 +169,7 @@ function account(value: SolanaAccount | bigint): Seen {
   return typeof value === 'object' ? 'unreadable' : one(typeof value === 'bigint' ? 'number' : 'text', value);
 }
 
-/** What is missing where a DENY looks for it may still be there once the signature is used. */
+/** A value that is missing for a DENY may still be present when the signature is used. */
 const orUnknown = (effect: Effect, seen: Seen): Seen =>
   effect === 'DENY' && seen === 'absent' ? 'unreadable' : seen;
 
@@ -250,7 +250,7 @@ function lookAtTempo(field: string, tempo: ActionUnit['tempo']): Seen {
   return one('number', field === 'valid_before' ? tempo?.validBefore : tempo?.validAfter);
 }
 
-/** The two ways to move tokens, which a DENY takes for one. */
+/** The two instructions that move tokens; a DENY treats them as one. */
 const TRANSFERS = ['Transfer', 'TransferChecked'];
 
 function lookAtInstruction(
@@ -379,7 +379,7 @@ function lookAtTypedMessage(
 
 type TypeMap = Readonly<Record<string, readonly Parameter[]>>;
 
-/** A struct and all that its members are made of. */
+/** A struct and all structs that it refers to. */
 function structsBelow(types: TypeMap, name: string, found: Record<string, readonly Parameter[]> = {}) {
   const members = types[name];
   if (members === undefined || name in found) return found;

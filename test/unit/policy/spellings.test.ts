@@ -8,7 +8,7 @@ import type { ConditionInput } from '../../../src/policy/source.ts';
 
 const place = { method: '*', action: 'ALLOW' } as const;
 
-/** Whether a condition has a meaning; what has none is refused as such. */
+/** Whether a condition is valid; an invalid one is refused with the reason. */
 function isTaken(condition: Omit<ConditionInput, 'operator'> & Partial<ConditionInput>): boolean {
   try {
     compileCondition({ operator: 'eq', ...condition }, place);

@@ -107,7 +107,7 @@ test('the length of a trace is about that of its JSON, and counts every text', (
   expect(lengthOf({ observed: present('y'.repeat(1001)) })).toBe(base + 1000);
   expect(lengthOf({ observed: presentAll(['y', 'y'.repeat(500), 'y'.repeat(500)]) })).toBe(base + 1006);
   expect(lengthOf({ observed: unreadable('z'.repeat(1004)) })).toBe(base + 1000);
-  // One observation that many conditions share counts in each.
+  // An observation that many conditions share counts for each of them.
   const shared = present('y'.repeat(1000));
   const twice = rule(
     'ALLOW',

@@ -147,6 +147,6 @@ test('calldata is read once for any number of ABIs, and only up to the limit', (
   );
   const ethereumCall = { to: undefined, value: 0n, chainId: 1n, data };
   expect(judged('ethereum', rules, 'eth_signTransaction', [{ ethereumCall }])).toBe(true);
-  // Of 100 conditions of 5,000 values each, 50 are too much.
+  // The limit is exceeded after 50 of 100 conditions with 5,000 values each.
   expect(data.reads).toEqual({ selector: 50, arguments: 1 });
 });

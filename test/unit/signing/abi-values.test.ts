@@ -23,7 +23,7 @@ function words(...given: readonly (number | string)[]): string {
 const read = (types: string, dataHex: string) =>
   compileArguments(typesOf(types))(hexToBytes(dataHex as never));
 
-/** What is wrong with the bytes: some are missing, or they are not as an encoder writes them. */
+/** The fault of the bytes: some are missing, or they are not in canonical encoding. */
 function faultOf(types: string, dataHex: string): 'truncated' | 'not canonical' {
   try {
     read(types, dataHex);
@@ -80,7 +80,7 @@ describe('values, as viem encodes them', () => {
       ],
     ],
   ])('%s: %o', (types, value, text) => {
-    // Between two others: what stands before and behind it is found as well.
+    // Between two other values, which must be found as well.
     const around = encode(`string, ${types}, uint8`, 'before', value, 9);
     expect(read(`string, ${types}, uint8`, around)).toEqual(['before', text, '9']);
     expect(read(types, encode(types, value))).toEqual([text]);

@@ -49,7 +49,7 @@ test.each(offline)('signing the example %s yields the bytes in the contract', as
   expect(await signOffline(method as OfflineMethod, secret, params)).toEqual(responses[name]?.value.data);
 });
 
-// What the contract's types allow is what the rooms take, and what they give is what the contract's types promise.
+// The inputs and outputs of the signing functions must have the types of the contract.
 type ParamsOf<Method> = Extract<WalletRpcRequest, { method: Method; params: unknown }>['params'];
 type DataOf<Method> = Extract<WalletRpcResponse, { method: Method }>['data'];
 type Misfit = {
@@ -61,7 +61,7 @@ type Misfit = {
 }[OfflineMethod];
 
 test('inputs and outputs have the types of the contract', () => {
-  // Compiles only while there is no misfit; otherwise the type names them.
+  // Compiles only without mismatches; otherwise the type names them.
   const fits: [Misfit] extends [never] ? true : Misfit = true;
   expect(fits).toBe(true);
 });

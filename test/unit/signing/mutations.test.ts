@@ -79,7 +79,7 @@ async function ethereumSamples(): Promise<Sample[]> {
   return (await Promise.all(samplesOf)).flat();
 }
 
-/** What a reader of a Solana transaction sees, without the bytes themselves. */
+/** The decoded content of a Solana transaction, without its bytes. */
 function solanaView(bytes: Uint8Array): unknown {
   const { message: _message, ...view } = decodeSolanaTransaction(bytes);
   return view;
@@ -112,7 +112,7 @@ const otherSamples: Sample[] = [
   },
 ];
 
-/** The view as text; `refused` when the decoder refuses, `not a transaction` when it sees none. */
+/** The view as text; `refused` when the decoder throws, `not a transaction` when it finds none. */
 async function viewText(sample: Sample, bytes: Uint8Array): Promise<string> {
   try {
     const view = await sample.view(bytes);

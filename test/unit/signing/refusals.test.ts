@@ -171,7 +171,7 @@ describe('xrpl', () => {
     expect(refusal.field).toBe('/transaction');
   });
 
-  // Each of these would take the codec minutes. `F9EA` begins a list and an object in it, `E1F1` ends both.
+  // The codec would need minutes for each of these. `F9EA` begins a list and an object in it, `E1F1` ends both.
   test.each([
     [
       'nested 2,000 deep',

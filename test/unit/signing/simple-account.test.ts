@@ -16,7 +16,7 @@ import {
 } from '../../../src/signing/ethereum/simple-account.ts';
 import { hashUserOperation } from '../../../src/signing/ethereum/user-operation.ts';
 
-// viem keeps the deployed addresses; they are no text of ours.
+// The deployed addresses come from viem.
 
 const owner = privateKeyToAccount(`0x${'46'.repeat(32)}`);
 const client = createClient({

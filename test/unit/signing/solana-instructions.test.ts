@@ -160,7 +160,7 @@ describe('instructions that the generated clients build', () => {
           data: Buffer.of(discriminator),
         }),
       );
-      // What later versions of the program added is not named: a batch, for one, holds other instructions.
+      // Instructions of later program versions have no name: a batch, for example, contains other instructions.
       expect(read?.instructionName?.toLowerCase()).toBe(discriminator <= 24 ? name : undefined);
     }
   });

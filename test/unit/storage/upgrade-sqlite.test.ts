@@ -93,7 +93,7 @@ describe('a file is refused and unchanged', () => {
 test('two processes that open an older file upgrade it once', async () => {
   open([first]);
   write("insert into pets values ('Tom')");
-  // Slow enough for both to come while it runs.
+  // Slow enough that both processes arrive while it runs.
   const slow = `with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000000)
     update pets set kind = kind || (select count(*) from n);`;
   const program = `

@@ -8,10 +8,10 @@ import {
 
 const isLong = process.env.TEST_LONG === '1';
 
-/** How many random wallets each judge sees; `TEST_LONG=1` shows it 10,000. */
+/** The number of random wallets per library; 10,000 with `TEST_LONG=1`. */
 export const walletCount = isLong ? 10_000 : 100;
 
-/** For the tests that walk over all of them, in ms. */
+/** The timeout of tests over all of them, ms. */
 export const judgeTimeout = isLong ? 3_600_000 : 30_000;
 
 /** Printed with every judge's test; `TEST_SEED` repeats a run. */
@@ -26,7 +26,7 @@ export interface RandomWallet extends WalletKeys {
   number(label: string, below: number): number;
 }
 
-/** One wallet after the other, so that ten thousand need no memory. */
+/** A generator, so that ten thousand wallets need no memory. */
 export async function* randomWallets(
   chainType: ChainType,
   count: number = walletCount,
