@@ -10,7 +10,7 @@ const TIMEOUT_MS = 60 * 60 * 1000;
 
 type Value = bigint | boolean | string | readonly Value[];
 
-/** A parameter without a name, so that viem takes and gives tuples as arrays, and values of it. */
+/** A parameter without a name, so that viem represents tuples as arrays, with values for it. */
 interface Typed {
   readonly parameter: AbiParameter;
   readonly values: fc.Arbitrary<Value>;
@@ -107,7 +107,7 @@ const spoils: fc.Arbitrary<Spoil> = fc.oneof(
       (data) =>
         Uint8Array.of(...data, ...more),
   ),
-  // Another length, offset or value in one place.
+  // A different length, offset or value in one place.
   fc.record({ place: places, value: fc.nat({ max: 9 }) }).map(
     ({ place, value }): Spoil =>
       (data) => {
@@ -119,7 +119,7 @@ const spoils: fc.Arbitrary<Spoil> = fc.oneof(
         });
       },
   ),
-  // A word fewer, or one word twice: gaps and overlaps.
+  // A missing or duplicated word, which causes gaps and overlaps.
   fc.record({ place: places, isTwice: fc.boolean() }).map(
     ({ place, isTwice }): Spoil =>
       (data) => {
@@ -132,7 +132,7 @@ const spoils: fc.Arbitrary<Spoil> = fc.oneof(
   ),
 );
 
-/** Text has the encoding of bytes; viem drops a byte order mark, so that it cannot say what the text was. */
+/** Text is encoded like bytes. viem drops a byte order mark, so it cannot return the original text. */
 function asBytes<T extends AbiParameter>(parameter: T): T {
   const components = (parameter as { components?: readonly AbiParameter[] }).components?.map(asBytes);
   return {
@@ -159,7 +159,7 @@ function spell(value: Value, { type, components }: Parameter): AbiValue {
   return Buffer.from(content).toString('utf8');
 }
 
-/** The arguments by viem, undefined unless encoding them gives the same bytes again. */
+/** The arguments decoded by viem; undefined unless encoding them yields the same bytes. */
 function readByViem(parameters: readonly AbiParameter[], data: Uint8Array): AbiValue | undefined {
   try {
     const plain = parameters.map(asBytes);

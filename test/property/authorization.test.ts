@@ -174,7 +174,7 @@ function changePart(signed: Request, part: 'method' | 'url' | 'body' | 'headers'
   return { ...signed, [part]: text.slice(0, index) + letter + text.slice(index + 1) };
 }
 
-/** The definition once more, by listing every member and asking each for itself. */
+/** The definition implemented naively: checks every member. */
 function naivelySatisfied(any: Quorum, signed: readonly string[]): boolean {
   const voters: boolean[] = [];
   const seen: string[] = [];

@@ -31,7 +31,7 @@ const recipient = fc.oneof(
   who.map((index) => owners[index]!),
   fc.constantFrom(...strangers),
 );
-/** How many tenths of the suggested fee are bid: below the first, others replace. */
+/** The fee in tenths of the suggested one, low enough to be replaced or high enough to replace. */
 const bid = fc.integer({ min: 8, max: 20 });
 /** The next nonce, or one that is used, pending or too early. */
 const nonceShift = fc.constantFrom(0, 0, 0, 0, -1, 1);
@@ -59,7 +59,7 @@ interface World {
   readonly chains: SimulatedChains;
   readonly evm: EvmChain;
   readonly solana: SolanaChain;
-  /** What the faucet gave out, by chain and asset. */
+  /** The deposits of the faucet, by chain and asset. */
   readonly given: Map<string, bigint>;
   /** What the chains took. */
   readonly sent: {
@@ -158,7 +158,7 @@ async function fund(
   const funded = await chains.fund(solanaId, { address, tokenAddress: held, rawAmount });
   if ('fault' in funded) return;
   note(isToken ? 'solana token' : 'solana', rawAmount);
-  // The faucet pays for the account that it opens.
+  // The faucet pays for the account that it creates.
   if (isNew) note('solana', (await chains.total(solanaId, null)) - before);
 }
 
@@ -231,7 +231,7 @@ test('the total supply of a chain changes only by the faucet', async () => {
     }),
     process.env.TEST_LONG === undefined ? { numRuns: 150, seed: 9 } : { numRuns: 2_000 },
   );
-  // The walks came to every end that a transaction can have. Solana takes only what succeeds when it comes.
+  // The walks reached every final state. Solana accepts only transactions that succeed on arrival.
   expect([...seen].sort()).toEqual(expect.arrayContaining(everyEnd));
 }, 120_000);
 

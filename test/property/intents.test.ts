@@ -90,7 +90,7 @@ class Model {
       if (intent.subject === subject && intent.status === 'pending') intent.status = 'dismissed';
   }
 
-  /** The answer to a signature: a status of the intent, or an error. */
+  /** The response to a signature: a status of the intent, or an error. */
   sign(intent: ModelIntent, member: number): string {
     if (intent.status !== 'pending') return '400 invalid_state';
     if (!this.members.includes(member)) return '401 zero_correct_authorization_signatures';
@@ -214,7 +214,7 @@ async function take(step: Step, model: Model, world: World): Promise<void> {
   }
 }
 
-/** The events that a history of one intent leaves. */
+/** The events of one intent's history. */
 function eventsOf({ signed, status }: ModelIntent): string[] {
   const last = ['executed', 'failed', 'rejected'].includes(status) ? [`intent.${status}`] : [];
   return ['intent.created', ...[...signed].map(() => 'intent.authorized'), ...last];

@@ -70,13 +70,13 @@ const toBytes = (dataHex: string): Uint8Array => Uint8Array.from(Buffer.from(dat
 
 export const wellFormedCalldatas: readonly Uint8Array[] = wellFormed.map(toBytes);
 
-/** Calldata by viem, whole and spoilt: bytes behind it, cut off, selector only, no selector, of no function. */
+/** Calldata by viem, valid and corrupted: trailing bytes, truncated, selector only, no selector, unknown function. */
 export const calldatas: readonly Uint8Array[] = [
   ...wellFormed,
   ...wellFormed.map((data) => `${data}00`),
   ...wellFormed.slice(0, 6).map((data) => data.slice(0, -2)),
   ...wellFormed.map((data) => data.slice(0, 10)),
-  // An offset that points elsewhere: a second spelling of the same arguments or of none.
+  // An offset that points elsewhere: another encoding of the same arguments, or an invalid one.
   ...wellFormed.slice(2, 8).map((data) => `${data.slice(0, 10)}${'0'.repeat(62)}80${data.slice(74)}`),
   '0x',
   '0xa9059c',
@@ -96,8 +96,8 @@ const paymentType = [
 const domainType = [{ name: 'chainId', type: 'uint256' }];
 
 /**
- * Ways to declare nearly the same message: as it is, in another order, with a domain type, with a struct that nothing
- * uses, and with members of another type.
+ * Variants of the declaration of a message: unchanged, in another order, with a domain type, with an unused struct,
+ * and with members of another type.
  */
 export const messageTypeMaps = [
   { primary_type: 'Payment', types: { Payment: paymentType, Leg: legType } },

@@ -13,7 +13,7 @@ import { conditionOn, type Family, families } from './policy-conditions.ts';
 import { factsOf, unitOf, worlds } from './policy-requests.ts';
 
 export const isLong = process.env.TEST_LONG === '1';
-/** Printed, so that a run can be had again. */
+/** Printed, so that a run can be repeated. */
 export const seed = Number(process.env.TEST_SEED ?? randomInt(2 ** 31));
 process.stdout.write(`policy properties: TEST_SEED=${seed}\n`);
 
@@ -31,7 +31,7 @@ export interface Case {
   readonly world: World;
 }
 
-/** Rules are compiled once, and policies made of them: most of the time goes into judging. */
+/** Rules are compiled once and combined to policies, so that most of the time is spent on evaluation. */
 export const rulesAndUnits = families.map((family, index) => ({
   method: family.method,
   rules: sampleRules(family, index),

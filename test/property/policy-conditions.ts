@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { ConditionInput } from '../../src/policy/source.ts';
 import { callableAbi, calldataFields, messageTypeMaps } from './policy-calldata.ts';
 
-/** Small pools, so that what conditions name and what requests hold often meet. */
+/** Small pools, so that conditions often match requests. */
 export const numbers = [
   '0',
   '1',
@@ -115,7 +115,7 @@ const xrplAmount = (name: string): Record<string, Kind> => ({
 const members = (instruction: string, names: readonly string[]): Record<string, Kind> =>
   Object.fromEntries(names.map((name) => [`${instruction}.${name}`, 'solana']));
 
-/** Always there, whatever the method: what is true or false of every request. */
+/** Conditions that are true or false for every request, whatever the method. */
 const everywhere: readonly Field[] = fieldsOf('system', { current_unix_timestamp: 'number' });
 const totals = fieldsOf(
   'reference',
@@ -251,7 +251,7 @@ const walletAction: readonly Field[] = [
   ),
 ];
 
-/** The families of requests: a chain, a method of it, and the fields that its rules can speak of. */
+/** The families of requests: a chain, one of its methods, and the fields of its rules. */
 export const families = [
   {
     chain: 'ethereum',
@@ -277,9 +277,9 @@ export const families = [
 
 export type Family = (typeof families)[number];
 
-/** A condition on one of these fields, with a value that its kind can have. */
+/** A condition on one of these fields, with a value of its kind. */
 export function conditionOn(fields: readonly Field[]): fc.Arbitrary<ConditionInput> {
-  // By source first: the many fields of one must not crowd out the few of another.
+  // Chooses the source first, so that sources with many fields do not dominate.
   const bySource = Object.values(Object.groupBy(fields, ({ field_source }) => field_source));
   const own = bySource.map((fieldsOfOne = []) => ({
     arbitrary: fc.constantFrom(...fieldsOfOne),
@@ -304,7 +304,7 @@ function valueFor(operator: string, kind: Kind): fc.Arbitrary<string | string[]>
   return operator === 'in' ? fc.array(value, { minLength: 1, maxLength: 3 }) : value;
 }
 
-/** What condition sets may hold: every kind's spellings, mixed. */
+/** The values of condition sets: the spellings of every kind, mixed. */
 export const setItems: fc.Arbitrary<string[]> = fc.array(
   fc.constantFrom(
     ...Object.values(spellings)

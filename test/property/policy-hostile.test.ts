@@ -11,7 +11,7 @@ import { factsOf, worlds } from './policy-requests.ts';
 
 const numRuns = isLong ? 400_000 : 10_000;
 
-/** Whatever stands in a unit, of whatever type: as if a decoder had gone mad. */
+/** Units with arbitrary content of arbitrary types, as from a broken decoder. */
 const anything = fc.anything({ withBigInt: true, withNullPrototype: true, withTypedArray: true });
 const madUnits = fc.constantFrom(...rulesAndUnits).chain(({ method, rules, units }) =>
   fc.record({
@@ -36,7 +36,7 @@ test('evaluation never throws for JSON that no decoder produces', () => {
   );
 });
 
-/** Puts something else in one place of what a unit holds as free JSON: domain, message, transaction or body. */
+/** Replaces one value in the free JSON of a unit: domain, message, transaction or body. */
 function spoil(unit: ActionUnit, place: number, instead: unknown): object {
   const replaceOne = (object: Readonly<Record<string, unknown>>): Record<string, unknown> => {
     const names = Object.keys(object);
@@ -56,7 +56,7 @@ function spoil(unit: ActionUnit, place: number, instead: unknown): object {
   return requestBody === undefined ? {} : { requestBody: replaceOne(requestBody) };
 }
 
-/** Compiles one condition; undefined when it is refused as one without a meaning, which is the only error there is. */
+/** Compiles one condition; undefined when it is refused as invalid, which is the only possible error. */
 function compileOne(condition: ConditionInput, method: string): ReturnType<typeof compilePolicy> | undefined {
   const rules = (['ALLOW', 'DENY'] as const).map((action) => ({
     id: action,
@@ -76,7 +76,7 @@ function compileOne(condition: ConditionInput, method: string): ReturnType<typeo
 const operator = fc.constantFrom('eq' as const, 'neq' as const);
 const value = fc.constantFrom('1', '0x', 'true', 'text', `0x${'0'.repeat(40)}`);
 
-// Names that every object has, types in terms of themselves, arrays of arrays, nothing at all.
+// Members of Object.prototype, recursive types, arrays of arrays, and nothing.
 const strangeNames = ['a', 'b', '0', 'toString', '__proto__', 'constructor', ''];
 const strangeTypes = [
   ...['A', 'A[]', 'A[2]', 'toString', '__proto__', '', '[]', 'string[', 'tuple', 'Ä'],
@@ -87,7 +87,7 @@ const members = fc.array(
   fc.record({ name: fc.constantFrom(...strangeNames), type: fc.constantFrom(...strangeTypes) }),
   { maxLength: 3 },
 );
-// By most of them nothing can be signed, so that they are refused; by those that follow something can.
+// Most of these types cannot be signed, so they are refused; the following ones can.
 const strangeTypeMaps = fc.dictionary(
   fc.constantFrom('A', 'toString', '__proto__', 'EIP712Domain', ''),
   members,
@@ -201,7 +201,7 @@ test('an unusual ABI is refused or evaluated, whatever the calldata', () => {
   expect(compiled).toBeGreaterThan(100);
 });
 
-/** Of an ABI that compiled; viem refuses some that ox takes, for which the bytes need no selector. */
+/** For a compiled ABI. viem refuses some that ox accepts; their calldata is encoded without a selector. */
 function selectorOf(item: object): string {
   try {
     return toFunctionSelector({

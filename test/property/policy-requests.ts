@@ -28,7 +28,7 @@ const anyAccount = fc.constantFrom(
   ...tronAddresses.flat(),
   'a',
 );
-/** JSON that fits no field: what a decoder would never give, and evaluation must bear. */
+/** JSON that no decoder produces but evaluation must tolerate. */
 const nonsense = fc.constantFrom<unknown>(
   null,
   1.5,
@@ -50,7 +50,7 @@ const maybeUnreadable = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | 'unrea
 const orNonsense = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
   fc.oneof({ arbitrary, weight: 8 }, { arbitrary: nonsense, weight: 1 });
 
-/** A selector and words that may be taken for amounts, offsets and lengths, with now and then a byte missing. */
+/** A selector and words that look like amounts, offsets and lengths, sometimes with a missing byte. */
 const strangeCalldata = fc
   .record({
     selector: fc.constantFrom(...calldatas.map((data) => data.subarray(0, 4))),
@@ -127,7 +127,7 @@ const account: fc.Arbitrary<SolanaAccount> = fc.oneof(
   { arbitrary: fc.constantFrom(...solanaAddresses), weight: 6 },
   { arbitrary: fc.constant({ behindLookupTable: true } as const), weight: 1 },
 );
-// Most of what the conditions name is a transfer.
+// Most requests that conditions refer to are transfers.
 const solanaNames = [
   ...['Transfer', 'Transfer', 'Transfer', 'TransferChecked', 'TransferChecked', 'Burn', 'MintTo'],
   ...['CloseAccount', 'InitializeAccount3', 'Approve'],
@@ -243,7 +243,7 @@ const walletAction = fc.record({
 const authorization = evm.map((contract) => ({ label: 'authorization', authorization7702: { contract } }));
 const wellDecoded = { call, typedData, message, solana, tron, xrpl, sui, walletAction, authorization };
 
-/** A unit of the family's kind; at times one that could not be decoded, or that has none of what rules speak of. */
+/** A unit of the family's kind; sometimes undecodable, or without any of the fields in rules. */
 export function unitOf(family: Family): fc.Arbitrary<ActionUnit> {
   return fc.oneof(
     { arbitrary: wellDecoded[family.units] as fc.Arbitrary<ActionUnit>, weight: 18 },
@@ -252,14 +252,14 @@ export function unitOf(family: Family): fc.Arbitrary<ActionUnit> {
   );
 }
 
-/** Sets and totals, of which one each is always gone; the time around the numbers of the pool. */
+/** Sets and totals, one of each always deleted; times close to the numbers of the pool. */
 export const worlds: fc.Arbitrary<World> = fc.record({
   nowMs: fc.constantFrom(0, 999, 1000, 99_999, 100_000, 101_999, 1_763_719_200_000),
   sets: fc.record({ [setIds[0]!]: setItems, [setIds[1]!]: setItems }),
   totals: fc.record({ [totalIds[0]!]: integer, [totalIds[1]!]: maybeUnreadable(integer) }),
 });
 
-/** The world as the engine asks it: by spellings, as a table of values would answer. */
+/** The look-ups of the engine, by spelling, like a table of values. */
 export function factsOf({ nowMs, sets, totals }: World): PolicyFacts {
   return {
     nowMs,

@@ -14,10 +14,10 @@ import { oracleAllows, oracleTruths } from '../unit/policy/oracle.ts';
 import { allows, type Case, cases, isLong, policyOf, rulesAndUnits, seed } from './policy-cases.ts';
 import { factsOf } from './policy-requests.ts';
 
-/** How often a condition of each source was of each truth. */
+/** How often conditions of each source had each result. */
 type Tally = Map<string, { true: number; false: number; unknown: number }>;
 
-/** Throws where the engine judges a condition in another way than the oracle. */
+/** Throws when the engine and the oracle disagree on a condition. */
 function compareTruths({ rules, action, world }: Case, units: PolicyDecision['units'], tally: Tally): void {
   const inputs = new Map(rules.map(({ input }) => [input.id, input]));
   for (const [index, unit] of units.entries()) {

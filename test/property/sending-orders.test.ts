@@ -15,8 +15,8 @@ import { databaseKinds } from '../support/databases.ts';
 import { executorCode } from '../support/evm-assembly.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
 
-// One wallet sends in every way there is, in any order, before and after blocks. Each send pays one wei to an address
-// of its own. What was answered 200 is included: no request of ours uses the nonce of another one.
+// One wallet sends in every possible way, in any order, before and after blocks. Each send pays one wei to a
+// different address. Every send that returned 200 is included: no request uses the nonce of another one.
 
 const caip2 = 'eip155:8453';
 const ether = 10n ** 18n;
@@ -63,11 +63,11 @@ function rpc({ operations }: World, wallet: Wallet, request: object) {
   return operations.run('walletRpc', { path: { wallet_id: wallet.id }, body: { caip2, ...request } });
 }
 
-/** A chain, and what only a test can do to it. */
+/** A chain with controls for tests. */
 interface World extends AsyncDisposable {
   readonly operations: TestOperations;
   fund(address: string): Promise<unknown>;
-  /** One block, and what follows from it in our records. */
+  /** Mines one block and updates our records. */
   block(): Promise<void>;
   balanceOf(address: string): Promise<bigint>;
 }
@@ -110,7 +110,8 @@ async function openAnvil(): Promise<World> {
     fund: (address) => anvil.ask('anvil_setBalance', address, toHex(ether)),
     async block() {
       await anvil.ask('evm_mine');
-      // anvil does not count authorizations when it looks for the next transaction: what waits comes again.
+      // anvil ignores the nonces of authorizations when it selects the next transaction, so waiting ones are sent
+      // again.
       await anvil.ask('anvil_dropAllTransactions');
       operations.clock.nowMs += 60_000;
       await follow();

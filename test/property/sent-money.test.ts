@@ -17,7 +17,7 @@ import { openOperations } from '../support/run-operations.ts';
 
 const caip2s = ['eip155:8453', 'eip155:1'] as const;
 const token = `0x${'cc'.repeat(20)}`;
-/** Sentinels: reverted in the block, never taken by a block, lost by nodes and bundlers. */
+/** Sentinels: reverted in the block, never included, lost by nodes and bundlers. */
 const strangers = ['beef0000', 'dead0003', 'dead0002'].map((end) => `0x${'ab'.repeat(16)}${end}`);
 
 const who = fc.nat({ max: 2 });
@@ -51,7 +51,7 @@ async function openWorld() {
     clock: { now: () => clock.nowMs },
     confirmAfterMs: undefined,
   });
-  /** The server dies: what it was about to do, or has done, it does not know. */
+  /** The server crashes and does not know what it has done. */
   const dying =
     (broadcast: AnyChain['broadcast']): AnyChain['broadcast'] =>
     async (bytes) => {
@@ -135,7 +135,7 @@ const transfer = (to: string, value: bigint) => ({
 
 type World = Awaited<ReturnType<typeof openWorld>>;
 
-/** What every account holds by our own records. */
+/** The balance of every account according to our records. */
 function account({ given, keyOf }: World, rows: readonly TransactionRow[]): Map<string, bigint> {
   const held = new Map(given);
   const move = (caip2: string, address: string, asset: string | null, by: bigint) => {

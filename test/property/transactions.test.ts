@@ -13,7 +13,7 @@ import { followTransactions } from '../../src/jobs/follow-transactions.ts';
 import { openOperations } from '../support/run-operations.ts';
 import { caip2, scriptChain } from '../support/scripted-chain.ts';
 
-// The life of a transaction as the contract's own words have it, written down a second time.
+// The life cycle of a transaction according to the contract, implemented a second time.
 const openStates = ['pending', 'broadcasted', 'confirmed', 'execution_reverted'] as const;
 const closedStates = ['finalized', 'failed', 'replaced', 'provider_error'] as const;
 const everyState: readonly TransactionStatus[] = [...openStates, ...closedStates];
@@ -116,7 +116,7 @@ async function openWorld() {
         await job.run(() => undefined);
       }
     },
-    /** The network holds, and every transaction comes into a block for good. */
+    /** The network works, and every transaction is finally included. */
     async settle(): Promise<void> {
       chain.isDown = false;
       for (let round = 0; round < 3; round += 1) {
@@ -132,7 +132,7 @@ async function openWorld() {
       expect(
         rows.filter(({ status }) => status !== 'finalized').every(({ status }) => status === 'failed'),
       ).toBe(true);
-      // What was acknowledged fills the nonces from 0 on; what was refused left none behind.
+      // Acknowledged sends use the nonces from 0 without gaps; refused ones use none.
       const nonces = finalized.map(({ nonce }) => nonce).sort((a, b) => Number(a) - Number(b));
       expect(nonces).toEqual([...nonces.keys()]);
       expect(new Set(taken()).size).toBe(rows.length);
@@ -152,7 +152,7 @@ async function openWorld() {
           status,
         ] as TransactionStatus[];
         for (const [index, state] of story.slice(1).entries()) {
-          // Each step is one step, but for the last: `finalized` has no event, and the end is its own.
+          // Each state is one step apart except the last: `finalized` has no event.
           expect(wayTo(story[index]!, state)?.length).toBeLessThanOrEqual(1);
         }
       }

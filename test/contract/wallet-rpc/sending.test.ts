@@ -29,7 +29,7 @@ import { type CallOptions, call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';
 
-// Every method that sends, on the simulated chains; what they take is read by viem and web3.js.
+// Every sending method, on the simulated chains; viem and web3.js decode the received transactions.
 
 const base = 'eip155:8453';
 const solana = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
@@ -44,7 +44,7 @@ let taken: Uint8Array[];
 
 beforeAll(async () => {
   sandbox = await startSandbox();
-  // What goes out is written down on its way.
+  // Records the broadcast bytes.
   const chains = sandbox.services.chains;
   const find = chains.find.bind(chains);
   const known = new Set<AnyChain>();
@@ -222,7 +222,7 @@ test('wallet_sendCalls: the account delegates once, and the calls run atomically
   expect(await transactionOf(data.transaction_id)).toMatchObject({ status: 'confirmed' });
   expect(await sandbox.chains.find(base)!.balances(receiver, [usdc, null])).toEqual([4n, 7n]);
 
-  // Delegated already: a plain transaction does.
+  // Already delegated, so a plain transaction is enough.
   const second = await send(wallet, sendCalls(calls));
   expect(parseTransaction(hexOf(taken[1]))).toMatchObject({ type: 'eip1559', nonce: 2 });
   await wait(10);
@@ -383,7 +383,7 @@ test('signAndSendTransaction: refusals', async () => {
   );
   expect(await refused(wallet, signAndSend('AAAA'))).toMatchObject(invalid);
 
-  // Two signers: the other one is missing, or has signed a message that would change.
+  // Two signers: the other signature is missing, or covers a message that would change.
   const message = new TransactionMessage({
     payerKey: someone.publicKey,
     recentBlockhash: placeholder,

@@ -11,7 +11,7 @@ import { type CallOptions, call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';
 
-// Lightning with the node of simulated operators: invoices that others can read, and money that moves once.
+// Lightning with the node of simulated operators: invoices in the standard format, and payments that are made once.
 
 const mainnet = 'spark:mainnet';
 // BOLT 11, "Examples": signed by other nodes.
@@ -223,7 +223,7 @@ describe('payLightningInvoice', () => {
     Object.assign(chain, { broadcast });
     for (let step = 0; step < 4; step += 1) await waitSeconds(sandbox, 30);
     const balances = [Number(await satsOf(alice)), Number(await satsOf(bob))];
-    // Either alice paid bob, or bob paid himself; the fee is a sat.
+    // Either alice paid bob, or bob paid himself; the fee is one sat.
     expect([
       [2_000 - 701, 2_700],
       [2_000, 1_999],

@@ -9,7 +9,7 @@ import { type CallOptions, call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';
 
-// Money on Spark, with simulated operators: what one can see of it from outside.
+// Transfers on Spark with simulated operators, tested through the API.
 
 const mainnet = 'spark:mainnet';
 const token = bech32m.encode('btkn', bech32m.toWords(new Uint8Array(32).fill(7)), false);

@@ -143,7 +143,7 @@ test('a wallet without gas sends a token; events report the cost to the app', as
       .filter(({ type }) => String(type).startsWith('transaction.'))
       .map((event) => event.transaction_hash),
   ).toEqual(['', hash]);
-  // The paymaster paid from what it was given, and nothing else came or went.
+  // The paymaster paid from its deposit, and no other balance changed.
   const [left] = await holdings(paymaster);
   expect(await sandbox.chains.total(caip2, null)).toBe(before + left! + cost);
 
@@ -247,7 +247,7 @@ test('an operation is evaluated and simulated first; the gas of a revert is paid
   expect(await refused(ethSend({ to: receiver, data: '0x01' }), policed)).toMatch(/^400 policy_violation/);
   await send(ethSend(tokenTransfer(1n)), policed);
 
-  // A recipient that reverts in the block only.
+  // A recipient that reverts only in a block.
   const reverting = `0x${'ab'.repeat(16)}dead0003`;
   const { transaction_id: id } = await send(ethSend(tokenTransfer(4n, reverting)));
   await waitSeconds(sandbox, 10);

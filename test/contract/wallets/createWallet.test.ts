@@ -27,7 +27,7 @@ test('only the chain type is required', async () => {
     exported_at: null,
     archived_at: null,
   });
-  // viem takes mixed case only when it is the EIP-55 case.
+  // viem accepts mixed case only as EIP-55.
   expect(isAddress(ethereum.body.address, { strict: true })).toBe(true);
 
   const solana = await call(sandbox, 'createWallet', { body: { chain_type: 'solana' } });

@@ -95,7 +95,7 @@ test('received and sent transfers, newest first, with the users of both sides an
   });
   expect(Math.abs(deposit!.created_at - fundedMs)).toBeLessThan(2000);
   expect(transactions).toHaveLength(2);
-  // The same transfer as the receiver sees it: her wallet did not make it.
+  // The same transfer for the recipient, whose wallet did not send it.
   expect((await list({ token: usdc.toLowerCase() }, hers.id)).transactions).toEqual([
     {
       wallet_id: hers.id,

@@ -98,7 +98,7 @@ describe('pages', () => {
       const { body } = await call(sandbox, 'listWallets', { query: { limit: 7, ...(cursor && { cursor }) } });
       met.push(...body.data);
       cursor = body.next_cursor ?? undefined;
-      // Newer ones come before the page that was read first: they are not met, and they shift nothing.
+      // Newer wallets precede the first page, so they are not listed and shift nothing.
       await make(2);
     } while (cursor !== undefined);
     expect(met.map((wallet) => wallet.id).sort()).toEqual([...ids].sort());

@@ -43,7 +43,7 @@ describe('a quote', () => {
       destination: body.destination,
       amount_type: 'exact_input',
       estimated_input_amount: '100',
-      // 12 hundredths of a percent are the solver's.
+      // The fee of the solver is 0.12 %.
       estimated_output_amount: '99.88',
       estimated_fees: [{ type: 'relayer', amount: '0.12' }],
       estimated_gas: {
@@ -266,7 +266,7 @@ describe('a transfer', () => {
       { type: 'external_transaction', caip2: 'eip155:42161', status: 'preparing', transaction_hash: null },
     ]);
 
-    // The deposit's block, and none behind it.
+    // Only the block of the deposit, and none after it.
     await wait(2);
     const deposited = await actionOf(begun, 'steps');
     expect(deposited.status).toBe('pending');

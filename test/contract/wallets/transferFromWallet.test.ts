@@ -395,7 +395,7 @@ test('a nonce can be used once per wallet', async () => {
   await transfer(wallet, pay('1', { nonce }));
   const seen = { status: 409, code: 'resource_conflict', error: '/nonce: the wallet has seen this nonce' };
   expect(await refused(wallet, pay('1', { nonce }))).toEqual(seen);
-  // Nor for something else, nor where it could not be paid.
+  // Also for another transfer, and for one that could not be paid.
   expect(await refused(wallet, pay('1000', { nonce }))).toEqual(seen);
   await transfer(await makeWallet(), pay('1', { nonce }));
   await wait(10);

@@ -7,7 +7,7 @@ import { waitSeconds } from '../../support/wait-seconds.ts';
 
 const ETHER = 10n ** 18n;
 
-/** What tests of transfers ask of a sandbox, which is only there once they run. */
+/** Functions of transfer tests on a sandbox, which is started later. */
 export function transfersIn(sandboxNow: () => TestSandbox) {
   return {
     /** A wallet with 1 ETH and some USDC, in its smallest units, on Base. */
@@ -41,7 +41,7 @@ export function transfersIn(sandboxNow: () => TestSandbox) {
       return (await call(sandboxNow(), 'getWalletAction', { path, query })).body as TransferActionResponse;
     },
     wait: (seconds: number) => waitSeconds(sandboxNow(), seconds),
-    /** What an address holds of each of the tokens; null is the native asset. */
+    /** The balances of an address; null is the native asset. */
     async holds(address: string, name: string, ...tokens: (string | null)[]) {
       return sandboxNow().chains.find(chain(name).caip2)?.balances(address, tokens);
     },

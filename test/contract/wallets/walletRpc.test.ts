@@ -39,7 +39,7 @@ async function sign(sandbox: TestSandbox, path: { wallet_id: string }, body: Wal
   return answer.data as Record<string, string>;
 }
 
-/** RFC 8410: the key behind the fixed head of its SubjectPublicKeyInfo. */
+/** RFC 8410: the key follows the fixed head of its SubjectPublicKeyInfo. */
 function ed25519Key(key: PublicKey) {
   const spki = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), key.toBytes()]);
   return createPublicKey({ key: spki, format: 'der', type: 'spki' });

@@ -24,7 +24,7 @@ async function advance(sandbox: TestSandbox, durationMs: number): Promise<void> 
   await answer.body.dump();
 }
 
-/** Moves the sandbox's clock, and waits until what is due then is sent and answered. */
+/** Advances the clock, and waits until due deliveries are sent and answered. */
 async function pass(sandbox: TestSandbox, durationMs: number): Promise<void> {
   await advance(sandbox, durationMs);
   await sandbox.settle();
@@ -56,7 +56,7 @@ test('an event is sent once to every subscribed endpoint, signed, as soon as it 
     expect(receiver.received.map(({ body }) => body)).toEqual([{ type: 'user.created', user }]);
     const [got] = receiver.received as [(typeof receiver.received)[0]];
     expect(got.headers).toMatchObject({ 'content-type': 'application/json' });
-    // By the machine's clock, as receivers verify, although the sandbox's stands still long ago.
+    // By the system clock, as receivers verify it, although the clock of the sandbox is frozen in the past.
     verifyWebhook(got, endpoints[index]!.secret);
     expect(() => verifyWebhook(got, endpoints[2]!.secret)).toThrow('No matching signature');
   }
@@ -118,7 +118,7 @@ test('a failed delivery is retried on schedule with the same id, and given up af
   expect(given.data).toMatchObject([{ status: 'failed', attempt_count: 8, next_attempt_at: null }]);
   expect(given.data[0]!.attempts.map(({ response_status }) => response_status)).toEqual(Array(8).fill(500));
 
-  // Given up, it can still be sent again by hand.
+  // After it was given up, it can still be replayed.
   receiver.reply(accept);
   const replayed = await call(sandbox, 'replayWebhookDelivery', {
     path: { ...path, delivery_id: given.data[0]!.id },
@@ -335,7 +335,7 @@ test('one failure after days without attempts does not disable an endpoint, fail
     await pass(sandbox, 0);
     return (await call(sandbox, 'getWebhookEndpoint', { path })).body.status;
   };
-  /** Fails today and tomorrow, after which nothing is sent any more. */
+  /** Fails today and tomorrow; afterwards nothing is sent. */
   const failTillGivenUp = async () => {
     expect(await failOnce()).toBe('enabled');
     const waits = [6 * second, 6 * minute, 35 * minute, 140 * minute, 330 * minute, 11 * hour, 11 * hour];

@@ -69,7 +69,7 @@ const tokenTransfer = (to: string, amount: bigint) => ({
   data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to as Hex, amount] }),
 });
 
-/** Signed by a key that was never here, and taken by the chain without us. */
+/** Signed by an external key and sent to the chain directly. */
 async function sendFrom(account: ReturnType<typeof privateKeyToAccount>, transaction: object) {
   const signed = await account.signTransaction({
     ...{ chainId: 8453, type: 'eip1559', maxFeePerGas: 10n ** 10n, maxPriorityFeePerGas: 10n ** 6n },
@@ -205,7 +205,7 @@ describe('a transfer between wallets of this server', () => {
     await give({ chain: 'base', address: alice.address, token_address: usdc, raw_amount: '100' });
     const native = await send(alice, { to: bob.address, value: 5 });
     const token = await send(alice, tokenTransfer(bob.address, 9n));
-    // Through the blocks, and until they are final.
+    // Advances until the blocks are final.
     for (let step = 0; step < 5; step += 1) await waitSeconds(sandbox, 60);
     const reported = (await deposits()).filter((event) => event.wallet_id === bob.id);
     expect(reported).toMatchObject([
@@ -213,7 +213,7 @@ describe('a transfer between wallets of this server', () => {
       { transaction_hash: token.hash, amount: '9', sender: alice.address },
     ]);
     const { data } = await control<{ data: RecordedDeposit[] }>('GET', 'events?type=wallet.funds_withdrawn');
-    // Transactions are followed side by side.
+    // Transactions are followed concurrently.
     const sent = data.map(({ payload }) => [payload.wallet_id, payload.amount, payload.transaction_hash]);
     expect(sent.sort((left, right) => Number(left[1]) - Number(right[1]))).toEqual([
       [alice.id, '5', native.hash],
