@@ -41,7 +41,7 @@ export function admission(
   return settings.delayMs === 0 ? undefined : settings;
 }
 
-/** CHOICE: a sandbox has one thread and one writer; these are as many requests as it answers without a noticeable wait. */
+/** CHOICE: a sandbox has one thread and one writer; it can answer this many requests without a noticeable delay. */
 export const sandboxAdmission: Readonly<AdmissionSettings> = {
   requests: 2_000,
   concurrent: { reads: 64, writes: 64, signing: 64 },

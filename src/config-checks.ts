@@ -197,7 +197,7 @@ export function connections(
   return { total, perAddress: perAddress === 0 ? undefined : perAddress };
 }
 
-/** The server's certificate and key; undefined where a trusted proxy terminates TLS. */
+/** The server's certificate and key; undefined if a trusted proxy terminates TLS. */
 export function tls(
   faults: Faults,
   env: Environment,
@@ -242,7 +242,7 @@ function readPublicKey(pem: string): KeyObject {
   return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem);
 }
 
-/** The most that is believed of what the nodes of a chain say: wei per gas, gas, and wei. */
+/** The highest values that are accepted from the nodes of a chain: wei per gas, gas, and wei. */
 export interface FeeCeilings {
   readonly maxFeePerGas?: bigint;
   readonly maxPriorityFeePerGas?: bigint;

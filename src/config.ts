@@ -24,7 +24,7 @@ export interface ListenConfig {
   port: number;
   /** Port of `/metrics`; undefined: not served. */
   adminPort: number | undefined;
-  /** The word that stands for `service` on the wire. */
+  /** The word that replaces `service` on the wire. */
   prefix: string;
   /** Base URLs under which clients sign requests, in addition to the request's own. No trailing slash. */
   publicUrls: readonly string[];

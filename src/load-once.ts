@@ -1,7 +1,7 @@
 /** A loader that runs once. */
 export interface LoadOnce<T> {
   (): Promise<T>;
-  /** What was loaded or is being loaded, without starting it. */
+  /** The promise of a load that has started; does not start one. */
   begun(): Promise<T> | undefined;
 }
 

@@ -29,51 +29,51 @@ export interface Services {
   readonly exchange?: Exchange;
   readonly uses: UseLog;
   readonly webhooks: WebhookSender;
-  /** Refusals of authorization signatures carry `data` that explains them. */
+  /** Whether refusals of authorization signatures contain `data` that explains them. */
   readonly diagnostics: boolean;
-  /** The safeguards of apps whose settings do not say otherwise. Read them with `readSafeguards`. */
+  /** The default safeguards of apps. Read those of an app with `readSafeguards`. */
   readonly safeguards: Safeguards;
-  /** The word that stands for `service` on the wire. Tokens are signed with it inside, so they need it in time. */
+  /** The word that replaces `service` on the wire. Tokens contain it, so it is needed when they are signed. */
   readonly prefix: string;
 }
 
-/** The app whose credentials the request carried. */
+/** The app whose credentials the request contains. */
 export interface AuthenticatedApp {
   readonly id: string;
 }
 
-/** What the request proves about who sent it. Made before the handler, judged by `requireOwner`. */
+/** The evidence of who sent the request. Created before the handler runs, checked by `requireOwner`. */
 export interface RequestProof {
-  /** Signatures of the header `service-authorization-signature`, base64 as sent, in order; empty items dropped. */
+  /** Signatures of the header `service-authorization-signature`, base64 as sent, in order, without empty items. */
   readonly signatures: readonly string[];
-  /** Every canonical payload (RFC 8785, UTF-8) that an honest client could have signed for this request. */
+  /** Every canonical payload (RFC 8785, UTF-8) that a client may have signed for this request. */
   canonicalPayloads(): readonly Uint8Array[];
-  /** Unix ms of `service-request-expiry`, when sent. */
+  /** `service-request-expiry` in Unix ms, if sent. */
   readonly expiryMs: number | undefined;
-  /** The user whose access token authenticated the request in place of the app secret. */
+  /** The user whose access token authenticated the request instead of the app secret. */
   readonly userId: string | undefined;
   /** The absolute URL of another operation of this server, as the sender of this request knows it. */
   urlOf(path: string): string;
-  /** Every canonical payload that an honest client could have signed for a request that is proposed, not sent. */
+  /** Every canonical payload that a client may have signed for a proposed request. */
   payloadsOf(proposed: ProposedRequest): readonly Uint8Array[];
-  /** Whose signatures under an intent are counted in place of the request's own, while the intent is carried out. */
+  /** While an intent is carried out: its signers, who count instead of the signatures of the request. */
   readonly agreed?: Agreement;
 }
 
-/** The request that an intent proposes, in the contract's words. */
+/** The request that an intent proposes, with the contract's names. */
 export interface ProposedRequest {
   readonly method: string;
-  /** `/v1/…`, parameters filled in. */
+  /** `/v1/…` with its parameters filled in. */
   readonly path: string;
-  /** The absolute URL as the intent shows it. */
+  /** The absolute URL as shown in the intent. */
   readonly url: string;
   /** Undefined when it has none. */
   readonly body: unknown;
-  /** Unix ms of the `service-request-expiry` that the intent was made with. */
+  /** `service-request-expiry` of the request that created the intent, Unix ms. */
   readonly expiryMs: number | undefined;
 }
 
-/** Who signed an intent's request. Whether that suffices is judged by the key quorums as they stand now. */
+/** The signers of an intent's request. The current key quorums determine whether they are sufficient. */
 export interface Agreement {
   readonly intentId: string;
   /** Canonical base64 SubjectPublicKeyInfo. */
@@ -82,16 +82,18 @@ export interface Agreement {
 }
 
 interface AfterCommitOptions {
-  /** The request is done without it, and it refuses nothing: something is noted, nothing goes out. */
+  /** The work only records something: it sends nothing and cannot change the response. */
   readonly isNote?: boolean;
 }
 
-/** What a preparation may touch: the ports, the app, one instant, one proof. It changes nothing. */
+/**
+ * What a preparation may use: the ports, the app, the time and the proof of the request. It must not change anything.
+ */
 export interface PreparationContext extends Services {
   readonly app: AuthenticatedApp;
   /**
-   * Reads outside of any transaction: each statement takes a connection and returns it, so none is held while something
-   * outside is asked. Two reads may see different states; `run` reads again what must hold.
+   * Reads outside any transaction: each statement takes a connection and returns it, so none is held during external
+   * calls. Two reads may see different states, so `run` must read again what it depends on.
    */
   readonly em: SqlEntityManager;
   /** `clock.now()` read once when the request arrived, Unix ms. */
@@ -100,23 +102,23 @@ export interface PreparationContext extends Services {
   readonly proof: RequestProof;
 }
 
-/** Everything an operation may touch: what a preparation may, and one unit of work. */
+/** What an operation may use: everything that a preparation may, and one unit of work. */
 export interface OperationContext extends PreparationContext {
-  /** Inside the request's transaction for every method but GET. Kysely through `em.getKysely()`. */
+  /** In the transaction of the request for every method except GET. */
   readonly em: SqlEntityManager;
   /**
-   * Runs work once the request's transaction is committed and before it is answered: what goes out into the world,
-   * such as a broadcast. The work uses units of its own. An ApiError that it throws becomes the answer, the kept one
-   * of an idempotency key included; what was committed stays.
+   * Runs work after the commit and before the response, for external effects such as a broadcast. The work uses
+   * separate units of work. An ApiError that it throws becomes the response, also the stored one of an idempotency
+   * key; the commit stays.
    */
   afterCommit(work: () => Promise<void>, options?: AfterCommitOptions): void;
   /**
-   * Stores what must be kept although the request is refused and its own work undone, such as a denial. Runs once the
-   * work is undone, in a transaction of its own, before the refusal is answered; when it fails, the request has failed.
-   * Forgotten when the request succeeds.
+   * Stores records that must survive a refusal, such as a denial. Runs in a separate transaction after the rollback
+   * and before the response; if it fails, the request fails with an internal error. Dropped when the request
+   * succeeds.
    */
   afterRefusal(work: (em: SqlEntityManager) => Promise<void>): void;
-  /** Runs work in a transaction of its own, for what happens after the commit. */
+  /** Runs work in a separate transaction, for use after the commit. */
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }
 
@@ -133,18 +135,18 @@ export type Handler<Id extends OperationId> = (
   context: OperationContext,
 ) => Promise<Operations[Id]['response']>;
 
-/** `run` of an operation that is open to all: the request need not name an app. */
+/** `run` of a public operation: the request need not have an app. */
 export type OpenHandler<Id extends OperationId> = (
   input: OperationInput<Id>,
   context: Omit<OperationContext, 'app'>,
 ) => Promise<Operations[Id]['response']>;
 
 /**
- * `prepare` of a handler file: asks the world outside (chains, tokens, key sets) for what `run` needs, before the unit
- * of work opens, so that a slow answer holds no connection. It runs once per request and before it is known whether the
- * caller may act or whether the answer is kept already, so it must not change anything.
+ * `prepare` of a handler file: fetches external data (chains, tokens, key sets) for `run` before the unit of work
+ * begins, so that a slow response does not hold a connection. It runs once per request, before authorization and
+ * before a stored response is looked up, so it must not change anything.
  *
- * @throws what `run` shall refuse with: kept, and thrown where `run` unwraps it.
+ * @throws the refusal of `run`: it is stored, and thrown when `run` unwraps it.
  */
 export type Preparation<Id extends OperationId, Found> = (
   input: OperationInput<Id>,
@@ -158,7 +160,7 @@ export type PreparedHandler<Id extends OperationId, Found> = (
   prepared: Prepared<Found>,
 ) => Promise<Operations[Id]['response']>;
 
-/** What the handler file of an operation must export: `run` alone, or `prepare` and the `run` that fits it. */
+/** The required exports of a handler file: `run` alone, or `prepare` and a matching `run`. */
 export type HandlerFile<Id extends OperationId, File> = File extends {
   readonly prepare: Preparation<Id, infer Found>;
 }

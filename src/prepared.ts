@@ -1,17 +1,18 @@
-/** What an operation's preparation found, or the error that it met. */
+/** The result of an operation's preparation, or its error. */
 export type Prepared<Found> = { readonly value: Found } | { readonly refusal: unknown };
 
 /**
- * What the preparation found.
+ * Returns the result of the preparation.
  *
- * @throws what the preparation met. Unwrap after `requireOwner`: strangers learn nothing of what was found outside.
+ * @throws the error of the preparation. Unwrap after `requireOwner`, so that unauthorized callers learn nothing from
+ * it.
  */
 export function unwrapPrepared<Found>(prepared: Prepared<Found>): Found {
   if ('refusal' in prepared) throw prepared.refusal;
   return prepared.value;
 }
 
-/** Runs a preparation and keeps the error that it met, if any. */
+/** Runs a preparation and catches its error. */
 export async function keepPrepared<Found>(preparation: () => Promise<Found>): Promise<Prepared<Found>> {
   try {
     return { value: await preparation() };

@@ -7,7 +7,7 @@ interface LocatedIssue {
 }
 
 /**
- * An error of a verb whose input is a part of the request body, its pointers made to point into the whole body.
+ * Converts an error about a part of the request body: its JSON pointers then refer to the whole body.
  *
  * @param pointer JSON pointer to that part.
  */

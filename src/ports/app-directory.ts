@@ -1,16 +1,16 @@
-/** An app as the credentials check needs it. */
+/** The data of an app that authentication needs. */
 export interface AppCredentials {
   readonly id: string;
   /**
-   * SHA-256 of each secret in force (UTF-8), 32 bytes. A plain hash does for a secret of 32 random bytes: there is
-   * no dictionary to try, which is all that a slow password hash would hinder, and it costs 2 µs instead of 100 ms.
+   * SHA-256 of each valid secret (UTF-8), 32 bytes. A plain hash is sufficient for a secret of 32 random bytes, which
+   * cannot be guessed from a dictionary, and takes 2 µs instead of the 100 ms of a password hash.
    */
   readonly secretHashes: readonly Uint8Array[];
 }
 
-/** Where the credentials check looks apps up. */
+/** The source of apps for authentication. */
 export interface AppDirectory {
   find(appId: string): Promise<AppCredentials | undefined>;
-  /** Grows whenever an app or one of its secrets changes in this process; what was cached before is dropped. */
+  /** Increases whenever this process changes an app or one of its secrets, which invalidates caches. */
   generation(): number;
 }

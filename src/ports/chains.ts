@@ -60,7 +60,7 @@ interface Chain {
   transfersAfter?(position: string | undefined, limit: number): Promise<readonly ChainTransfer[]>;
 }
 
-/** The most that is believed of what nodes say. Wei per gas; gas; wei. */
+/** The highest values that are accepted from nodes. Wei per gas; gas; wei. */
 export interface EvmCeilings {
   readonly maxFeePerGas: bigint;
   readonly maxPriorityFeePerGas: bigint;
@@ -73,7 +73,7 @@ export interface EvmCeilings {
 export interface EvmChain extends Chain {
   readonly kind: 'evm';
   readonly chainId: bigint;
-  /** Undefined where fees and gas need no distrust. */
+  /** Undefined if the source of fees and gas is trusted. */
   readonly ceilings?: EvmCeilings;
   /** The account's next nonce, counting transactions in the pool. */
   nonce(address: string): Promise<bigint>;
@@ -92,7 +92,7 @@ export interface EvmChain extends Chain {
   }): Promise<Uint8Array>;
   /** The code at an address: empty for a plain account, `ef0100` || contract for a delegated account (EIP-7702). */
   code(address: string): Promise<Uint8Array>;
-  /** Undefined where gas cannot be sponsored. */
+  /** Undefined if gas cannot be sponsored. */
   readonly bundler?: Bundler;
 }
 
@@ -108,7 +108,7 @@ export interface EvmCall {
   readonly to: string | undefined;
   readonly value: bigint;
   readonly data: Uint8Array;
-  /** Signed EIP-7702 authorizations that the transaction carries. */
+  /** Signed EIP-7702 authorizations in the transaction. */
   readonly authorizationList?: readonly EvmAuthorization[];
   /** Simulates as if the sender already delegated to this contract; needs no signed authorization. */
   readonly delegatedTo?: string;
@@ -138,7 +138,7 @@ export interface SolanaChain extends Chain {
   mint(address: string): Promise<{ readonly decimals: number; readonly tokenProgram: string } | undefined>;
   /** Lamports that an account of this size must hold to be exempt from rent. */
   rentExemption(sizeBytes: number): Promise<bigint>;
-  /** Pays the fees of messages that it signs; undefined where fees cannot be sponsored. */
+  /** Pays the fees of messages that it signs; undefined if fees cannot be sponsored. */
   readonly feePayer?: { readonly address: string; sign(messageBytes: Uint8Array): Promise<Uint8Array> };
 }
 

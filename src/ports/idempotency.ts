@@ -4,30 +4,30 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 export interface KeyUse {
   readonly appId: string;
   readonly key: string;
-  /** Stands for the operation, its path and its body: the same key with another one is refused. */
+  /** A digest of the operation, its path and its body. The same key with another fingerprint is refused. */
   readonly fingerprint: string;
   /** Unix ms. */
   readonly nowMs: number;
 }
 
-/** An answer as it was sent. */
+/** A response as it was sent. */
 export interface KeptAnswer {
   readonly status: number;
   readonly text: string | undefined;
 }
 
-/** Keeps one answer for each app and key, for 24 hours. */
+/** Stores one response per app and key for 24 hours. */
 export interface Idempotency {
   /**
-   * The answer kept for this use; undefined when there is none: then the work is the caller's, who calls `end` when it
-   * is done.
+   * The stored response for this use. If undefined, the caller runs the request and calls `end` when it is done.
    *
-   * @throws ApiError invalid_data when the key was used with another fingerprint, or its first use is still at work.
+   * @throws ApiError invalid_data when the key was used with another fingerprint, or its first use is still in
+   * progress.
    */
   begin(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer | undefined>;
   /**
-   * Writes the answer into the transaction of `em`. A refusal does not overwrite an answer that is kept already, unless
-   * it `replaces` the one that the same request has kept.
+   * Stores the response in the transaction of `em`. A refusal does not overwrite a stored response, unless it
+   * `replaces` that of the same request.
    */
   keep(
     em: SqlEntityManager,

@@ -1,8 +1,8 @@
 /** The binding of a sealed secret; opening it under any other binding fails. */
 export interface SealBinding {
-  /** What the secret is for: the chain type of a wallet's key, otherwise a name of its own. */
+  /** The use of the secret: the chain type of a wallet's key, otherwise a separate name. */
   readonly purpose: string;
-  /** The row that keeps the secret. */
+  /** The row that contains the secret. */
   readonly rowId: string;
   readonly appId: string;
 }

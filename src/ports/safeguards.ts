@@ -1,6 +1,6 @@
 /**
- * Rules that go beyond the published behaviour. Each is a setting of the app under the same name; the composition gives
- * the defaults of settings that an app has not set.
+ * Rules that go beyond the published behaviour. Each is an app setting of the same name; the composition defines the
+ * defaults.
  */
 export interface Safeguards {
   /** Archiving a wallet that has an owner requires the owner's signatures. */
