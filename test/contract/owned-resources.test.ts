@@ -101,7 +101,7 @@ test('every operation that documents a user without a key is tested here', () =>
   expect(changes.map(([id]) => id).sort()).toEqual(expected.sort());
 });
 
-describe('what two keys own together', () => {
+describe('resources owned by two keys together', () => {
   let owned: Owned;
   beforeAll(async () => {
     owned = await makeOwned(await makePair(sandbox));
@@ -112,7 +112,7 @@ describe('what two keys own together', () => {
   });
 });
 
-describe('what a user owns', () => {
+describe('resources owned by a user', () => {
   let owned: Owned;
   let userKey: string;
   beforeAll(async () => {

@@ -89,7 +89,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     return rows.map(({ id }) => id);
   };
 
-  describe('what is prepared', () => {
+  describe('a preparation', () => {
     test('runs once, outside any transaction, and is passed to every attempt', async () => {
       const asked: boolean[] = [];
       const given: string[] = [];

@@ -25,7 +25,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
   afterAll(() => operations[Symbol.asyncDispose]());
 
-  test('a chain that is down makes balances and transfers unavailable, and says which chain it is', async () => {
+  test('an unreachable chain makes balances and transfers unavailable, and the error names the chain', async () => {
     const { body: wallet } = await operations.run('createWallet', { body: { chain_type: 'ethereum' } });
     const path = { wallet_id: (wallet as { id: string }).id };
     const { body: account } = await operations.run('createAccount', {

@@ -48,7 +48,7 @@ test('clients from three generators compile against the document', { timeout: 12
   expect(await compilerErrors(project.folder)).toEqual([]);
 });
 
-test('without its mappings, the document gives clients that cannot call it', {
+test('without its mappings, the document yields clients that cannot call `walletRpc`', {
   timeout: 120_000,
 }, async () => {
   const unmapped = JSON.stringify(JSON.parse(document), (key, value) =>

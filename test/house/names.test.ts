@@ -21,7 +21,7 @@ test('files are kebab-case, except those named after an operation', () => {
   expect(strange.map(({ path }) => path)).toEqual([]);
 });
 
-test('each operation has one handler of its name under its tag, and no handler is left over', () => {
+test('each operation has one handler of its name under its tag, and every handler has an operation', () => {
   const expected = Object.values(operations).map(({ id, tag }) => `src/handlers/${tag}/${id}.ts`);
   expect(handlers.map(({ path }) => path).sort()).toEqual(expected.sort());
   expect(controlHandlers.map(({ path }) => nameOf(path)).sort()).toEqual(
@@ -39,7 +39,7 @@ test('handlers of operations that are open to all, and no others, have no app to
   expect(open).toEqual(expected.map(({ id }) => id));
 });
 
-test('no barrels, no default exports, no folders for what belongs nowhere', () => {
+test('no barrels, no default exports, no catch-all folders', () => {
   const barrels = files.filter(({ path }) => basename(path) === 'index.ts');
   const defaults = files.filter(
     ({ path, text }) => basename(path) !== 'vitest.config.ts' && /^export default\b/m.test(text),
@@ -48,7 +48,7 @@ test('no barrels, no default exports, no folders for what belongs nowhere', () =
   expect([...barrels, ...defaults, ...shapeless].map(({ path }) => path)).toEqual([]);
 });
 
-test('classes are for errors only, and for what the ORM and its query builder have us extend', () => {
+test('classes are only for errors, and for what the ORM and its query builder require to be extended', () => {
   const theirs = ['Migration', 'SqliteQueryCompiler'];
   const classes = files
     .filter(({ path }) => path.startsWith('src/'))

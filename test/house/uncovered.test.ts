@@ -22,7 +22,7 @@ test('every line names something that the contract documents, once and in order'
   expect(names).toEqual([...new Set(names)].sort());
 });
 
-test('every line says why', () => {
+test('every line has a reason', () => {
   expect(gaps.filter(({ reason }) => reason === '').map(({ name }) => name)).toEqual([]);
   expect(readFileSync(gapsPath, 'utf8')).toMatch(/\n$/);
 });

@@ -28,7 +28,7 @@ test('the environment is read in the config only', () => {
   expect(placesOf(/\bNODE_ENV\b/g, /^$/)).toEqual([]);
 });
 
-test('whether this is a sandbox or production is known to the compositions only', () => {
+test('only the compositions know whether this is a sandbox or production', () => {
   const rooms = /^src\/(compose|admin|client|cli|adapters|sandbox)\/|^src\/config|^mocks\//;
   // A setting of express.
   const known = /^src\/http\/app\.ts: production$/;
@@ -36,7 +36,7 @@ test('whether this is a sandbox or production is known to the compositions only'
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
 
-test('which database it is, is known to storage, and to those who open one', () => {
+test('only storage, and the code that opens a database, know which database it is', () => {
   const rooms = /^src\/(storage|compose|admin|cli)\/|^src\/config/;
   const words =
     /\w*(sqlite|postgres|dialect)\w*|\b(pg_\w+|hasRowLocks|isPostgres|getPlatform|supportsSchemas|\w*advisory\w*)\b|::(text|numeric|json|int|bigint)\b/gi;
@@ -46,7 +46,7 @@ test('which database it is, is known to storage, and to those who open one', () 
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
 
-test('no verb forks the entity manager: a request would take a second connection while it holds one', () => {
+test('no verb forks the entity manager, which would take a second connection during a request', () => {
   // What is looked up before there is an operation, by the credentials check.
   const known = /^src\/domain\/(access\/apps\/app-directory|wallets\/tokens\/verify-access-token)\.ts: /;
   const places = placesOf(/\.fork\(/g, /^src\/(?!domain\/|handlers\/)/);

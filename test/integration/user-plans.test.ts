@@ -114,7 +114,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     { name: 'the allowlist', queries: 1, work: (context) => listAllowlistEntries(context) },
   ];
 
-  test.each(reads)('$name takes $queries queries, each by an index', async ({ queries, work }) => {
+  test.each(reads)('$name runs $queries queries, each with an index', async ({ queries, work }) => {
     const plans = await plansOf(work);
     expect(plans).toHaveLength(queries);
     for (const plan of plans) {

@@ -85,7 +85,7 @@ test('a trusted proxy replaces the certificate', () => {
   ]);
 });
 
-test('what a server takes on at once follows its pool of connections, and can be set or switched off', () => {
+test('the limits of admission follow the size of the connection pool, and can be set or switched off', () => {
   const read = (env: Record<string, string>) => readServeConfig({}, { ...whole, ...env }).admission;
   expect(read({ CUSTOS_DATABASE_POOL: '2' })?.concurrent).toEqual({ reads: 4, writes: 1, signing: 1 });
   expect(

@@ -133,7 +133,7 @@ test('values at the limits are accepted', async () => {
   }
 });
 
-test('what is not in the contract is refused', async () => {
+test('fields that are not in the contract are refused', async () => {
   const condition = tokens.conditions![0]!;
   const group = tokens.group_by![1]!;
   for (const body of [

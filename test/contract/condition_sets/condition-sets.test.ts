@@ -50,7 +50,7 @@ test('deleting a set deletes its items', async () => {
   expect(await refusal(sandbox, 'getConditionSetItem', { path: itemPath })).toEqual(notFound);
 });
 
-test('what is not in the contract is refused', async () => {
+test('fields that are not in the contract are refused', async () => {
   const { body: made } = await call(sandbox, 'createConditionSet', { body: { name: 'a'.repeat(100) } });
   const path = { condition_set_id: made.id };
   for (const body of [

@@ -162,7 +162,7 @@ test('a deleted aggregation allows nothing and lifts no cap', async () => {
   expect(await payIn(sandbox, free)(1)).toBe(denied);
 });
 
-test('what fails to sign is not counted', async () => {
+test('requests that fail are not counted', async () => {
   await using sandbox = await startSandbox();
   const { wallet } = await capped(sandbox, 100);
   const pay = payIn(sandbox, wallet);

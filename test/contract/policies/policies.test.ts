@@ -90,7 +90,7 @@ test('an owner that does not exist is refused', async () => {
   expect((await call(sandbox, 'getPolicy', { path })).body).toEqual(made);
 });
 
-test('what is not in the contract is refused', async () => {
+test('fields that are not in the contract are refused', async () => {
   await using sandbox = await startSandbox();
   const whole = messagePolicy(['one']);
   const { body: made } = await call(sandbox, 'createPolicy', { body: whole });

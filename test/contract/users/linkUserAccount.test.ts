@@ -55,7 +55,7 @@ test('linking the same account again updates it in place', async () => {
   expect(renamed.status).toBe(404);
 });
 
-test('an embedded wallet given as an external one stays the embedded one', async () => {
+test('an embedded wallet that is linked as an external one stays embedded', async () => {
   await using sandbox = await startSandbox();
   const { body } = await call(sandbox, 'createUser', {
     body: {

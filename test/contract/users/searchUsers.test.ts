@@ -110,7 +110,7 @@ test('any of the identifiers may match; an invalid one matches no user', async (
   }
 });
 
-test('a term beside a list, a missing list and an unknown field are refused', async () => {
+test('a term together with a list, a missing list and an unknown field are refused', async () => {
   await using sandbox = await startSandbox();
   const bodies = [
     {},

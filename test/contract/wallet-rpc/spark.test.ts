@@ -201,7 +201,7 @@ test('the deposit address is the Taproot output of the identity key', () => {
   }
 });
 
-test('withdraw: by a quote, its fee on top or taken out, or everything', async () => {
+test('withdraw: with a quote, its fee added or deducted, or everything', async () => {
   await fund(wallet.address, 100_000n);
   const place = { onchain_address: layer1, amount_sats: 50_000 };
   const quote = await ask<SparkCoopExitFeeQuote>('getWithdrawalFeeQuote', place);

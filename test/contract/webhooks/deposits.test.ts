@@ -131,7 +131,7 @@ describe('a deposit from the faucet', () => {
     ]);
   });
 
-  test('made twice is two deposits with different keys', async () => {
+  test('that is repeated is a second deposit with a different key', async () => {
     const wallet = await walletOn('ethereum');
     const deposit = { chain: 'base', address: wallet.address, raw_amount: '1' };
     await give(deposit);

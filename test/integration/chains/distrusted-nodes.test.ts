@@ -80,12 +80,12 @@ describe('ceilings', () => {
     ],
     ['30 million gas', { gas: 30_000_000n }, 'ask for 36000000 gas, more than the ceiling of 16777216'],
     ['a fee of more than 1 ether', { baseFee: 500n * gwei, gas: 1_000_000n }, 'wei as the fee'],
-  ] as const)('refuse a node that asks for %s', async (_name, said, message) => {
+  ] as const)('refuse a node that suggests %s', async (_name, said, message) => {
     await using node = await startNode(said);
     await expect(plan([node])).rejects.toMatchObject(refusedFor(message));
   });
 
-  test('are what the operator says', async () => {
+  test('are set by the operator', async () => {
     await using node = await startNode({ baseFee: 10n * gwei });
     const ceilings = { maxFeePerGas: 20n * gwei };
     const message = 'ask for 21000000000 wei per gas, more than the ceiling of 20000000000';
@@ -94,7 +94,7 @@ describe('ceilings', () => {
     expect(raised.transaction).toMatchObject({ max_fee_per_gas: hex(21n * gwei), gas_limit: hex(21_000) });
   });
 
-  test('do not limit what the caller sets', async () => {
+  test('do not limit values set by the caller', async () => {
     await using node = await startNode({ baseFee: 10n ** 15n, gas: 30_000_000n });
     const transaction = {
       gas_limit: 40_000_000,
@@ -140,7 +140,7 @@ describe('several nodes', () => {
     expect((await find([honest, honest])).decimals).toBe(6);
   });
 
-  test('of which one is a moment behind are asked again', async () => {
+  test('are queried again when one is slightly behind', async () => {
     let isBehind = true;
     await using first = await startNode();
     await using second = await startNode((method) => {

@@ -340,7 +340,7 @@ describe('custos trigger', () => {
 });
 
 describe('custos events', () => {
-  test('wait: an event that came before the command counts', async () => {
+  test('wait: an event from before the command counts', async () => {
     const made = await trigger('wallet.archived', '--set', `wallet_id=${walletId}`);
     const { code, stdout } = await custos(
       ...[

@@ -137,7 +137,7 @@ describe('requests that wait for the event loop', () => {
 });
 
 describe('units of work', () => {
-  test('of one class run at once up to its limit, then in the order of arrival, and leave the others alone', async () => {
+  test('of one class run concurrently up to its limit, then in order of arrival, without affecting other classes', async () => {
     const { begin, admission } = controlled();
     const [first, second] = await Promise.all([begin(write), begin(write)]);
     const [third, fourth] = [begin(write), begin(write)];
@@ -163,7 +163,7 @@ describe('units of work', () => {
     expect(await outcomeOf(waiting)).toMatchObject({ code: 'unavailable', headers: { 'retry-after': '1' } });
   });
 
-  test('behind a queue that stays wait for 20 ms', async () => {
+  test('behind a persistent queue wait for 20 ms', async () => {
     const { begin, pass, admission } = controlled();
     await Promise.all([begin(write), begin(write)]);
     const early = begin(write);
@@ -175,7 +175,7 @@ describe('units of work', () => {
     expect(admission.counts().waiting).toBe(1);
   });
 
-  test('are refused at once where too many wait already', async () => {
+  test('are refused immediately when too many wait already', async () => {
     const { begin, admission } = controlled();
     const refused: unknown[] = [];
     for (let count = 0; count < 300; count += 1) begin(sign).catch((error) => refused.push(error));
@@ -184,7 +184,7 @@ describe('units of work', () => {
     expect(refused).toHaveLength(300 - 2 - 256);
   });
 
-  test('whose clients have gone are not begun', async () => {
+  test('of disconnected clients are not started', async () => {
     const { begin, admission } = controlled();
     const leaves = await Promise.all([begin(write), begin(write)]);
     const clients = Array.from({ length: 40 }, () => ({ destroyed: false }));

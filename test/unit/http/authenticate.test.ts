@@ -150,7 +150,7 @@ describe('an accepted credential', () => {
   });
 });
 
-describe('an operation that takes user tokens', () => {
+describe('an operation that accepts user tokens', () => {
   test('accepts a user, and the app as before', async () => {
     const { ask } = setUp();
     const user = { authorization: 'Bearer alices-token', 'service-app-id': toyApp.id };

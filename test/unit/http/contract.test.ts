@@ -85,7 +85,7 @@ test('unauthorizedHandler: a request that passed no credentials check does not r
   });
 });
 
-test('security: an operation open to all asks for nothing', async () => {
+test('security: a public operation requires no credentials', async () => {
   expect(await answerTo('GET', '/v1/catalogue.json', { isKnown: false })).toMatchObject({ status: 200 });
 });
 

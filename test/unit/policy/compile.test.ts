@@ -540,7 +540,7 @@ describe('values', () => {
     }
   });
 
-  test('`in` takes a list, the others take one', () => {
+  test('`in` takes a list, the others take one value', () => {
     expect(refusalOfCondition(value('in', '1'))).toEqual({
       pointer: '/value',
       message: 'expected an array of strings for the operator `in`',

@@ -125,7 +125,7 @@ describe('the accepted values of conditions', () => {
     expect([`${id}_`, `${id}Z`, `-${id}0`, `${id}0-`, `${id}0\n`].map(takes)).not.toContain(true);
   });
 
-  test('the id of a total, 1 to 64 letters and digits behind `aggregation.`', () => {
+  test('the id of a total, 1 to 64 letters and digits after `aggregation.`', () => {
     const takes = (field: string): boolean => isTaken({ field_source: 'reference', field, value: '1' });
     expect(['aggregation.a', `aggregation.${'z9'.repeat(32)}`].map(takes)).toEqual([true, true]);
     const bad = [

@@ -106,7 +106,7 @@ describe('search terms', () => {
     ]);
   });
 
-  test('of numbers have neither blanks nor brackets', () => {
+  test('of phone numbers have neither blanks nor brackets', () => {
     expect(toSearchTerm('+1 (202) 555-0143')?.toString()).toBe('+12025550143');
     expect(toSearchTerm('+1 x')?.toString()).toBe('+1 x');
   });

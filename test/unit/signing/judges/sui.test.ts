@@ -50,7 +50,7 @@ async function paymentOf(wallet: RandomWallet): Promise<{ bytes: Uint8Array; exp
 }
 
 test(
-  `@mysten/sui agrees on ${walletCount} addresses and signatures, and on what is sent, seed ${seed}`,
+  `@mysten/sui agrees on ${walletCount} addresses, signatures and sent amounts, seed ${seed}`,
   async () => {
     for await (const wallet of randomWallets('sui')) {
       const pair = Ed25519Keypair.fromSecretKey(wallet.secret);
