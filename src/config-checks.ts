@@ -139,10 +139,10 @@ export function masterKeys(faults: Faults, env: Environment): MasterKeySettings 
     faults.push('expected only one of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL');
   }
   const local: (Uint8Array | undefined)[] = [];
-  if (text !== undefined) local.push(keyBytes(faults, 'CUSTOS_MASTER_KEY', text));
+  if (text !== undefined) local.push(currentKey(faults, 'CUSTOS_MASTER_KEY', text));
   if (path !== undefined) {
     const encoded = readText(faults, 'CUSTOS_MASTER_KEY_FILE', path);
-    if (encoded !== undefined) local.push(keyBytes(faults, 'CUSTOS_MASTER_KEY_FILE', encoded));
+    if (encoded !== undefined) local.push(currentKey(faults, 'CUSTOS_MASTER_KEY_FILE', encoded));
   }
   for (const item of items(env.CUSTOS_PREVIOUS_MASTER_KEYS)) {
     local.push(keyBytes(faults, 'CUSTOS_PREVIOUS_MASTER_KEYS', item));
@@ -151,6 +151,17 @@ export function masterKeys(faults: Faults, env: Environment): MasterKeySettings 
     local: local.filter((key) => key !== undefined),
     transit: kmsUrl === undefined ? undefined : transitKey(faults, env, kmsUrl),
   };
+}
+
+// 32 random bytes have fewer than 16 distinct values once in about 10^16 keys; zeros and short patterns always do.
+const MIN_DISTINCT_BYTES = 16;
+
+/** A key that seals from now on. Previous keys may be weak, so that they can be rotated away. */
+function currentKey(faults: Faults, name: string, text: string): Uint8Array | undefined {
+  const key = keyBytes(faults, name, text);
+  if (key === undefined || new Set(key).size >= MIN_DISTINCT_BYTES) return key;
+  faults.push(`${name}: expected random bytes, e.g. from \`openssl rand -hex 32\`; this key repeats a few`);
+  return undefined;
 }
 
 function keyBytes(faults: Faults, name: string, text: string): Uint8Array | undefined {
@@ -171,7 +182,16 @@ function transitKey(
   if (key === undefined)
     faults.push('CUSTOS_KMS_KEY is missing: the name of the wrapping key at CUSTOS_KMS_URL');
   if (token === undefined) faults.push('CUSTOS_KMS_TOKEN is missing: the token for CUSTOS_KMS_URL');
-  return { url: publicUrls(faults, 'CUSTOS_KMS_URL', [url])[0] ?? url, key: key ?? '', token: token ?? '' };
+  const base = publicUrls(faults, 'CUSTOS_KMS_URL', [url])[0] ?? url;
+  // The token and the data keys would cross the network in clear.
+  if (URL.canParse(url) && new URL(url).protocol === 'http:' && !isLoopback(new URL(url).hostname)) {
+    faults.push('CUSTOS_KMS_URL: expected an https URL; plain http is accepted on loopback only');
+  }
+  return { url: base, key: key ?? '', token: token ?? '' };
+}
+
+function isLoopback(hostname: string): boolean {
+  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
 }
 
 /**

@@ -3,9 +3,15 @@ import type { Safeguards } from '../ports/safeguards.ts';
 /** The published behaviour: the sandbox's defaults. */
 export const publishedSafeguards: Safeguards = {
   archive_requires_owner: false,
+  identity_changes: 'app_secret',
+  block_test_logins: false,
+  block_linking_test_accounts: false,
 };
 
 /** The defaults of a production server. */
 export const strictSafeguards: Safeguards = {
   archive_requires_owner: true,
+  identity_changes: 'user_key',
+  block_test_logins: true,
+  block_linking_test_accounts: true,
 };

@@ -13965,7 +13965,78 @@ function validateLinkUserAccount(data, { instancePath = "", parentData, parentDa
        let data3 = data.headers;
        const _errs7 = errors;
        if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-authorization-signature"] !== void 0) {
+          let data4 = data3["service-authorization-signature"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateLinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-authorization-signature"] = coerced1;
+            }
+           }
+          }
+          var valid2 = _errs9 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data3["service-request-expiry"] !== void 0) {
+           let data5 = data3["service-request-expiry"];
+           const _errs11 = errors;
+           if (typeof data5 !== "string") {
+            let dataType2 = typeof data5;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType2 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced2 = data5;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data5;
+             } else if (data5 === null) {
+              coerced2 = "";
+             } else {
+              validateLinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data5 = coerced2;
+             if (data3 !== void 0) {
+              data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           var valid2 = _errs11 === errors;
+          } else {
+           var valid2 = true;
+          }
+         }
+        } else {
          validateLinkUserAccount.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
@@ -21004,7 +21075,78 @@ function validateUnlinkUserAccount(data, { instancePath = "", parentData, parent
        let data3 = data.headers;
        const _errs7 = errors;
        if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-authorization-signature"] !== void 0) {
+          let data4 = data3["service-authorization-signature"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-authorization-signature"] = coerced1;
+            }
+           }
+          }
+          var valid2 = _errs9 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data3["service-request-expiry"] !== void 0) {
+           let data5 = data3["service-request-expiry"];
+           const _errs11 = errors;
+           if (typeof data5 !== "string") {
+            let dataType2 = typeof data5;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType2 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced2 = data5;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data5;
+             } else if (data5 === null) {
+              coerced2 = "";
+             } else {
+              validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data5 = coerced2;
+             if (data3 !== void 0) {
+              data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           var valid2 = _errs11 === errors;
+          } else {
+           var valid2 = true;
+          }
+         }
+        } else {
          validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }

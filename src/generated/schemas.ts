@@ -7170,6 +7170,8 @@ export type UserLinkedAccountWebhookPayload = {
   /** The new account. */
   account: LinkedAccount;
   type: "user.linked_account";
+  /** Time from which the account can be used to log in, in Unix seconds. Present only if the app's settings let new accounts of members of key quorums wait. */
+  usable_at?: number | undefined;
   user: User;
 };
 

@@ -2955,7 +2955,7 @@ function validateUserLinkedAccountWebhookPayloadClosed(data, { instancePath = ""
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "account" || key0 === "type" || key0 === "user")) {
+     if (!(key0 === "account" || key0 === "type" || key0 === "usable_at" || key0 === "user")) {
       validateUserLinkedAccountWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -2989,15 +2989,41 @@ function validateUserLinkedAccountWebhookPayloadClosed(data, { instancePath = ""
        var valid0 = true;
       }
       if (valid0) {
-       if (data.user !== void 0) {
+       if (data.usable_at !== void 0) {
+        let data2 = data.usable_at;
         const _errs5 = errors;
-        if (!validateUserClosed(data.user, { instancePath: instancePath + "/user", parentData: data, parentDataProperty: "user", rootData })) {
-         vErrors = vErrors === null ? validateUserClosed.errors : vErrors.concat(validateUserClosed.errors);
-         errors = vErrors.length;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateUserLinkedAccountWebhookPayloadClosed.errors = [{ instancePath: instancePath + "/usable_at", schemaPath: "#/properties/usable_at/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        if (errors === _errs5) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (data2 < 0 || isNaN(data2)) {
+           validateUserLinkedAccountWebhookPayloadClosed.errors = [{ instancePath: instancePath + "/usable_at", schemaPath: "#/properties/usable_at/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+           return false;
+          } else {
+           if (!formatUnixSeconds.validate(data2)) {
+            validateUserLinkedAccountWebhookPayloadClosed.errors = [{ instancePath: instancePath + "/usable_at", schemaPath: "#/properties/usable_at/format", keyword: "format", params: { format: "unix-seconds" }, message: 'must match format "unix-seconds"' }];
+            return false;
+           }
+          }
+         }
         }
         var valid0 = _errs5 === errors;
        } else {
         var valid0 = true;
+       }
+       if (valid0) {
+        if (data.user !== void 0) {
+         const _errs7 = errors;
+         if (!validateUserClosed(data.user, { instancePath: instancePath + "/user", parentData: data, parentDataProperty: "user", rootData })) {
+          vErrors = vErrors === null ? validateUserClosed.errors : vErrors.concat(validateUserClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid0 = _errs7 === errors;
+        } else {
+         var valid0 = true;
+        }
        }
       }
      }

@@ -5,4 +5,13 @@
 export interface Safeguards {
   /** Archiving a wallet that has an owner requires the owner's signatures. */
   readonly archive_requires_owner: boolean;
+  /**
+   * Who changes the accounts by which a member of a key quorum logs in: the app secret alone; the app secret with a
+   * signature of a live key of the user; or the app secret, but a new account cannot be used for so many hours.
+   */
+  readonly identity_changes: 'app_secret' | 'user_key' | { readonly wait_hours: number };
+  /** Test accounts can neither log in nor be listed. */
+  readonly block_test_logins: boolean;
+  /** A test account cannot be linked to a user who belongs to a key quorum. */
+  readonly block_linking_test_accounts: boolean;
 }

@@ -116,6 +116,23 @@ test('an app created by the command line creates a wallet and signs, across rest
   const signing = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
   const signed = await call(first.ready.url + rpc, app, signing);
   expect(signed.status).toBe(200);
+
+  // The safeguards are on.
+  const account = { type: 'custom_auth', custom_user_id: 'alice' };
+  const user = await call<{ id: string; linked_accounts: { id?: string }[] }>(
+    `${first.ready.url}/v1/users`,
+    app,
+    {
+      linked_accounts: [account],
+      wallets: [{ chain_type: 'ethereum' }],
+    },
+  );
+  expect(user.status).toBe(200);
+  const accounts = `${first.ready.url}/v1/users/${user.body.id}/accounts`;
+  const linked = await call(accounts, app, { type: 'email', address: 'mallory@example.com' });
+  expect(linked).toMatchObject({ status: 401, body: { code: 'missing_or_empty_authorization_header' } });
+  const credentials = await call(`${first.ready.url}/v1/apps/${app.id}/test_credentials`, app);
+  expect(credentials).toEqual({ status: 200, body: { data: [] } });
   const { code, stdout } = await first.stop();
   expect(code).toBe(0);
   expect(first.lines().at(-1)?.msg).toBe('stopped');
@@ -140,7 +157,7 @@ test('a different master key is detected at start', async () => {
   const env = { ...settings, DATABASE_URL: await freshPostgres() };
   await (await serve(env)).stop();
   const { code, stderr } = await runCustos(['serve'], {
-    env: { ...env, CUSTOS_MASTER_KEY: 'ab'.repeat(32) },
+    env: { ...env, CUSTOS_MASTER_KEY: randomBytes(32).toString('hex') },
   });
   expect(code).toBe(1);
   expect(stderr).toContain('the wallets in this database are sealed under another master key');

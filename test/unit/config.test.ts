@@ -203,6 +203,22 @@ describe('master keys', () => {
       { CUSTOS_MASTER_KEY: undefined },
       [expect.stringMatching(/^CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE or CUSTOS_KMS_URL is missing: /)],
     ],
+    [
+      { CUSTOS_MASTER_KEY: '00'.repeat(32) },
+      ['CUSTOS_MASTER_KEY: expected random bytes, e.g. from `openssl rand -hex 32`; this key repeats a few'],
+    ],
+    [
+      { CUSTOS_MASTER_KEY: '000102030405060708090a0b0c0d0e00'.repeat(2) },
+      ['CUSTOS_MASTER_KEY: expected random bytes, e.g. from `openssl rand -hex 32`; this key repeats a few'],
+    ],
+    [
+      { ...kms, CUSTOS_MASTER_KEY: undefined, CUSTOS_KMS_URL: 'http://kms.acme.example' },
+      ['CUSTOS_KMS_URL: expected an https URL; plain http is accepted on loopback only'],
+    ],
+    [
+      { ...kms, CUSTOS_MASTER_KEY: undefined, CUSTOS_KMS_URL: 'http://localhost.acme.example' },
+      ['CUSTOS_KMS_URL: expected an https URL; plain http is accepted on loopback only'],
+    ],
     [kms, ['expected only one of CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE and CUSTOS_KMS_URL']],
     [
       { CUSTOS_MASTER_KEY: undefined, CUSTOS_KMS_URL: 'kms.acme.example' },
@@ -218,6 +234,21 @@ describe('master keys', () => {
     ],
   ])('%j is reported', (change, faults) => {
     expect(faultsOf({ ...whole, ...change })).toEqual(faults);
+  });
+
+  test.each(['127.0.0.1', 'localhost', '[::1]'])(
+    'a management service on %s may speak plain http',
+    (host) => {
+      const url = `http://${host}:8200`;
+      const env = { ...whole, ...kms, CUSTOS_MASTER_KEY: undefined, CUSTOS_KMS_URL: url };
+      expect(readServeConfig({}, env).masterKeys.transit?.url).toBe(url);
+    },
+  );
+
+  test('16 distinct bytes are enough for a current key, and any are for one that is rotated away', () => {
+    const key = '000102030405060708090a0b0c0d0e0f'.repeat(2);
+    const env = { ...whole, CUSTOS_MASTER_KEY: key, CUSTOS_PREVIOUS_MASTER_KEYS: '00'.repeat(32) };
+    expect(readServeConfig({}, env).masterKeys.local).toHaveLength(2);
   });
 
   test('a fault contains neither a key nor a token', () => {

@@ -1,11 +1,14 @@
 import { readAppSettings } from '../../domain/access/apps/app-settings.ts';
 import { findApp } from '../../domain/access/apps/find-app.ts';
+import { readSafeguards } from '../../domain/base/safeguards/read-safeguards.ts';
 import { notFound } from '../../errors.ts';
 import type { Handler } from '../../operation-context.ts';
 
 export const run: Handler<'getAppTestCredentials'> = async ({ path }, context) => {
   if (path.app_id !== context.app.id) throw notFound('App');
   const { settings } = await findApp(context.em, context.app.id);
+  const { block_test_logins: areBlocked } = await readSafeguards(context);
+  if (areBlocked) return { data: [] };
   const data = readAppSettings(settings).test_accounts.map((account) => ({
     id: account.id,
     email: account.email,

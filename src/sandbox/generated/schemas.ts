@@ -230,6 +230,12 @@ export type SandboxApp = {
 
 /** App settings by name, as read by the operations that use them. Unknown settings are stored unchanged. */
 export type SandboxAppSettings = {
+  /** Who changes the accounts by which a member of a key quorum logs in. `app_secret`: the app. `user_key`: the app, with a signature of a live key of that user. `{"wait_hours": n}`: the app, but a new account cannot be used to log in for n hours. Default: `app_secret`. */
+  identity_changes?: unknown | undefined;
+  /** `true`: test accounts can neither log in nor be listed. Default: `false`. */
+  block_test_logins?: unknown | undefined;
+  /** `true`: a test account cannot be linked to a user who belongs to a key quorum. Default: `false`. */
+  block_linking_test_accounts?: unknown | undefined;
   /** `true`: archiving a wallet that has an owner requires the owner's signatures. Default: `false`. */
   archive_requires_owner?: unknown | undefined;
   [key: string]: unknown;

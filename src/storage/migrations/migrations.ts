@@ -1,7 +1,13 @@
 import { initial } from './0001-initial.ts';
 import { holdAuthorizationNonces } from './0002-hold-authorization-nonces.ts';
 import { boundUseRecords } from './0003-bound-use-records.ts';
+import { waitingAccounts } from './0004-waiting-accounts.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
-export const migrations: readonly SchemaMigration[] = [initial, holdAuthorizationNonces, boundUseRecords];
+export const migrations: readonly SchemaMigration[] = [
+  initial,
+  holdAuthorizationNonces,
+  boundUseRecords,
+  waitingAccounts,
+];

@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -105,7 +105,7 @@ test('the production server answers on its admin port, only to programs on the s
   const custos = await startCustos(['serve'], {
     env: {
       DATABASE_URL: url,
-      CUSTOS_MASTER_KEY: '07'.repeat(32),
+      CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
       CUSTOS_HOST: '127.0.0.1',
       CUSTOS_PORT: '0',
       CUSTOS_ADMIN_PORT: '0',

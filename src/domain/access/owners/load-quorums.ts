@@ -50,6 +50,13 @@ export async function loadQuorums(
   return new Map([...parents].map(([id, rows]) => [id, assemble(rows, keys, children)]));
 }
 
+/** A user as the only member of a key quorum that is not stored. */
+export async function loadUserAsQuorum(context: LoadContext, userId: string): Promise<LoadedQuorum> {
+  const keys = await readUserKeys(context, [userId], undefined);
+  const members = [{ kind: 'user', member: userId }];
+  return assemble({ id: userId, displayName: null, threshold: 1, members }, keys, new Map());
+}
+
 function assemble(
   { id, displayName, threshold, members }: QuorumRows,
   keys: ReadonlyMap<string, UserKeys>,

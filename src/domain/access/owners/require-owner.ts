@@ -7,7 +7,7 @@ import { diagnoseSignatures, expiredKeys, type Party } from '../../../authorizat
 import { ApiError, type ErrorCode } from '../../../errors.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
 import { inSlices } from './in-slices.ts';
-import { loadQuorums } from './load-quorums.ts';
+import { loadQuorums, loadUserAsQuorum } from './load-quorums.ts';
 
 /** An additional signer of a wallet. */
 export interface AdditionalSigner {
@@ -55,8 +55,25 @@ export async function requireOwner(
   }
   if (signatures.length === 0 && !context.diagnostics)
     throw new ApiError('missing_or_empty_authorization_header');
+  return requireParty(context, await loadParties(context, { ownerId, signers }));
+}
 
-  const parties = await loadParties(context, { ownerId, signers });
+/**
+ * Requires a signature by a live key of a user, whatever the user owns.
+ *
+ * @throws ApiError the codes of `requireOwner`
+ */
+export async function requireUserKey(context: OperationContext, userId: string): Promise<void> {
+  const quorum = await loadUserAsQuorum(context, userId);
+  await requireParty(context, [{ role: 'owner', quorum, signedBy: { kind: 'owner' } }]);
+}
+
+/** Whether a user has a key that signs now. */
+export async function hasLiveKey(context: OperationContext, userId: string): Promise<boolean> {
+  return quorumKeys(await loadUserAsQuorum(context, userId)).length > 0;
+}
+
+async function requireParty(context: OperationContext, parties: readonly EligibleParty[]): Promise<SignedBy> {
   const verified = await verify(context, parties);
   const agreed = parties.find(({ quorum }) => countQuorum(quorum, verified.keys).satisfied);
   if (agreed === undefined) throw await refusal(context, parties, verified);

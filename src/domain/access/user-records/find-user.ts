@@ -129,20 +129,32 @@ export async function findUserByUsername(
   return withAccounts(context, row);
 }
 
-/** The id of the user of the app to whom an account is linked, or undefined. */
-export async function getUserIdByAccount(
-  context: UserContext,
+/** An account as a way to log in. */
+export interface LoginAccount {
+  readonly userId: string;
+  /** Unix ms from which it may be used; undefined: it may be used now. */
+  readonly waitsUntilMs: number | undefined;
+}
+
+/** The user of the app who logs in by an account, or undefined. */
+export async function getLogin(
+  context: UserContext & Pick<OperationContext, 'nowMs'>,
   { type, subject }: AccountKey,
-): Promise<string | undefined> {
+): Promise<LoginAccount | undefined> {
   const row = await context.em
     .getKysely<Tables>()
     .selectFrom('linked_accounts')
-    .select('user_id')
+    .select(['user_id', 'usable_at_ms'])
     .where('app_id', '=', context.app.id)
     .where('type', '=', type)
     .where('subject', '=', lookupKey(subject))
     .executeTakeFirst();
-  return row?.user_id;
+  if (row === undefined) return undefined;
+  const { user_id: userId, usable_at_ms: usableAtMs } = row;
+  return {
+    userId,
+    waitsUntilMs: usableAtMs === null || usableAtMs <= context.nowMs ? undefined : usableAtMs,
+  };
 }
 
 /**

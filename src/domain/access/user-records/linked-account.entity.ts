@@ -23,6 +23,8 @@ export const LinkedAccountEntity = defineEntity({
     verifiedAtMs: p.bigint('number').strictNullable(),
     firstVerifiedAtMs: p.bigint('number').strictNullable(),
     latestVerifiedAtMs: p.bigint('number').strictNullable(),
+    /** When it may first be used to log in, for an account that was linked without the user's key; null: at once. */
+    usableAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
     { name: 'linked_accounts_by_user', properties: ['userId', 'position'] },

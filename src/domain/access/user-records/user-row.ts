@@ -50,4 +50,5 @@ export const linkedAccountColumns = [
   'verified_at_ms',
   'first_verified_at_ms',
   'latest_verified_at_ms',
+  'usable_at_ms',
 ] as const satisfies readonly (keyof LinkedAccountRow)[];

@@ -3,6 +3,9 @@ import type { Safeguards } from '../../../ports/safeguards.ts';
 
 const checks: { readonly [Name in keyof Safeguards]: (value: unknown) => string | undefined } = {
   archive_requires_owner: expectBoolean,
+  identity_changes: expectIdentityRule,
+  block_test_logins: expectBoolean,
+  block_linking_test_accounts: expectBoolean,
 };
 
 /** Whether this is the name of a safeguard. */
@@ -15,6 +18,16 @@ export function checkSafeguard(name: keyof Safeguards, value: unknown): unknown 
   const fault = checks[name](value);
   if (fault !== undefined) throw invalidField(`/settings/${name}`, fault);
   return value;
+}
+
+const MAX_WAIT_HOURS = 30 * 24;
+
+function expectIdentityRule(value: unknown): string | undefined {
+  if (value === 'app_secret' || value === 'user_key') return undefined;
+  const fault = `expected \`app_secret\`, \`user_key\` or {"wait_hours": 1 to ${MAX_WAIT_HOURS}}`;
+  if (typeof value !== 'object' || value === null || Object.keys(value).length !== 1) return fault;
+  const { wait_hours: hours } = value as { wait_hours?: unknown };
+  return Number.isInteger(hours) && 1 <= Number(hours) && Number(hours) <= MAX_WAIT_HOURS ? undefined : fault;
 }
 
 function expectBoolean(value: unknown): string | undefined {

@@ -11,9 +11,10 @@ import {
   type TestAccountSettings,
 } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
-import { type AccountKey, findUser, getUserIdByAccount } from '../../access/user-records/find-user.ts';
+import { type AccountKey, findUser, getLogin } from '../../access/user-records/find-user.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import { readSafeguards } from '../../base/safeguards/read-safeguards.ts';
 import type { Tables } from '../../tables.ts';
 import { requireAllowlisted } from '../allowlist/require-allowlisted.ts';
 import { createUser } from '../users/create-user.ts';
@@ -32,7 +33,7 @@ import { UserSessionEntity } from './user-session.entity.ts';
  *
  * CHOICE: no e-mail or text messages are sent, so only test accounts have codes.
  *
- * @throws ApiError invalid_data, invalid_credentials, allowlist_rejected; user_does_not_exist for an unknown user
+ * @throws ApiError invalid_data, invalid_credentials also where test logins are blocked, allowlist_rejected; user_does_not_exist for an unknown user
  * under `no-signup`.
  */
 export async function logInWithCode(
@@ -41,7 +42,10 @@ export async function logInWithCode(
 ): Promise<PasswordlessAuthenticateResponse> {
   const settings = readAppSettings((await findApp(context.em, context.app.id)).settings);
   const key = readHandle(input, settings);
-  const known = await getUserIdByAccount(context, key);
+  const { block_test_logins: isBlocked } = await readSafeguards(context);
+  const login = await getLogin(context, key);
+  if (isBlocked || login?.waitsUntilMs !== undefined) throw new ApiError('invalid_credentials');
+  const known = login?.userId;
   if (known === undefined && input.mode === 'no-signup') throw new ApiError('user_does_not_exist');
   await requireAllowlisted(context, [key, ...(await otherAccounts(context, known))]);
   const userId = known ?? (await signUp(context, key));

@@ -2,7 +2,7 @@ import { notFound } from '../../../errors.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
-import { getUserIdByAccount } from '../../access/user-records/find-user.ts';
+import { getLogin } from '../../access/user-records/find-user.ts';
 import { claimsToBeOurs, verifyAccessToken } from '../tokens/verify-access-token.ts';
 import { invalidToken, verifyCustomerToken } from '../tokens/verify-customer-token.ts';
 
@@ -26,7 +26,10 @@ export async function authenticateUser(context: PreparationContext, userJwt: str
   const { jwt_auth: jwtAuth } = readAppSettings(settings);
   if (jwtAuth === undefined) throw invalidToken('the app has no JWT authentication configured');
   const subject = await verifyCustomerToken(context, jwtAuth, userJwt);
-  const userId = await getUserIdByAccount(context, { type: 'custom_auth', subject });
-  if (userId === undefined) throw notFound('User');
-  return userId;
+  const login = await getLogin(context, { type: 'custom_auth', subject });
+  if (login === undefined) throw notFound('User');
+  if (login.waitsUntilMs !== undefined) {
+    throw invalidToken(`its account can be used from ${new Date(login.waitsUntilMs).toISOString()}`);
+  }
+  return login.userId;
 }

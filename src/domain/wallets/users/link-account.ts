@@ -5,6 +5,7 @@ import type { StoredAccount } from '../../access/user-records/user-row.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
+import { authorizeIdentityChange, requireNoTestAccount } from './authorize-identity-change.ts';
 import { encodeLinkedAccount, type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
 import { linkedAccountView } from './linked-account-view.ts';
 import { cannotLinkMore, removeSearchTerms, storeAccounts, storeSearchTerms } from './store-accounts.ts';
@@ -15,9 +16,9 @@ import { userView } from './user-view.ts';
 
 /**
  * Links an account to a user. An account the user already has is updated with the given data and a new verification
- * time.
+ * time. A new account of a member of a key quorum may need a key of that user, or wait until it can be used.
  *
- * @throws ApiError not_found; invalid_data; cannot_link_more_of_type when the user already has another account of a
+ * @throws ApiError not_found; the codes of `requireOwner`; invalid_data; cannot_link_more_of_type when the user already has another account of a
  * kind limited to one; linked_to_another_user; max_accounts_reached.
  */
 export async function linkAccount(
@@ -33,8 +34,10 @@ export async function linkAccount(
   if (!REPEATABLE_TYPES.has(type) && user.linkedAccounts.some((linked) => linked.type === type)) {
     throw cannotLinkMore(type, '/type');
   }
+  const usableAtMs = await authorizeIdentityChange(context, user);
+  await requireNoTestAccount(context, user, account);
   const linked = user.linkedAccounts;
-  const stored = await storeAccounts(context, user.row, { linked, accounts: [account] });
+  const stored = await storeAccounts(context, user.row, { linked, accounts: [account], usableAtMs });
   const changed = { row: user.row, linkedAccounts: [...linked, ...stored] };
   for (const added of stored) await recordChange(context, 'user.linked_account', changed, added);
   return changed;
@@ -78,6 +81,12 @@ async function recordChange(
   await recordEvent(context, {
     appId: context.app.id,
     type: event,
-    payload: { user: userView(user), account: linkedAccountView(account) },
+    payload: {
+      user: userView(user),
+      account: linkedAccountView(account),
+      ...(event === 'user.linked_account' && account.usable_at_ms !== null
+        ? { usable_at: Math.floor(account.usable_at_ms / 1000) }
+        : {}),
+    },
   });
 }

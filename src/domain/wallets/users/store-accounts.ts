@@ -31,14 +31,24 @@ export type UserIdentity = Pick<UserRow, 'id' | 'created_at_ms'>;
 export async function storeAccounts(
   context: OperationContext,
   user: UserIdentity,
-  { linked, accounts }: { linked: readonly StoredAccount[]; accounts: readonly NewAccount[] },
+  {
+    linked,
+    accounts,
+    usableAtMs = null,
+  }: {
+    linked: readonly StoredAccount[];
+    accounts: readonly NewAccount[];
+    usableAtMs?: number | null;
+  },
 ): Promise<StoredAccount[]> {
   if (accounts.length === 0) return [];
   if (linked.length + accounts.length > MAX_ACCOUNTS) {
     throw new ApiError('max_accounts_reached', `a user has at most ${MAX_ACCOUNTS} linked accounts`);
   }
   const from = 1 + Math.max(-1, ...linked.map((account) => account.position));
-  const rows = accounts.map((account, index) => toRow(context, user, { account, position: from + index }));
+  const rows = accounts.map((account, index) =>
+    toRow(context, user, { account, position: from + index, usableAtMs }),
+  );
   // INVARIANT: the unique index over app, type and subject decides between concurrent requests; the loser waits for
   // the winner's transaction and then inserts nothing.
   const { numInsertedOrUpdatedRows } = await context.em
@@ -140,7 +150,7 @@ export function cannotLinkMore(type: string, pointer: string): ApiError {
 function toRow(
   context: OperationContext,
   user: UserIdentity,
-  { account, position }: { account: NewAccount; position: number },
+  { account, position, usableAtMs }: { account: NewAccount; position: number; usableAtMs: number | null },
 ): LinkedAccountRow {
   return {
     id: context.ids.cuid2(),
@@ -155,5 +165,6 @@ function toRow(
     verified_at_ms: context.nowMs,
     first_verified_at_ms: context.nowMs,
     latest_verified_at_ms: context.nowMs,
+    usable_at_ms: usableAtMs,
   };
 }

@@ -7,6 +7,7 @@ import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
+import { authorizeIdentityChange } from './authorize-identity-change.ts';
 import { normalizeDiscordUsername, normalizeEmail, normalizePhoneNumber } from './linked-account-kinds.ts';
 import { linkedAccountView } from './linked-account-view.ts';
 import { removeSearchTerms } from './store-accounts.ts';
@@ -18,7 +19,7 @@ import { userView } from './user-view.ts';
 /**
  * Unlinks an account from a user, so that others can link it.
  *
- * @throws ApiError not_found; linked_account_not_found; cannot_unlink_embedded_wallet; cannot_unlink_sole_account.
+ * @throws ApiError not_found; the codes of `requireOwner`; linked_account_not_found; cannot_unlink_embedded_wallet; cannot_unlink_sole_account.
  */
 export async function unlinkAccount(
   context: OperationContext,
@@ -33,6 +34,7 @@ export async function unlinkAccount(
   if (identifies(account) && !linkedAccounts.some(identifies)) {
     throw new ApiError('cannot_unlink_sole_account');
   }
+  await authorizeIdentityChange(context, user);
   await removeSearchTerms(context, [account.id]);
   await context.em.getKysely<Tables>().deleteFrom('linked_accounts').where('id', '=', account.id).execute();
   const changed = { row: user.row, linkedAccounts };
