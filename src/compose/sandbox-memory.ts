@@ -16,17 +16,17 @@ import { isLoopbackHost } from '../http/local-caller.ts';
 import { StartError } from '../start-error.ts';
 import { lockFile } from '../storage/lock-file.ts';
 
-/** What a sandbox remembers between starts. */
+/** The state of a sandbox that is kept between starts. */
 export interface SandboxMemory {
   readonly state: SandboxState;
-  /** Stores the state of this start. To be called when the database has turned out to belong to its master key. */
+  /** Stores the state of this start. Call it after the database has accepted the master key. */
   keep(): void;
-  /** Leaves the folder to the next sandbox. */
+  /** Releases the folder. */
   release(): void;
 }
 
 /**
- * Reads what the folder remembers and locks the folder; options override what it remembers.
+ * Reads the state in the folder and locks the folder; options override the state.
  *
  * INVARIANT: a stored master key is never replaced. A new one is stored only in a folder without a database, or after
  * the database has accepted it.
@@ -68,8 +68,8 @@ function stateOf(config: SandboxConfig, kept: SandboxState | undefined): Sandbox
 }
 
 /**
- * CHOICE: the published secret only opens a sandbox that this machine alone can reach. Any other gets a random one,
- * also under a seed, which others may know.
+ * CHOICE: only a sandbox that is reachable from this machine alone has the published secret. Any other gets a random
+ * one, even with a seed, because others may know the seed.
  */
 function appSecretFor(host: string, kept: SandboxState | undefined): string {
   const secret = kept?.appSecret ?? acmeApp.secret;

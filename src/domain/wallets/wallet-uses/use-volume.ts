@@ -5,24 +5,24 @@ import type { Tables } from '../../tables.ts';
 // HOT: runs for every signature (bench `stored`, `policy`).
 
 /**
- * CHOICE: of the uses that are recorded in a day, an app's requests and traces are kept in full up to this size, then as
- * digests only. Enough for 100,000 requests of 2 KB; without it, an app fills the disk within hours.
+ * CHOICE: the requests and traces of an app's uses are stored in full up to this size per day, and as digests beyond
+ * it. Enough for 100,000 requests of 2 KB; without a limit, an app could fill the disk within hours.
  */
 export const MAX_BYTES_PER_DAY = 256 * 1024 * 1024;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** What a use would store. */
+/** The texts that a use would store. */
 interface Stored {
   readonly appId: string;
   readonly judgedAtMs: number;
-  /** JSON texts; null where there is none. */
+  /** JSON; null if absent. */
   readonly texts: readonly (string | null)[];
 }
 
 /**
- * Counts what uses would store towards the app's day; returns for each whether it is kept in full. Locks the app's
- * count until the transaction ends.
+ * Adds uses to the app's count of the day; returns for each whether it is stored in full. Locks the count until the
+ * transaction ends.
  */
 export async function admitUses(em: SqlEntityManager, uses: readonly Stored[]): Promise<boolean[]> {
   const sizes = uses.map(sizeOf);
@@ -34,7 +34,7 @@ export async function admitUses(em: SqlEntityManager, uses: readonly Stored[]): 
     groups.set(`${appId} ${day}`, group);
   }
   const isKept = uses.map(() => false);
-  // In one order everywhere, so that two batches cannot deadlock.
+  // Locked in a fixed order, so that two batches cannot deadlock.
   for (const [, { appId, day, indices }] of [...groups].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const added = indices.reduce((sum, index) => sum + sizes[index]!, 0);
     let used = (await addBytes(em, { appId, day, added })) - added;
@@ -46,7 +46,7 @@ export async function admitUses(em: SqlEntityManager, uses: readonly Stored[]): 
   return isKept;
 }
 
-/** What is kept of a text beyond the limit. */
+/** The stored form of a text beyond the limit. */
 export function digestOf(text: string | null): string | null {
   return text === null ? null : hash('sha256', text);
 }
