@@ -18,7 +18,7 @@ export interface RunningSandbox extends Listening {
   /** The certificate authority to trust, as a file and as PEM. */
   readonly caFile: string;
   readonly caPem: string;
-  /** Whether other machines can reach what it keeps. */
+  /** Whether other machines can reach the server. */
   readonly isExposed: boolean;
 }
 

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** How much an app's requests and traces recorded on one day take, whether kept in full or as digests. */
+/** The size of an app's requests and traces recorded on one day, whether stored in full or as digests. */
 export const UseVolumeEntity = defineEntity({
   name: 'UseVolume',
   tableName: 'use_volumes',
