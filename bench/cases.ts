@@ -2,6 +2,7 @@ import type { BenchCase } from './bench-case.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { growth } from './cases/growth.ts';
 import { https } from './cases/https.ts';
+import { overload } from './cases/overload.ts';
 import { policy } from './cases/policy.ts';
 import { postgres } from './cases/postgres.ts';
 import { processes } from './cases/processes.ts';
@@ -26,6 +27,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   https,
   policy,
   'event-loop': eventLoop,
+  overload,
   processes,
   webhooks,
 };

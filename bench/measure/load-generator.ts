@@ -15,9 +15,11 @@ const MAX_LATENCIES = 1_000_000;
 interface Visit {
   readonly order: LoadOrder;
   readonly endAtMs: number;
+  readonly measuredFromMs: number;
   readonly latenciesMs: number[];
   sent: number;
   completed: number;
+  refused: number;
   wrong: number;
   firstWrong: string | undefined;
 }
@@ -33,19 +35,21 @@ async function carryOut(order: LoadOrder): Promise<LoadResult> {
   const visit: Visit = {
     order,
     endAtMs: startedMs + order.seconds * 1000,
+    measuredFromMs: startedMs + (order.unmeasuredSeconds ?? 0) * 1000,
     latenciesMs: [],
     sent: 0,
     completed: 0,
+    refused: 0,
     wrong: 0,
     firstWrong: undefined,
   };
-  await Promise.all(clients.map((client) => keepSending(client, visit)));
-  const elapsedMs = performance.now() - startedMs;
+  await Promise.all(clients.map((client, index) => keepSending(client, visit, index)));
+  const elapsedMs = performance.now() - visit.measuredFromMs;
   await Promise.all(clients.map((client) => client.destroy()));
-  const { completed, wrong, firstWrong } = visit;
+  const { completed, refused, wrong, firstWrong } = visit;
   const sorted = Float64Array.from(visit.latenciesMs).sort();
   const at = (share: number): number => sorted[Math.floor(share * (sorted.length - 1))] ?? 0;
-  return { completed, wrong, firstWrong, elapsedMs, p50Ms: at(0.5), p99Ms: at(0.99) };
+  return { completed, refused, wrong, firstWrong, elapsedMs, p50Ms: at(0.5), p99Ms: at(0.99) };
 }
 
 function requireBounded({ origins, seconds, connections, requests }: LoadOrder): void {
@@ -56,9 +60,20 @@ function requireBounded({ origins, seconds, connections, requests }: LoadOrder):
   }
 }
 
-function keepSending(client: Client, visit: Visit): Promise<void> {
+function keepSending(client: Client, visit: Visit, index: number): Promise<void> {
+  const { perSecond, connections } = visit.order;
+  const intervalMs = perSecond === undefined ? 0 : (connections * 1000) / perSecond;
   return new Promise((resolve) => {
+    // The connections take turns.
+    let dueMs = performance.now() + (intervalMs * index) / connections;
     const next = (): void => {
+      const aheadMs = dueMs - performance.now();
+      if (intervalMs > 0 && aheadMs >= 1) {
+        setTimeout(next, aheadMs);
+        return;
+      }
+      // A response that was late does not make the next requests come faster.
+      dueMs = Math.max(dueMs, performance.now() - intervalMs) + intervalMs;
       if (performance.now() >= visit.endAtMs || visit.wrong > 100) {
         resolve();
         return;
@@ -92,6 +107,15 @@ function handlerOf(request: LoadRequest, visit: Visit, next: () => void): Dispat
       if (status !== request.status && excerpt.length < 300) excerpt += chunk.toString('utf8').slice(0, 300);
     },
     onResponseEnd() {
+      if (startedMs < visit.measuredFromMs) {
+        next();
+        return;
+      }
+      if (status === visit.order.refusedStatus) {
+        visit.refused += 1;
+        next();
+        return;
+      }
       visit.completed += 1;
       if (visit.latenciesMs.length < MAX_LATENCIES) visit.latenciesMs.push(performance.now() - startedMs);
       if (status !== request.status) fail(`${status} ${excerpt}`);

@@ -17,11 +17,19 @@ export interface LoadOrder {
   readonly connections: number;
   readonly seconds: number;
   readonly requests: readonly LoadRequest[];
+  /** Requests a second over all connections; as many as are answered when left out. */
+  readonly perSecond?: number;
+  /** A status by which the server refuses requests that it does not admit. */
+  readonly refusedStatus?: number;
+  /** How long responses are not counted at the beginning. */
+  readonly unmeasuredSeconds?: number;
 }
 
 /** The result of an order. */
 export interface LoadResult {
   readonly completed: number;
+  /** Responses with `refusedStatus`; not among the completed ones. */
+  readonly refused: number;
   readonly wrong: number;
   /** The first wrong response. */
   readonly firstWrong: string | undefined;
@@ -33,4 +41,4 @@ export interface LoadResult {
 /** The longest accepted load. */
 export const MAX_SECONDS = 60;
 /** The most accepted connections. */
-export const MAX_CONNECTIONS = 256;
+export const MAX_CONNECTIONS = 512;

@@ -20,7 +20,7 @@ export interface AuthenticateOptions {
 export type Authenticate = (exchange: HttpExchange) => Promise<void> | void;
 
 // Another process may have rotated a secret, so cached credentials expire.
-const CACHE_MS = 30_000;
+const CACHE_MS = 2_000;
 const MAX_CACHED = 1_000;
 const APP_ID_HEADER = 'service-app-id';
 
