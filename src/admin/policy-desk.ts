@@ -10,7 +10,7 @@ import { loadOnce } from '../load-once.ts';
 import type { Services } from '../operation-context.ts';
 import type { PolicyDesk } from '../sandbox/control-plane.ts';
 
-/** Explains and replays policies for the operator, directly on a database. */
+/** Explains, replays and lints policies for the operator, directly on a database. */
 export function policyDesk({
   services: { clock, uses },
   database,
@@ -56,6 +56,7 @@ async function loadPipeline({ desk, adminHost, ...options }: AdminDeskOptions): 
     { responseValidators },
     explainPolicy,
     replayPolicy,
+    lintPolicy,
     getPolicyTrace,
   ] = await Promise.all([
     import('../sandbox/generated/operations.ts'),
@@ -63,9 +64,10 @@ async function loadPipeline({ desk, adminHost, ...options }: AdminDeskOptions): 
     import('../sandbox/generated/response-validators.js'),
     import('../sandbox/handlers/explainPolicy.ts'),
     import('../sandbox/handlers/replayPolicy.ts'),
+    import('../sandbox/handlers/lintPolicy.ts'),
     import('../sandbox/handlers/getPolicyTrace.ts'),
   ]);
-  const handlers = { explainPolicy, replayPolicy, getPolicyTrace };
+  const handlers = { explainPolicy, replayPolicy, lintPolicy, getPolicyTrace };
   const check = createResponseCheck({ mode: 'always', validators: responseValidators, log: options.log });
   return createPipeline({
     ...options,

@@ -1,5 +1,7 @@
 import { systemClock } from '../adapters/clock.ts';
 import type { DatabaseConfig } from '../config.ts';
+import { type LintInput, lintPolicy, type PolicyLint } from '../domain/requests/policy-desk/lint-policy.ts';
+import type { DeskContext } from '../domain/requests/policy-desk/policy-desk.ts';
 import { type Replay, type ReplayInput, replayPolicy } from '../domain/requests/policy-desk/replay-policy.ts';
 import { requestValidators } from '../generated/request-validators.js';
 import { createBodyCheck } from '../http/body-check.ts';
@@ -11,9 +13,18 @@ import { requireMigrated, withDatabase } from './administration.ts';
  * @throws StartError when the database lacks migrations of this version; ApiError for invalid input.
  */
 export function replayInDatabase(config: DatabaseConfig, input: ReplayInput): Promise<Replay> {
+  return atDatabase(config, (context) => replayPolicy(context, input));
+}
+
+/** Finds requests that pass a policy by another method. Throws as `replayInDatabase`. */
+export function lintInDatabase(config: DatabaseConfig, input: LintInput): Promise<PolicyLint> {
+  return atDatabase(config, (context) => lintPolicy(context, input));
+}
+
+function atDatabase<T>(config: DatabaseConfig, work: (context: DeskContext) => Promise<T>): Promise<T> {
   const checkRequest = createBodyCheck(requestValidators);
   return withDatabase(config, async (database) => {
     await requireMigrated(database);
-    return replayPolicy({ em: database.orm.em.fork(), nowMs: systemClock.now(), checkRequest }, input);
+    return work({ em: database.orm.em.fork(), nowMs: systemClock.now(), checkRequest });
   });
 }

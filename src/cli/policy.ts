@@ -1,16 +1,19 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { Replay, ReplayTarget } from '../client/replay.ts';
+import type { lintPolicyAt, PolicyLint, Replay, ReplayTarget } from '../client/replay.ts';
 import { ConfigError, type DatabaseConfig, readDatabaseConfig } from '../config.ts';
 
-interface ReplayFlags {
+interface TargetFlags {
+  readyFile?: string;
+  url?: string;
+  data?: string;
+}
+
+interface ReplayFlags extends TargetFlags {
   draft: string;
   wallet: string;
   since?: string;
   app?: string;
-  readyFile?: string;
-  url?: string;
-  data?: string;
   json?: boolean;
 }
 
@@ -52,7 +55,66 @@ export function policyCommand(): Command {
         console.log(flags.json === true ? JSON.stringify(replay) : textOf(replay));
       }),
   );
+  policy.addCommand(
+    new Command('lint')
+      .description('find requests that pass a policy by another method than the one that it denies')
+      .argument('<file or id>', 'the policy as JSON, or the id of a stored one')
+      .option('--strict', 'evaluate as with the app setting strict_methods')
+      .option('--app <id>', 'the app of the policy; needed for a file when there are several apps')
+      .option('--ready-file <path>', 'use the sandbox that wrote this file')
+      .option('--url <url>', 'use the server with this admin address')
+      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+      .option('--json', 'print JSON')
+      .addHelpText('after', lintExamples)
+      .action(async (named: string, flags: LintFlags) => {
+        const given = existsSync(named) ? { policy: readDraft(named) } : { policy_id: named };
+        const strict = flags.strict === true ? { strict_methods: true } : {};
+        const lint = await lintAt(readTarget(flags), { ...given, ...strict, app_id: flags.app });
+        console.log(flags.json === true ? JSON.stringify(lint) : gapsText(lint));
+        if (lint.gaps.length > 0) process.exitCode = 1;
+      }),
+  );
   return policy;
+}
+
+interface LintFlags extends TargetFlags {
+  strict?: boolean;
+  app?: string;
+  json?: boolean;
+}
+
+const lintExamples = `
+Methods overlap: a transaction that is denied can be signed by its hash, and an exported key signs everything. Each gap
+is printed with a request that the policy denies and one that it allows. Servers and databases as in
+\`custos policy replay\`.
+
+Examples:
+  $ custos policy lint policy.json --ready-file ready.json
+  $ custos policy lint n9q2m4x7c0v5b8k1z3w6y0ta --url http://127.0.0.1:9464 --strict
+
+Exit codes: 0 no gap, 1 gaps or failure, 2 invalid usage.`;
+
+async function lintAt(target: Target, input: Parameters<typeof lintPolicyAt>[1]): Promise<PolicyLint> {
+  if (target.kind === 'database') {
+    const { lintInDatabase } = await import('../admin/replay-policies.ts');
+    return lintInDatabase(target.config, input);
+  }
+  const client = await import('../client/replay.ts');
+  return client.lintPolicyAt(target, input);
+}
+
+function gapsText({ gaps, policy_id: id }: PolicyLint): string {
+  if (gaps.length === 0) return `no gap found in ${id}`;
+  return gaps
+    .map(({ kind, message, denied, passes, rule_name: rule }) =>
+      [
+        `${kind}: ${message}`,
+        ...(denied === null ? [] : [`  denied   ${denied.operation} ${JSON.stringify(denied.request)}`]),
+        `  allowed  ${passes.operation} ${JSON.stringify(passes.request)}`,
+        `  by rule  ${rule}`,
+      ].join('\n'),
+    )
+    .join('\n\n');
 }
 
 /** A server, or the database directly. */
@@ -95,7 +157,7 @@ function readDraft(file: string): { chain_type: never; rules: never[] } {
   return parsed as { chain_type: never; rules: never[] };
 }
 
-function readTarget({ readyFile, url, data }: ReplayFlags): Target {
+function readTarget({ readyFile, url, data }: TargetFlags): Target {
   const given = [readyFile, url, data].filter((flag) => flag !== undefined);
   if (given.length > 1) throw invalidOption('expected only one of --ready-file, --url and --data');
   if (readyFile !== undefined) return { kind: 'ready_file', file: readyFile };

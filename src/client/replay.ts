@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import type { LintInput, PolicyLint } from '../domain/requests/policy-desk/lint-policy.ts';
 import type { Replay, ReplayInput } from '../domain/requests/policy-desk/replay-policy.ts';
 import { StartError } from '../start-error.ts';
 
-export type { Replay };
+export type { PolicyLint, Replay };
 
 /** The server to send the request to. */
 export type ReplayTarget =
@@ -19,14 +20,23 @@ export type ReplayTarget =
  * @throws StartError when the server cannot be reached or refuses the request.
  */
 export async function replayPolicies(target: ReplayTarget, input: ReplayInput): Promise<Replay> {
+  return (await askDesk(target, 'replay', input)) as Replay;
+}
+
+/** Finds requests that pass a policy by another method. Throws as `replayPolicies`. */
+export async function lintPolicyAt(target: ReplayTarget, input: LintInput): Promise<PolicyLint> {
+  return (await askDesk(target, 'lint', input)) as PolicyLint;
+}
+
+async function askDesk(target: ReplayTarget, question: 'replay' | 'lint', input: object): Promise<unknown> {
   switch (target.kind) {
     case 'ready_file': {
       const ready = readReadyFile(target.file);
-      const url = `${ready.base_url}/_sandbox/policies/replay`;
+      const url = `${ready.base_url}/_sandbox/policies/${question}`;
       return post(url, input, readFileSync(ready.ca_file, 'utf8'));
     }
     case 'url':
-      return post(`${target.url.replace(/\/+$/, '')}/policies/replay`, input);
+      return post(`${target.url.replace(/\/+$/, '')}/policies/${question}`, input);
   }
 }
 
@@ -38,7 +48,7 @@ function readReadyFile(file: string): { readonly base_url: string; readonly ca_f
   }
 }
 
-function post(url: string, input: ReplayInput, ca?: string): Promise<Replay> {
+function post(url: string, input: object, ca?: string): Promise<unknown> {
   const body = JSON.stringify(input);
   const options = {
     method: 'POST',
@@ -53,7 +63,7 @@ function post(url: string, input: ReplayInput, ca?: string): Promise<Replay> {
       response.on('error', reject);
       response.on('end', () => {
         const text = Buffer.concat(chunks).toString('utf8');
-        if (response.statusCode === 200) resolve(JSON.parse(text) as Replay);
+        if (response.statusCode === 200) resolve(JSON.parse(text));
         else reject(new StartError(`${url} returned ${response.statusCode}: ${reasonIn(text)}`));
       });
     });

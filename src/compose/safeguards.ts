@@ -6,6 +6,7 @@ export const publishedSafeguards: Safeguards = {
   identity_changes: 'app_secret',
   block_test_logins: false,
   block_linking_test_accounts: false,
+  strict_methods: false,
 };
 
 /** The defaults of a production server. */
@@ -14,4 +15,6 @@ export const strictSafeguards: Safeguards = {
   identity_changes: 'user_key',
   block_test_logins: true,
   block_linking_test_accounts: true,
+  // CHOICE: off, because published rules for `*` are the only way to sign hashes under a policy, and clients use it.
+  strict_methods: false,
 };

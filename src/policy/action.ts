@@ -77,6 +77,8 @@ export interface PolicyAction {
   readonly method: string;
   /** At least one. Every unit needs a matching ALLOW; a single matching DENY denies the request. */
   readonly units: readonly ActionUnit[];
+  /** ALLOW rules for `*` do not apply: see `strict.ts`. */
+  readonly isNamedOnly?: boolean;
 }
 
 /** Facts that are not in the request's bytes. The caller reads them beforehand; the engine does no I/O. */

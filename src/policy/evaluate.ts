@@ -26,6 +26,8 @@ export interface RuleTrace {
 
 export interface UnitTrace {
   readonly unit: string;
+  /** What an EVM transaction offers for gas, as decimal numbers: gas, wei per gas, wei. */
+  readonly fee?: { readonly gas_limit: string; readonly price_per_gas: string; readonly most: string };
   readonly rules: readonly RuleTrace[];
   readonly outcome: 'allowed' | 'denied_by_rule' | 'no_rule_for_method' | 'no_rule_matched';
   /** The rule that decided; null when no rule matched. */
@@ -40,9 +42,14 @@ export interface PolicyDecision {
   readonly units: readonly UnitTrace[];
 }
 
-/** The rules that apply to requests of this method. */
-export function rulesFor(policy: CompiledPolicy, method: string): readonly CompiledRule[] {
-  return policy.rules.filter((rule) => rule.method === method || rule.method === '*');
+/** The rules that apply to an action. */
+export function rulesFor(
+  policy: CompiledPolicy,
+  { method, isNamedOnly = false }: PolicyAction,
+): readonly CompiledRule[] {
+  return policy.rules.filter(
+    (rule) => rule.method === method || (rule.method === '*' && !(isNamedOnly && rule.action === 'ALLOW')),
+  );
 }
 
 /** In an ALLOW rule every observed value must satisfy the condition; in a DENY rule one is enough. */
@@ -117,6 +124,16 @@ function outcomeOf(rules: readonly RuleTrace[]): Pick<UnitTrace, 'outcome' | 'de
     : { outcome: 'no_rule_matched', deciding_rule_id: null };
 }
 
+function feeOf({ fee }: ActionUnit): Pick<UnitTrace, 'fee'> {
+  if (fee === undefined) return {};
+  const [gas, price, most] = [fee.gasLimit, fee.pricePerGas, fee.most].map(String) as [
+    string,
+    string,
+    string,
+  ];
+  return { fee: { gas_limit: gas, price_per_gas: price, most } };
+}
+
 function traceUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: PolicyFacts): UnitTrace {
   const readField = createFieldReader(unit, facts);
   const traces = rules.map((rule): RuleTrace => {
@@ -132,7 +149,7 @@ function traceUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: Poli
       matched: ruleMatches(rule.action, conditions),
     };
   });
-  return { unit: unit.label, rules: traces, ...outcomeOf(traces) };
+  return { unit: unit.label, ...feeOf(unit), rules: traces, ...outcomeOf(traces) };
 }
 
 /**
@@ -144,7 +161,7 @@ export function evaluatePolicy(
   action: PolicyAction,
   facts: PolicyFacts,
 ): PolicyDecision {
-  const rules = rulesFor(policy, action.method);
+  const rules = rulesFor(policy, action);
   const units = action.units.map((unit) => traceUnit(rules, unit, facts));
   return {
     allowed: units.length > 0 && units.every(({ outcome }) => outcome === 'allowed'),
@@ -159,7 +176,7 @@ export function evaluatePolicy(
  * decision is certain. Never throws either.
  */
 export function allowsAction(policy: CompiledPolicy, action: PolicyAction, facts: PolicyFacts): boolean {
-  const rules = rulesFor(policy, action.method);
+  const rules = rulesFor(policy, action);
   return action.units.length > 0 && action.units.every((unit) => allowsUnit(rules, unit, facts));
 }
 
@@ -214,7 +231,7 @@ export function collectLookups(
 ): readonly SetLookup[] {
   const facts: PolicyFacts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
   const sets = new Map<string, Map<string, SetCandidate>>();
-  for (const condition of rulesFor(policy, action.method).flatMap((rule) => rule.setConditions)) {
+  for (const condition of rulesFor(policy, action).flatMap((rule) => rule.setConditions)) {
     const candidates = sets.get(condition.conditionSetId) ?? new Map<string, SetCandidate>();
     sets.set(condition.conditionSetId, candidates);
     for (const unit of action.units) {

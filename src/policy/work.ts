@@ -16,7 +16,7 @@ const SMALL_UNIT = { bytes: 512, commands: 64 };
 
 /** Whether evaluating the action would take more than `MAX_COMPARISONS`. The order of rules does not matter. */
 export function exceedsComparisonLimit(policy: CompiledPolicy, action: PolicyAction, nowMs: number): boolean {
-  const rules = rulesFor(policy, action.method);
+  const rules = rulesFor(policy, action);
   const count = rules.reduce((sum, rule) => sum + rule.conditions.length, 0);
   let comparisons = count * action.units.length;
   if (comparisons > MAX_COMPARISONS) return true;

@@ -14,4 +14,9 @@ export interface Safeguards {
   readonly block_test_logins: boolean;
   /** A test account cannot be linked to a user who belongs to a key quorum. */
   readonly block_linking_test_accounts: boolean;
+  /**
+   * ALLOW rules for `*` do not apply to key exports and to what cannot be decoded, and messages and typed data that may
+   * be user operations count as such.
+   */
+  readonly strict_methods: boolean;
 }

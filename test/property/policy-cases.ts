@@ -61,8 +61,8 @@ export const cases: fc.Arbitrary<Case> = fc.constantFrom(...rulesAndUnits).chain
   fc.record({
     rules: fc.array(fc.constantFrom(...rules), { maxLength: 4 }),
     action: fc
-      .array(fc.constantFrom(...units), { maxLength: 2 })
-      .map((chosen): PolicyAction => ({ method, units: chosen })),
+      .tuple(fc.array(fc.constantFrom(...units), { maxLength: 2 }), fc.constantFrom(false, false, true))
+      .map(([chosen, isNamedOnly]): PolicyAction => ({ method, units: chosen, isNamedOnly })),
     world: worlds,
   }),
 );

@@ -1,7 +1,7 @@
 import type { Operations } from '../../src/sandbox/generated/operations.ts';
 import type { TestSandbox } from './sandbox.ts';
 
-type Question = 'explainPolicy' | 'replayPolicy' | 'getPolicyTrace';
+type Question = 'explainPolicy' | 'replayPolicy' | 'lintPolicy' | 'getPolicyTrace';
 
 /** Asks the control plane about policies; throws the response if it refuses. */
 export async function askDesk<Id extends Question>(
@@ -20,7 +20,12 @@ export async function deskAnswer(
   id: Question,
   asked: object | string,
 ): Promise<{ status: number; body: unknown }> {
-  const path = { explainPolicy: 'explain', replayPolicy: 'replay', getPolicyTrace: `traces/${asked}` }[id];
+  const path = {
+    explainPolicy: 'explain',
+    replayPolicy: 'replay',
+    lintPolicy: 'lint',
+    getPolicyTrace: `traces/${asked}`,
+  }[id];
   const answer = await dispatcher.request({
     origin: baseUrl,
     path: `/_sandbox/policies/${path}`,

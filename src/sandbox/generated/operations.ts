@@ -62,6 +62,13 @@ export interface Operations {
     body: undefined;
     response: schemas.PolicyTrace;
   };
+  /** Find requests that pass a policy by another method */
+  lintPolicy: {
+    path: {};
+    query: {};
+    body: schemas.LintPolicyRequest;
+    response: schemas.PolicyLint;
+  };
   /** List the apps */
   listApps: {
     path: {};
@@ -244,6 +251,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  lintPolicy: {
+    id: "lintPolicy",
+    method: "POST",
+    path: "/_sandbox/policies/lint",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
     signed: false,
     expiry: false,
     idempotent: false,

@@ -6,6 +6,7 @@ import * as explainPolicy from '../handlers/explainPolicy.ts';
 import * as fundAddress from '../handlers/fundAddress.ts';
 import * as getClock from '../handlers/getClock.ts';
 import * as getPolicyTrace from '../handlers/getPolicyTrace.ts';
+import * as lintPolicy from '../handlers/lintPolicy.ts';
 import * as listApps from '../handlers/listApps.ts';
 import * as listEvents from '../handlers/listEvents.ts';
 import * as mineBlocks from '../handlers/mineBlocks.ts';
@@ -24,6 +25,7 @@ const files = {
   fundAddress,
   getClock,
   getPolicyTrace,
+  lintPolicy,
   listApps,
   listEvents,
   mineBlocks,

@@ -5,6 +5,7 @@ import {
 } from "./validator-runtime.js";
 import {
  validateSandboxAppSettings,
+ validateJudgeableOperation,
  validateSandboxMfaMethod
 } from "./shared-validators.js";
 import * as params from "./parameter-validators.js";
@@ -391,22 +392,6 @@ function validateExplainPolicyRequest(data, { instancePath = "", parentData, par
  return errors === 0;
 }
 
-function validateJudgeableOperation(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (typeof data !== "string") {
-  validateJudgeableOperation.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
- }
- if (!(data === "walletRpc" || data === "rawSignWallet" || data === "exportWallet" || data === "transferFromWallet")) {
-  validateJudgeableOperation.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaJudgeableOperation.enum }, message: "must be equal to one of the allowed values" }];
-  return false;
- }
- validateJudgeableOperation.errors = vErrors;
- return errors === 0;
-}
-
-const schemaJudgeableOperation = { "$id": "JudgeableOperation", "type": "string", "enum": ["walletRpc", "rawSignWallet", "exportWallet", "transferFromWallet"] };
 function validateDraftPolicy(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -705,6 +690,76 @@ function validateSandboxChainId(data, { instancePath = "", parentData, parentDat
   }
  }
  validateSandboxChainId.errors = vErrors;
+ return errors === 0;
+}
+
+function validateLintPolicyRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   const _errs1 = errors;
+   for (const key0 in data) {
+    if (!(key0 === "app_id" || key0 === "policy" || key0 === "policy_id" || key0 === "strict_methods")) {
+     validateLintPolicyRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+     return false;
+     break;
+    }
+   }
+   if (_errs1 === errors) {
+    if (data.app_id !== void 0) {
+     const _errs2 = errors;
+     if (typeof data.app_id !== "string") {
+      validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+      return false;
+     }
+     var valid0 = _errs2 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.policy !== void 0) {
+      const _errs4 = errors;
+      if (!validateDraftPolicy(data.policy, { instancePath: instancePath + "/policy", parentData: data, parentDataProperty: "policy", rootData })) {
+       vErrors = vErrors === null ? validateDraftPolicy.errors : vErrors.concat(validateDraftPolicy.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs4 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.policy_id !== void 0) {
+       const _errs5 = errors;
+       if (typeof data.policy_id !== "string") {
+        validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/policy_id", schemaPath: "#/properties/policy_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.strict_methods !== void 0) {
+        const _errs7 = errors;
+        if (typeof data.strict_methods !== "boolean") {
+         validateLintPolicyRequest.errors = [{ instancePath: instancePath + "/strict_methods", schemaPath: "#/properties/strict_methods/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+         return false;
+        }
+        var valid0 = _errs7 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateLintPolicyRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateLintPolicyRequest.errors = vErrors;
  return errors === 0;
 }
 
@@ -1097,6 +1152,7 @@ const requestValidators = {
  fundAddress: { params: params.fundAddress, body: validateFundSandboxAddressRequest },
  getClock: { params: params.getClock },
  getPolicyTrace: { params: params.getPolicyTrace },
+ lintPolicy: { params: params.lintPolicy, body: validateLintPolicyRequest },
  listApps: { params: params.listApps },
  listEvents: { params: params.listEvents },
  mineBlocks: { params: params.mineBlocks, body: validateMineSandboxBlocksRequest },

@@ -5,6 +5,7 @@ import {
 } from "./validator-runtime.js";
 import {
  validateSandboxAppSettings,
+ validateJudgeableOperation,
  validateSandboxMfaMethod
 } from "./shared-validators.js";
 function validateSandboxApp(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
@@ -833,7 +834,7 @@ function validatePolicyUnitTrace(data, { instancePath = "", parentData, parentDa
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "unit" || key0 === "outcome" || key0 === "deciding_rule_id" || key0 === "rules")) {
+     if (!(key0 === "unit" || key0 === "fee" || key0 === "outcome" || key0 === "deciding_rule_id" || key0 === "rules")) {
       validatePolicyUnitTrace.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -851,55 +852,121 @@ function validatePolicyUnitTrace(data, { instancePath = "", parentData, parentDa
       var valid0 = true;
      }
      if (valid0) {
-      if (data.outcome !== void 0) {
+      if (data.fee !== void 0) {
+       let data1 = data.fee;
        const _errs4 = errors;
-       if (!validatePolicyOutcome(data.outcome, { instancePath: instancePath + "/outcome", parentData: data, parentDataProperty: "outcome", rootData })) {
-        vErrors = vErrors === null ? validatePolicyOutcome.errors : vErrors.concat(validatePolicyOutcome.errors);
-        errors = vErrors.length;
+       if (errors === _errs4) {
+        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+         let missing1;
+         if (data1.gas_limit === void 0 && (missing1 = "gas_limit") || data1.price_per_gas === void 0 && (missing1 = "price_per_gas") || data1.most === void 0 && (missing1 = "most")) {
+          validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/fee", schemaPath: "#/properties/fee/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+          return false;
+         } else {
+          const _errs6 = errors;
+          for (const key1 in data1) {
+           if (!(key1 === "gas_limit" || key1 === "price_per_gas" || key1 === "most")) {
+            validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/fee", schemaPath: "#/properties/fee/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key1 }, message: "must NOT have additional properties" }];
+            return false;
+            break;
+           }
+          }
+          if (_errs6 === errors) {
+           if (data1.gas_limit !== void 0) {
+            const _errs7 = errors;
+            if (typeof data1.gas_limit !== "string") {
+             validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/fee/gas_limit", schemaPath: "#/properties/fee/properties/gas_limit/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+            var valid1 = _errs7 === errors;
+           } else {
+            var valid1 = true;
+           }
+           if (valid1) {
+            if (data1.price_per_gas !== void 0) {
+             const _errs9 = errors;
+             if (typeof data1.price_per_gas !== "string") {
+              validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/fee/price_per_gas", schemaPath: "#/properties/fee/properties/price_per_gas/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+             var valid1 = _errs9 === errors;
+            } else {
+             var valid1 = true;
+            }
+            if (valid1) {
+             if (data1.most !== void 0) {
+              const _errs11 = errors;
+              if (typeof data1.most !== "string") {
+               validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/fee/most", schemaPath: "#/properties/fee/properties/most/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+              var valid1 = _errs11 === errors;
+             } else {
+              var valid1 = true;
+             }
+            }
+           }
+          }
+         }
+        } else {
+         validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/fee", schemaPath: "#/properties/fee/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
        }
        var valid0 = _errs4 === errors;
       } else {
        var valid0 = true;
       }
       if (valid0) {
-       if (data.deciding_rule_id !== void 0) {
-        let data2 = data.deciding_rule_id;
-        const _errs5 = errors;
-        if (typeof data2 !== "string" && data2 !== null) {
-         validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/deciding_rule_id", schemaPath: "#/properties/deciding_rule_id/type", keyword: "type", params: { type: schemaPolicyUnitTrace.properties.deciding_rule_id.type }, message: "must be string,null" }];
-         return false;
+       if (data.outcome !== void 0) {
+        const _errs13 = errors;
+        if (!validatePolicyOutcome(data.outcome, { instancePath: instancePath + "/outcome", parentData: data, parentDataProperty: "outcome", rootData })) {
+         vErrors = vErrors === null ? validatePolicyOutcome.errors : vErrors.concat(validatePolicyOutcome.errors);
+         errors = vErrors.length;
         }
-        var valid0 = _errs5 === errors;
+        var valid0 = _errs13 === errors;
        } else {
         var valid0 = true;
        }
        if (valid0) {
-        if (data.rules !== void 0) {
-         let data3 = data.rules;
-         const _errs7 = errors;
-         if (errors === _errs7) {
-          if (Array.isArray(data3)) {
-           var valid1 = true;
-           const len0 = data3.length;
-           for (let i0 = 0; i0 < len0; i0++) {
-            const _errs9 = errors;
-            if (!validatePolicyRuleTrace(data3[i0], { instancePath: instancePath + "/rules/" + i0, parentData: data3, parentDataProperty: i0, rootData })) {
-             vErrors = vErrors === null ? validatePolicyRuleTrace.errors : vErrors.concat(validatePolicyRuleTrace.errors);
-             errors = vErrors.length;
-            }
-            var valid1 = _errs9 === errors;
-            if (!valid1) {
-             break;
-            }
-           }
-          } else {
-           validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/rules", schemaPath: "#/properties/rules/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
-           return false;
-          }
+        if (data.deciding_rule_id !== void 0) {
+         let data6 = data.deciding_rule_id;
+         const _errs14 = errors;
+         if (typeof data6 !== "string" && data6 !== null) {
+          validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/deciding_rule_id", schemaPath: "#/properties/deciding_rule_id/type", keyword: "type", params: { type: schemaPolicyUnitTrace.properties.deciding_rule_id.type }, message: "must be string,null" }];
+          return false;
          }
-         var valid0 = _errs7 === errors;
+         var valid0 = _errs14 === errors;
         } else {
          var valid0 = true;
+        }
+        if (valid0) {
+         if (data.rules !== void 0) {
+          let data7 = data.rules;
+          const _errs16 = errors;
+          if (errors === _errs16) {
+           if (Array.isArray(data7)) {
+            var valid2 = true;
+            const len0 = data7.length;
+            for (let i0 = 0; i0 < len0; i0++) {
+             const _errs18 = errors;
+             if (!validatePolicyRuleTrace(data7[i0], { instancePath: instancePath + "/rules/" + i0, parentData: data7, parentDataProperty: i0, rootData })) {
+              vErrors = vErrors === null ? validatePolicyRuleTrace.errors : vErrors.concat(validatePolicyRuleTrace.errors);
+              errors = vErrors.length;
+             }
+             var valid2 = _errs18 === errors;
+             if (!valid2) {
+              break;
+             }
+            }
+           } else {
+            validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/rules", schemaPath: "#/properties/rules/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+            return false;
+           }
+          }
+          var valid0 = _errs16 === errors;
+         } else {
+          var valid0 = true;
+         }
         }
        }
       }
@@ -915,7 +982,7 @@ function validatePolicyUnitTrace(data, { instancePath = "", parentData, parentDa
  return errors === 0;
 }
 
-const schemaPolicyUnitTrace = { "$id": "PolicyUnitTrace", "type": "object", "required": ["unit", "outcome", "deciding_rule_id", "rules"], "additionalProperties": false, "properties": { "unit": { "type": "string" }, "outcome": { "$ref": "PolicyOutcome" }, "deciding_rule_id": { "type": ["string", "null"] }, "rules": { "type": "array", "items": { "$ref": "PolicyRuleTrace" } } } };
+const schemaPolicyUnitTrace = { "$id": "PolicyUnitTrace", "type": "object", "required": ["unit", "outcome", "deciding_rule_id", "rules"], "additionalProperties": false, "properties": { "unit": { "type": "string" }, "fee": { "type": "object", "required": ["gas_limit", "price_per_gas", "most"], "additionalProperties": false, "properties": { "gas_limit": { "type": "string" }, "price_per_gas": { "type": "string" }, "most": { "type": "string" } } }, "outcome": { "$ref": "PolicyOutcome" }, "deciding_rule_id": { "type": ["string", "null"] }, "rules": { "type": "array", "items": { "$ref": "PolicyRuleTrace" } } } };
 function validatePolicyRuleTrace(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1850,6 +1917,315 @@ function validatePolicyTrace(data, { instancePath = "", parentData, parentDataPr
 
 const schemaPolicyTrace = { "$id": "PolicyTrace", "type": "object", "required": ["id", "app_id", "wallet_id", "operation", "method", "request_id", "judged_at_ms", "decision", "policy_ids", "request", "policies"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "app_id": { "type": "string" }, "wallet_id": { "type": "string" }, "operation": { "type": "string" }, "method": { "type": "string" }, "request_id": { "type": "string" }, "judged_at_ms": { "type": "integer", "format": "unix-ms" }, "decision": { "const": "denied" }, "policy_ids": { "type": "array", "items": { "type": "string" } }, "request": { "type": ["object", "null"], "additionalProperties": true }, "policies": { "type": ["array", "null"], "items": { "type": "object", "required": ["policy_id", "method", "allowed", "units"], "additionalProperties": false, "properties": { "policy_id": { "type": "string" }, "method": { "type": "string" }, "allowed": { "type": "boolean" }, "units": { "type": "array", "items": { "$ref": "PolicyUnitTrace" } } } } } } };
 const hasOwnProperty = Object.prototype.hasOwnProperty;
+function validatePolicyLint(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.app_id === void 0 && (missing0 = "app_id") || data.policy_id === void 0 && (missing0 = "policy_id") || data.strict_methods === void 0 && (missing0 = "strict_methods") || data.gaps === void 0 && (missing0 = "gaps")) {
+    validatePolicyLint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "app_id" || key0 === "policy_id" || key0 === "strict_methods" || key0 === "gaps")) {
+      validatePolicyLint.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.app_id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.app_id !== "string") {
+       validatePolicyLint.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.policy_id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.policy_id !== "string") {
+        validatePolicyLint.errors = [{ instancePath: instancePath + "/policy_id", schemaPath: "#/properties/policy_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.strict_methods !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.strict_methods !== "boolean") {
+         validatePolicyLint.errors = [{ instancePath: instancePath + "/strict_methods", schemaPath: "#/properties/strict_methods/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.gaps !== void 0) {
+         let data3 = data.gaps;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (Array.isArray(data3)) {
+           var valid1 = true;
+           const len0 = data3.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            const _errs10 = errors;
+            if (!validatePolicyGap(data3[i0], { instancePath: instancePath + "/gaps/" + i0, parentData: data3, parentDataProperty: i0, rootData })) {
+             vErrors = vErrors === null ? validatePolicyGap.errors : vErrors.concat(validatePolicyGap.errors);
+             errors = vErrors.length;
+            }
+            var valid1 = _errs10 === errors;
+            if (!valid1) {
+             break;
+            }
+           }
+          } else {
+           validatePolicyLint.errors = [{ instancePath: instancePath + "/gaps", schemaPath: "#/properties/gaps/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+           return false;
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validatePolicyLint.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validatePolicyLint.errors = vErrors;
+ return errors === 0;
+}
+
+function validatePolicyGap(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.kind === void 0 && (missing0 = "kind") || data.message === void 0 && (missing0 = "message") || data.denied === void 0 && (missing0 = "denied") || data.passes === void 0 && (missing0 = "passes") || data.rule_id === void 0 && (missing0 = "rule_id") || data.rule_name === void 0 && (missing0 = "rule_name")) {
+    validatePolicyGap.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "kind" || key0 === "message" || key0 === "denied" || key0 === "passes" || key0 === "rule_id" || key0 === "rule_name")) {
+      validatePolicyGap.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.kind !== void 0) {
+      let data0 = data.kind;
+      const _errs2 = errors;
+      if (typeof data0 !== "string") {
+       validatePolicyGap.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "key_export" || data0 === "hash_signing" || data0 === "user_operation_hash" || data0 === "other_method")) {
+       validatePolicyGap.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/enum", keyword: "enum", params: { allowedValues: schemaPolicyGap.properties.kind.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.message !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.message !== "string") {
+        validatePolicyGap.errors = [{ instancePath: instancePath + "/message", schemaPath: "#/properties/message/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.denied !== void 0) {
+        let data2 = data.denied;
+        const _errs6 = errors;
+        const _errs7 = errors;
+        let valid1 = false;
+        const _errs8 = errors;
+        if (!validateLintedRequest(data2, { instancePath: instancePath + "/denied", parentData: data, parentDataProperty: "denied", rootData })) {
+         vErrors = vErrors === null ? validateLintedRequest.errors : vErrors.concat(validateLintedRequest.errors);
+         errors = vErrors.length;
+        }
+        var _valid0 = _errs8 === errors;
+        valid1 = valid1 || _valid0;
+        if (!valid1) {
+         const _errs9 = errors;
+         if (data2 !== null) {
+          const err0 = { instancePath: instancePath + "/denied", schemaPath: "#/properties/denied/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+          if (vErrors === null) {
+           vErrors = [err0];
+          } else {
+           vErrors.push(err0);
+          }
+          errors++;
+         }
+         var _valid0 = _errs9 === errors;
+         valid1 = valid1 || _valid0;
+        }
+        if (!valid1) {
+         const err1 = { instancePath: instancePath + "/denied", schemaPath: "#/properties/denied/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+         if (vErrors === null) {
+          vErrors = [err1];
+         } else {
+          vErrors.push(err1);
+         }
+         errors++;
+         validatePolicyGap.errors = vErrors;
+         return false;
+        } else {
+         errors = _errs7;
+         if (vErrors !== null) {
+          if (_errs7) {
+           vErrors.length = _errs7;
+          } else {
+           vErrors = null;
+          }
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.passes !== void 0) {
+         const _errs11 = errors;
+         if (!validateLintedRequest(data.passes, { instancePath: instancePath + "/passes", parentData: data, parentDataProperty: "passes", rootData })) {
+          vErrors = vErrors === null ? validateLintedRequest.errors : vErrors.concat(validateLintedRequest.errors);
+          errors = vErrors.length;
+         }
+         var valid0 = _errs11 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.rule_id !== void 0) {
+          let data4 = data.rule_id;
+          const _errs12 = errors;
+          if (typeof data4 !== "string" && data4 !== null) {
+           validatePolicyGap.errors = [{ instancePath: instancePath + "/rule_id", schemaPath: "#/properties/rule_id/type", keyword: "type", params: { type: schemaPolicyGap.properties.rule_id.type }, message: "must be string,null" }];
+           return false;
+          }
+          var valid0 = _errs12 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.rule_name !== void 0) {
+           let data5 = data.rule_name;
+           const _errs14 = errors;
+           if (typeof data5 !== "string" && data5 !== null) {
+            validatePolicyGap.errors = [{ instancePath: instancePath + "/rule_name", schemaPath: "#/properties/rule_name/type", keyword: "type", params: { type: schemaPolicyGap.properties.rule_name.type }, message: "must be string,null" }];
+            return false;
+           }
+           var valid0 = _errs14 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validatePolicyGap.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validatePolicyGap.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaPolicyGap = { "$id": "PolicyGap", "type": "object", "required": ["kind", "message", "denied", "passes", "rule_id", "rule_name"], "additionalProperties": false, "properties": { "kind": { "type": "string", "enum": ["key_export", "hash_signing", "user_operation_hash", "other_method"] }, "message": { "type": "string" }, "denied": { "anyOf": [{ "$ref": "LintedRequest" }, { "type": "null" }] }, "passes": { "$ref": "LintedRequest" }, "rule_id": { "type": ["string", "null"] }, "rule_name": { "type": ["string", "null"] } } };
+function validateLintedRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.operation === void 0 && (missing0 = "operation") || data.method === void 0 && (missing0 = "method") || data.request === void 0 && (missing0 = "request")) {
+    validateLintedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "operation" || key0 === "method" || key0 === "request")) {
+      validateLintedRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.operation !== void 0) {
+      const _errs2 = errors;
+      if (!validateJudgeableOperation(data.operation, { instancePath: instancePath + "/operation", parentData: data, parentDataProperty: "operation", rootData })) {
+       vErrors = vErrors === null ? validateJudgeableOperation.errors : vErrors.concat(validateJudgeableOperation.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.method !== void 0) {
+       const _errs3 = errors;
+       if (typeof data.method !== "string") {
+        validateLintedRequest.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.request !== void 0) {
+        let data2 = data.request;
+        const _errs5 = errors;
+        if (errors === _errs5) {
+         if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         } else {
+          validateLintedRequest.errors = [{ instancePath: instancePath + "/request", schemaPath: "#/properties/request/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+          return false;
+         }
+        }
+        var valid0 = _errs5 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateLintedRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateLintedRequest.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxApps(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2581,6 +2957,7 @@ const responseValidators = {
  fundAddress: { 200: validateSandboxDeposit, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  getClock: { 200: validateSandboxClock, 500: validateError },
  getPolicyTrace: { 200: validatePolicyTrace, 404: validateError, 500: validateError },
+ lintPolicy: { 200: validatePolicyLint, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  listApps: { 200: validateSandboxApps, 500: validateError },
  listEvents: { 200: validateSandboxEvents, 400: validateError, 404: validateError, 500: validateError },
  mineBlocks: { 200: validateSandboxBlocks, 400: validateError, 413: validateError, 415: validateError, 500: validateError },

@@ -99,6 +99,22 @@ export type FundSandboxAddressRequest = {
 /** The operation that the request body belongs to; defaults to `walletRpc`. */
 export type JudgeableOperation = "walletRpc" | "rawSignWallet" | "exportWallet" | "transferFromWallet";
 
+export type LintPolicyRequest = {
+  app_id?: string | undefined;
+  policy?: DraftPolicy | undefined;
+  /** A stored policy. Mutually exclusive with `policy`. */
+  policy_id?: string | undefined;
+  /** Evaluate as with this value of the app's setting. Defaults to the app's own. */
+  strict_methods?: boolean | undefined;
+};
+
+export type LintedRequest = {
+  operation: JudgeableOperation;
+  method: string;
+  /** The request body of the operation. */
+  request: { [key: string]: unknown };
+};
+
 export type MineSandboxBlocksRequest = {
   chain?: SandboxChainId | undefined;
   /** Number of blocks; defaults to one. */
@@ -145,6 +161,26 @@ export type PolicyExplanation = {
     units: { [key: string]: unknown }[];
   };
   policies: ExplainedPolicy[];
+};
+
+export type PolicyGap = {
+  kind: "key_export" | "hash_signing" | "user_operation_hash" | "other_method";
+  message: string;
+  /** A request that the policy denies; null if none with the same effect was tried. */
+  denied: LintedRequest | null;
+  /** A request with the same effect that the policy allows. */
+  passes: LintedRequest;
+  /** The rule that allows it. */
+  rule_id: string | null;
+  rule_name: string | null;
+};
+
+export type PolicyLint = {
+  app_id: string;
+  /** `draft` for a policy that is not stored. */
+  policy_id: string;
+  strict_methods: boolean;
+  gaps: PolicyGap[];
 };
 
 export type PolicyObservation = {
@@ -208,6 +244,12 @@ export type PolicyUnitDecision = {
 
 export type PolicyUnitTrace = {
   unit: string;
+  /** What an EVM transaction offers for gas, in gas, wei per gas and wei. Absent until the transaction has a fee. */
+  fee?: {
+    gas_limit: string;
+    price_per_gas: string;
+    most: string;
+  } | undefined;
   outcome: PolicyOutcome;
   deciding_rule_id: string | null;
   rules: PolicyRuleTrace[];

@@ -29,7 +29,24 @@ function validateSandboxMfaMethod(data, { instancePath = "", parentData, parentD
 }
 
 const schemaSandboxMfaMethod = { "$id": "SandboxMfaMethod", "type": "string", "enum": ["sms", "totp", "passkey", "email"] };
+function validateJudgeableOperation(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateJudgeableOperation.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "walletRpc" || data === "rawSignWallet" || data === "exportWallet" || data === "transferFromWallet")) {
+  validateJudgeableOperation.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaJudgeableOperation.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateJudgeableOperation.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaJudgeableOperation = { "$id": "JudgeableOperation", "type": "string", "enum": ["walletRpc", "rawSignWallet", "exportWallet", "transferFromWallet"] };
 export {
+ validateJudgeableOperation,
  validateSandboxAppSettings,
  validateSandboxMfaMethod
 };

@@ -1,5 +1,5 @@
 import * as AbiFunction from 'ox/AbiFunction';
-import { hexToBytes } from '../../crypto/encoding.ts';
+import { bytesTo0xHex, hexToBytes } from '../../crypto/encoding.ts';
 import { type AbiValue, compileCall } from './abi-values.ts';
 
 /** One call that a smart account executes. */
@@ -16,7 +16,8 @@ function decoderOf(fn: AbiFunction.AbiFunction) {
 }
 
 // Light Account. Source: light-account, LightAccount.sol and BaseLightAccount.sol.
-const readExecute = decoderOf(AbiFunction.from('function execute(address dest, uint256 value, bytes func)'));
+const execute = AbiFunction.from('function execute(address dest, uint256 value, bytes func)');
+const readExecute = decoderOf(execute);
 const readBatch = decoderOf(AbiFunction.from('function executeBatch(address[] dest, bytes[] func)'));
 const readBatchWithValues = decoderOf(
   AbiFunction.from('function executeBatch(address[] dest, uint256[] value, bytes[] func)'),
@@ -40,6 +41,12 @@ export function decodeUserOperationCalls(callData: Uint8Array): readonly Account
   if (batch !== undefined) return zip(texts(batch[0]), [], texts(batch[1]));
   const withValues = readBatchWithValues(callData);
   return withValues && zip(texts(withValues[0]), texts(withValues[1]), texts(withValues[2]));
+}
+
+/** The call data of an account that makes one call. */
+export function encodeAccountCall({ to, value, data }: AccountCall): Uint8Array {
+  const dataHex = AbiFunction.encodeData(execute, [to as `0x${string}`, value, bytesTo0xHex(data)]);
+  return hexToBytes(dataHex.slice(2));
 }
 
 /** Decodes a batch of Simple7702Account in canonical encoding; undefined for other call data. */

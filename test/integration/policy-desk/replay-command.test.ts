@@ -89,6 +89,17 @@ test('a draft is evaluated through a running sandbox, its admin port or its fold
     stderr: expect.stringContaining('returned 404: Wallet not found'),
   });
 
+  const linted = await runCustos(['policy', 'lint', draft, '--ready-file', custos.readyFile]);
+  expect(linted).toEqual({
+    code: 1,
+    stdout: expect.stringContaining('key_export: the private key'),
+    stderr: '',
+  });
+  const byAdmin = ['policy', 'lint', draft, '--url', custos.ready.admin_url!, '--strict', '--json'];
+  const strictly = await runCustos(byAdmin);
+  expect(JSON.parse(strictly.stdout)).toMatchObject({ policy_id: 'draft', strict_methods: true, gaps: [] });
+  expect(strictly.code).toBe(0);
+
   // A stopped server has stored every record.
   await custos.call('POST', `/v1/wallets/${wallet.id}/rpc`, sign('help'));
   await custos.stop();

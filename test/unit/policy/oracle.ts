@@ -28,7 +28,10 @@ interface Parameter {
  * and shares only types with the engine. It assumes that the rules compile.
  */
 export function oracleAllows(rules: readonly RuleInput[], action: PolicyAction, world: World): boolean {
-  const applying = rules.filter(({ method }) => method === action.method || method === '*');
+  const applying = rules.filter(
+    ({ method, action: effect }) =>
+      method === action.method || (method === '*' && (effect === 'DENY' || action.isNamedOnly !== true)),
+  );
   const unitIsAllowed = (unit: ActionUnit): boolean => {
     const truths = (effect: string): Truth[] =>
       applying.filter((rule) => rule.action === effect).map((rule) => truthOfRule(rule, unit, world));

@@ -108,11 +108,13 @@ async function decodeSolanaMessage({ message }: Params<'signMessage'>): Promise<
 export function transactionUnits(view: EthereumTransactionView): readonly ActionUnit[] {
   const chainId = view.chainId === undefined ? undefined : BigInt(view.chainId);
   const pricePerGas = view.gasPrice ?? view.maxFeePerGas ?? 0n;
-  const fee = { gasLimit: view.gasLimit, pricePerGas, most: view.gasLimit * pricePerGas };
+  const most = view.gasLimit * pricePerGas;
+  // A transaction that is decoded before the chain has filled in its fee has none yet.
+  const fee = most === 0n ? {} : { fee: { gasLimit: view.gasLimit, pricePerGas, most } };
   return view.calls.map((call, index) => ({
     label: view.calls.length === 1 ? 'transaction' : `call ${index}`,
     ethereumCall: { to: call.to, value: call.value, chainId, data: hexToBytes(call.data.slice(2)) },
-    fee,
+    ...fee,
     ...(view.tempo === undefined
       ? {}
       : {

@@ -6,6 +6,7 @@ const checks: { readonly [Name in keyof Safeguards]: (value: unknown) => string 
   identity_changes: expectIdentityRule,
   block_test_logins: expectBoolean,
   block_linking_test_accounts: expectBoolean,
+  strict_methods: expectBoolean,
 };
 
 /** Whether this is the name of a safeguard. */

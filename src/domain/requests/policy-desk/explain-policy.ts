@@ -18,6 +18,7 @@ import {
   compileDraft,
   type DeskContext,
   type DraftPolicy,
+  evaluatedAction,
   findAppOf,
   inRequest,
   requireChain,
@@ -81,7 +82,8 @@ export async function explainPolicy(context: DeskContext, input: ExplainInput): 
     throw inRequest(error);
   };
   const judged = { chainType, address: wallet?.address };
-  const action = await decodeUse(judged, { operation, request }).catch(refused);
+  const decoded = await decodeUse(judged, { operation, request }).catch(refused);
+  const action = evaluatedAction(app, decoded);
   const totals = await peekRunningTotals(own, wallet?.id ?? '', action).catch(refused);
   const explained: ExplainedPolicy[] = [];
   for (const policy of policies) {

@@ -2,7 +2,9 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { CreatePolicyRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import type { PolicyAction } from '../../../policy/action.ts';
 import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../policy/compile.ts';
+import { strictly } from '../../../policy/strict.ts';
 import { relocateIssues } from '../../../relocate-issues.ts';
 import type { App } from '../../access/apps/app.entity.ts';
 import { findApp, listApps } from '../../access/apps/find-app.ts';
@@ -77,6 +79,15 @@ export async function compileDraft(
     // Rules of a stored policy keep their ids, so that traces name the rules their author knows.
     rules: rules.map((rule, index) => ({ ...rule, id: rule.id ?? `rule ${index}` })),
   });
+}
+
+/**
+ * The action as the app's policies evaluate it.
+ *
+ * NOTE: every composition leaves `strict_methods` off for apps that do not set it.
+ */
+export function evaluatedAction({ settings }: Pick<App, 'settings'>, action: PolicyAction): PolicyAction {
+  return settings.strict_methods === true ? strictly(action) : action;
 }
 
 /** @throws ApiError invalid_data when a policy is evaluated for a wallet of another chain type. */

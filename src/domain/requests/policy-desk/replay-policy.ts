@@ -15,7 +15,14 @@ import { decide } from '../../access/policies/enforce-policies.ts';
 import { type RecordedUse, usesOfWallet } from '../../wallets/wallet-uses/find-uses.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { decodeUse } from './decode-use.ts';
-import { compileDraft, type DeskContext, type DraftPolicy, findAppOf, requireChain } from './policy-desk.ts';
+import {
+  compileDraft,
+  type DeskContext,
+  type DraftPolicy,
+  evaluatedAction,
+  findAppOf,
+  requireChain,
+} from './policy-desk.ts';
 
 export interface ReplayInput {
   readonly app_id?: string | undefined;
@@ -90,10 +97,9 @@ export async function replayPolicy(context: DeskContext, input: ReplayInput): Pr
   for await (const use of usesOfWallet(context.em, wallet.id, sinceMs - LONGEST_WINDOW_MS)) {
     seen += 1;
     if (seen % AT_ONCE === 0) await setImmediate();
-    const action = await actionOf(
-      { chainType: wallet.chain_type as ChainType, address: wallet.address },
-      use,
-    );
+    const signing = { chainType: wallet.chain_type as ChainType, address: wallet.address };
+    const decoded = await actionOf(signing, use);
+    const action = decoded === undefined ? undefined : evaluatedAction(app, decoded);
     if (use.judgedAtMs < sinceMs) {
       if (action !== undefined && use.decision === 'allowed')
         (await totals.at(action, use.judgedAtMs)).count();

@@ -7,6 +7,7 @@ import type { UseRecord } from '../../../ports/use-log.ts';
 import { openRunningTotals } from '../../access/aggregations/running-totals.ts';
 import { type AdditionalSigner, requireOwner } from '../../access/owners/require-owner.ts';
 import { judgePolicies } from '../../access/policies/enforce-policies.ts';
+import { actionToEvaluate } from '../../access/policies/strict-methods.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
 import { applicablePolicies } from './applicable-policies.ts';
 import { recordDenial, useRecordOf, type WalletUse, withBoundedTraces } from './record-use.ts';
@@ -50,12 +51,9 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   const decoded = await decode();
   const { action } = decoded;
   const totals = await openRunningTotals(context, wallet.id, action);
-  const { policyIds, denial } = await judgePolicies(
-    context,
-    applicablePolicies(wallet, signedBy),
-    action,
-    totals,
-  );
+  const policies = applicablePolicies(wallet, signedBy);
+  const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
+  const { policyIds, denial } = await judgePolicies(context, policies, evaluated, totals);
   const use = useRecordOf(context, {
     walletId: wallet.id,
     operation,

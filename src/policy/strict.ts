@@ -1,0 +1,32 @@
+import type { ActionUnit, PolicyAction } from './action.ts';
+
+const EXPORTS: ReadonlySet<string> = new Set(['exportPrivateKey', 'exportSeedPhrase']);
+const HASH_BYTES = 32;
+/** The primary type of a user operation of the entry points 0.8 and later. Source: ERC-4337. */
+const USER_OPERATION_TYPE = 'PackedUserOperation';
+
+/**
+ * The action as apps with `strict_methods` evaluate it; the same object when the setting makes no difference.
+ *
+ * Methods overlap: several of them can produce the same signature, and an exported key can produce all. Strictly,
+ * ALLOW rules for `*` do not apply to exports and to what cannot be decoded, such as a hash, and what may be a user
+ * operation cannot be decoded as a message or as typed data. DENY rules for `*` always apply.
+ */
+export function strictly(action: PolicyAction): PolicyAction {
+  const units = action.units.map(withoutDisguise);
+  const isNamedOnly =
+    EXPORTS.has(action.method) || units.some(({ undecodable }) => undecodable !== undefined);
+  return isNamedOnly ? { ...action, units, isNamedOnly } : action;
+}
+
+function withoutDisguise(unit: ActionUnit): ActionUnit {
+  const { label, messageBytes, typedData } = unit;
+  // Accounts of the entry points 0.6 and 0.7 verify the hash of a user operation as a personal message.
+  if (messageBytes?.length === HASH_BYTES) {
+    return { label, undecodable: 'a message of 32 bytes may be the hash of a user operation' };
+  }
+  if (typedData?.primaryType === USER_OPERATION_TYPE) {
+    return { label, undecodable: 'typed data of this type is a user operation' };
+  }
+  return unit;
+}
