@@ -133,6 +133,7 @@ test('a draft policy is evaluated, and the result contains all inputs', async ()
             unit: 'transaction',
             outcome: 'denied_by_rule',
             deciding_rule_id: 'rule 1',
+            fee: { gas_limit: '21000', price_per_gas: '7', most: '147000' },
             rules: [
               {
                 rule_id: 'shop',

@@ -79,7 +79,7 @@ export async function lintPolicy(context: DeskContext, input: LintInput): Promis
       : await compileDraft(own, draft, '/policy');
   const chainType = draft?.chain_type ?? (await findPolicy(own, policyId!)).chainType;
   const judge = createJudge(own, { policy, chainType: chainType as ChainType, strict });
-  const gaps = chainType === 'ethereum' ? await ethereumGaps(policy, judge) : await otherGaps(policy, judge);
+  const gaps = await findGaps(policy, chainType, judge);
   return { app_id: app.id, policy_id: policy.id, strict_methods: strict, gaps };
 }
 
@@ -132,8 +132,25 @@ function createFindings({ rules }: CompiledPolicy, judge: Judge) {
   };
 }
 
-async function ethereumGaps(policy: CompiledPolicy, judge: Judge): Promise<readonly PolicyGap[]> {
-  const { gaps, tryEach } = createFindings(policy, judge);
+type Findings = ReturnType<typeof createFindings>;
+
+async function findGaps(
+  policy: CompiledPolicy,
+  chainType: string,
+  judge: Judge,
+): Promise<readonly PolicyGap[]> {
+  const findings = createFindings(policy, judge);
+  if (chainType === 'ethereum') await tryCalls(policy, judge, findings);
+  const isRestricted = policy.rules.some(({ action, method }) => action === 'DENY' || method !== '*');
+  if (isRestricted) {
+    // CHOICE: messages, and transactions of other chain types, are not made up; exports and hashes replace them all.
+    await findings.tryEach('key_export', null, exportRequests);
+    await findings.tryEach('hash_signing', null, [hashRequest(SOME_HASH)]);
+  }
+  return [...findings.gaps.values()];
+}
+
+async function tryCalls(policy: CompiledPolicy, judge: Judge, { tryEach }: Findings): Promise<void> {
   const conditions = policy.rules.flatMap((rule) => rule.conditions.map(({ input }) => input));
   const isNamed = (method: string): boolean => policy.rules.some((rule) => rule.method === method);
   for await (const { calls, hashes, disguised } of ethereumEffects(conditions)) {
@@ -151,16 +168,4 @@ async function ethereumGaps(policy: CompiledPolicy, judge: Judge): Promise<reado
     const meant = denied.find(({ method }) => isNamed(method));
     if (meant !== undefined) await tryEach('other_method', meant, calls);
   }
-  return [...gaps.values()];
-}
-
-/** CHOICE: on other chain types no transactions are made up, only exports and hashes are tried. */
-async function otherGaps(policy: CompiledPolicy, judge: Judge): Promise<readonly PolicyGap[]> {
-  const { gaps, tryEach } = createFindings(policy, judge);
-  const restricts = policy.rules.some(({ action, method }) => action === 'DENY' || method !== '*');
-  if (restricts) {
-    await tryEach('key_export', null, exportRequests);
-    await tryEach('hash_signing', null, [hashRequest(SOME_HASH)]);
-  }
-  return [...gaps.values()];
 }
