@@ -2,6 +2,7 @@ import type { BenchCase } from './bench-case.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { growth } from './cases/growth.ts';
 import { https } from './cases/https.ts';
+import { loopSweep } from './cases/loop-sweep.ts';
 import { overload } from './cases/overload.ts';
 import { policy } from './cases/policy.ts';
 import { postgres } from './cases/postgres.ts';
@@ -27,6 +28,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   https,
   policy,
   'event-loop': eventLoop,
+  'loop-sweep': loopSweep,
   overload,
   processes,
   webhooks,

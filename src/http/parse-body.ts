@@ -6,6 +6,10 @@ import type { Operation } from './operation.ts';
 
 // CHOICE: deeper than any schema of the contract, shallow enough for every recursive function that reads a body.
 const MAX_DEPTH = 128;
+// CHOICE: objects with tens of thousands of different members take long to parse and to validate, and so do hundreds of
+// thousands of small objects. No schema of the contract comes near.
+const MAX_MEMBERS = 5_000;
+const MAX_NODES = 50_000;
 
 /**
  * Parses the body. It is ignored if the operation has none.
@@ -20,7 +24,7 @@ export function parseBody(operation: Operation, headers: IncomingHttpHeaders, ra
   }
   requireJson(headers);
   if (!isUtf8(raw)) throw bodyFault('the text is not UTF-8');
-  requireShallow(raw);
+  requireSmall(raw);
   const text = raw.toString('utf8');
   try {
     return JSON.parse(text);
@@ -50,11 +54,17 @@ function isJsonType(header: string | undefined): boolean {
   return type.trim() === 'application/json' && isUtf8Charset;
 }
 
-/** Refuses JSON nested deeper than `MAX_DEPTH`. Bodies too short for that are not scanned. */
-function requireShallow(raw: Buffer): void {
+/**
+ * Refuses JSON nested deeper than `MAX_DEPTH`, with more than `MAX_MEMBERS` members in one object or with more than
+ * `MAX_NODES` objects and lists. Bodies too short for that are not scanned.
+ */
+function requireSmall(raw: Buffer): void {
   if (raw.length < 1024) return;
   let depth = 0;
+  let nodes = 0;
   let inString = false;
+  // Members so far of the object at each depth.
+  const members = new Uint32Array(MAX_DEPTH + 1);
   for (let index = 0; index < raw.length; index += 1) {
     const byte = raw[index];
     if (inString) {
@@ -63,8 +73,16 @@ function requireShallow(raw: Buffer): void {
     } else if (byte === 0x22) inString = true;
     else if (byte === 0x7b || byte === 0x5b) {
       depth += 1;
+      nodes += 1;
       if (depth > MAX_DEPTH) throw bodyFault(`nested deeper than ${MAX_DEPTH} levels`);
-    } else if (byte === 0x7d || byte === 0x5d) depth -= 1;
+      if (nodes > MAX_NODES) throw bodyFault(`more than ${MAX_NODES} objects and lists`);
+      members[depth] = 0;
+    } else if (byte === 0x7d || byte === 0x5d) {
+      depth -= 1;
+    } else if (byte === 0x3a) {
+      members[depth] = (members[depth] ?? 0) + 1;
+      if (members[depth]! > MAX_MEMBERS) throw bodyFault(`an object with more than ${MAX_MEMBERS} members`);
+    }
   }
 }
 

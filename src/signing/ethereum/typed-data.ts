@@ -21,6 +21,7 @@ export interface TypedData {
 interface Encoder {
   /** Values that may still be encoded. */
   remainingValues: number;
+  remainingCharacters: number;
   readonly types: ReadonlyMap<string, readonly TypedDataField[]>;
   /** Cache of keccak256(encodeType(name)) by struct name. */
   readonly typeHashes: Map<string, Uint8Array>;
@@ -41,7 +42,9 @@ const MAX_TYPES = 128;
 const MAX_TYPES_LENGTH = 32_768;
 // CHOICE: counts structs, array elements and members. Each struct takes two hashes, so without a limit one request
 // could block the process for seconds.
-const MAX_VALUES = 10_000;
+const MAX_VALUES = 2_000;
+// CHOICE: of all texts and hex bytes together, which are hashed whole.
+const MAX_CHARACTERS = 262_144;
 // Names must not contain the punctuation of encodeType. Struct names may contain colons, which existing applications
 // use.
 const MEMBER_NAME = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
@@ -66,7 +69,12 @@ export function hashTypedData(typedData: TypedData, pointer = ''): Uint8Array {
       `expected a type in \`types\`, got \`${primaryType}\``,
     );
   }
-  const encoder: Encoder = { remainingValues: MAX_VALUES, types, typeHashes: new Map() };
+  const encoder: Encoder = {
+    remainingValues: MAX_VALUES,
+    remainingCharacters: MAX_CHARACTERS,
+    types,
+    typeHashes: new Map(),
+  };
   // 0x19 || 0x01 || hashStruct(domain) || hashStruct(message), the latter omitted when the domain is the primary type
   const parts = [Uint8Array.of(0x19, 0x01), hashStruct(encoder, DOMAIN, domain, `${pointer}/domain`, 0)];
   if (primaryType !== DOMAIN) {
@@ -181,6 +189,10 @@ function encodeValue(
   encoder.remainingValues -= 1;
   if (encoder.remainingValues < 0) {
     throw new InvalidTypedDataError(pointer, `expected at most ${MAX_VALUES} values in total`);
+  }
+  if (typeof value === 'string') encoder.remainingCharacters -= value.length;
+  if (encoder.remainingCharacters < 0) {
+    throw new InvalidTypedDataError(pointer, `expected at most ${MAX_CHARACTERS} characters in total`);
   }
   const array = /^(.*)\[(\d*)\]$/su.exec(type);
   if (array !== null) return encodeArray(encoder, array, value, pointer, depth);

@@ -72,6 +72,17 @@ test('typed data of hundreds of thousands of values is refused quickly', async (
   expect({ status, code: body.code, error: body.error }).toEqual({
     status: 400,
     code: 'invalid_data',
-    error: '/params/typed_data/message/votes/9999: expected at most 10000 values in total',
+    error: '/params/typed_data/message/votes/1999: expected at most 2000 values in total',
   });
+  const long = { ...typedData, types: { Votes: [{ name: 'votes', type: 'string' }] } };
+  const refused = await refusal(sandbox, 'walletRpc', {
+    path: { wallet_id: wallet.id },
+    body: {
+      method: 'eth_signTypedData_v4',
+      params: { typed_data: { ...long, message: { votes: 'x'.repeat(300_000) } } },
+    },
+  });
+  expect(refused.body.error).toBe(
+    '/params/typed_data/message/votes: expected at most 262144 characters in total',
+  );
 });

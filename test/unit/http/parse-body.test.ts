@@ -73,6 +73,23 @@ test('a deeply nested body is refused before it can exhaust the stack', () => {
   expect(parseBody(createToy, json, deep(127))).toHaveProperty('note');
 });
 
+test('an object with too many members, and too many objects, are refused before they are parsed', () => {
+  const wide = (count: number) =>
+    Buffer.from(
+      JSON.stringify({ note: Object.fromEntries(Array.from({ length: count }, (_, i) => [`k:${i}`, 1])) }),
+    );
+  expect(refusal(() => parseBody(createToy, json, wide(5001)))).toEqual(
+    bodyFault('an object with more than 5000 members'),
+  );
+  expect(Object.keys((parseBody(createToy, json, wide(5000)) as { note: object }).note)).toHaveLength(5000);
+  const many = (count: number) =>
+    Buffer.from(JSON.stringify({ note: Array.from({ length: count }, () => ({})) }));
+  expect(refusal(() => parseBody(createToy, json, many(50_000)))).toEqual(
+    bodyFault('more than 50000 objects and lists'),
+  );
+  expect(parseBody(createToy, json, many(49_998))).toHaveProperty('note');
+});
+
 test('brackets inside strings do not nest', () => {
   const text = JSON.stringify({ note: `\\"${'['.repeat(5000)}` });
   expect(parseBody(createToy, json, Buffer.from(text))).toEqual(JSON.parse(text));
