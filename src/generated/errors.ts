@@ -94,7 +94,7 @@ export const errorCatalogue: Readonly<
   expired_token: { status: 400, message: "expired_token", onWire: true },
   failed_to_fetch_jwks_uri_document: { status: 400, message: "the JWKS document could not be fetched", onWire: true },
   feature_not_enabled: { status: 403, message: "this feature is not enabled for the app", onWire: true },
-  foreign_host: { status: 403, message: "the request does not name a host of this server", onWire: false },
+  foreign_host: { status: 403, message: "the request does not name a host of this server", onWire: true },
   https_required: { status: 403, message: "HTTPS is required.", onWire: false },
   incorrect_quantity_of_authorization_signatures: { status: 401, message: "Number of authorization signatures does not match the authorization threshold.", onWire: true },
   insufficient_correct_authorization_signatures: { status: 401, message: "Not enough valid authorization signatures were provided.", onWire: true },

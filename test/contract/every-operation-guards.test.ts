@@ -89,7 +89,11 @@ describe('every operation', () => {
       });
       const body: unknown = await answer.body.json();
       const error = `expected a host of this server, got \`rebound.example:${port}\`; --public-url adds one`;
-      expect({ id, status: answer.statusCode, body }).toEqual({ id, status: 403, body: { error } });
+      expect({ id, status: answer.statusCode, body }).toEqual({
+        id,
+        status: 403,
+        body: { error, code: 'foreign_host' },
+      });
       judge({
         operationId: id,
         status: answer.statusCode,
