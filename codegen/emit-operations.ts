@@ -66,7 +66,7 @@ export interface OperationDescriptor {
   readonly expiry: boolean;
   /** Accepts the header \`service-idempotency-key\`. */
   readonly idempotent: boolean;
-  readonly security: 'none' | 'app' | 'app-or-user';
+  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user';
 }
 `;
 

@@ -32,7 +32,7 @@ export interface Operation {
   readonly success: Schema | undefined;
   /** By status, including the success; undefined for a response without a body. */
   readonly responses: ReadonlyMap<string, Schema | undefined>;
-  readonly security: 'none' | 'app' | 'app-or-user';
+  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user';
 }
 
 const APP_ID_HEADER = 'service-app-id';
@@ -63,7 +63,9 @@ function parametersOf(parameters: readonly Parameter[], place: Parameter['in']):
 
 function securityOf(requirements: readonly Record<string, string[]>[]): Operation['security'] {
   if (requirements.length === 0) return 'none';
-  return requirements.some((requirement) => 'userToken' in requirement) ? 'app-or-user' : 'app';
+  const has = (scheme: string): boolean => requirements.some((requirement) => scheme in requirement);
+  if (has('userToken')) return 'app-or-user';
+  return has('appOrigin') ? 'app-or-origin' : 'app';
 }
 
 function requirePathParameters(path: string, declared: readonly OperationParameter[], pointer: string): void {

@@ -25,6 +25,7 @@ const app = {
   id: credentials.appId,
   name: 'Bench',
   secretHashes: [hash('sha256', credentials.appSecret, 'buffer')],
+  allowedOrigins: [],
 };
 // No handler below uses the entity manager.
 const unit = {

@@ -65,10 +65,13 @@ export async function startMock(
 function requireCredentials(exchange: HttpExchange): void {
   const appId = headerText(exchange, 'service-app-id') || undefined;
   exchange.app = appId === undefined ? undefined : { id: appId };
-  if (exchange.route?.operation.security === 'none') return;
-  const schemes =
-    exchange.route?.operation.security === 'app-or-user' ? /^(basic|bearer) +\S/i : /^basic +\S/i;
-  if (!schemes.test(exchange.headers.authorization ?? '')) throw new ApiError('missing_or_invalid_token');
+  const security = exchange.route?.operation.security;
+  if (security === 'none') return;
+  const { origin, authorization } = exchange.headers;
+  const isPage = security === 'app-or-origin' && authorization === undefined && origin !== undefined;
+  if (isPage && appId !== undefined) return;
+  const schemes = security === 'app-or-user' ? /^(basic|bearer) +\S/i : /^basic +\S/i;
+  if (!schemes.test(authorization ?? '')) throw new ApiError('missing_or_invalid_token');
   if (appId === undefined) throw new ApiError('missing_or_invalid_service_app_id');
 }
 

@@ -1751,7 +1751,7 @@ export interface OperationDescriptor {
   readonly expiry: boolean;
   /** Accepts the header `service-idempotency-key`. */
   readonly idempotent: boolean;
-  readonly security: 'none' | 'app' | 'app-or-user';
+  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user';
 }
 
 export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
@@ -1831,7 +1831,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     signed: false,
     expiry: false,
     idempotent: false,
-    security: "app",
+    security: "app-or-origin",
   },
   authenticateUserSigner: {
     id: "authenticateUserSigner",

@@ -5,6 +5,7 @@ import type { AuthenticatedApp } from '../operation-context.ts';
 import type { AppDirectory } from '../ports/app-directory.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { UserTokens } from '../ports/user-tokens.ts';
+import { allowOrigin } from './cors.ts';
 import type { HttpExchange } from './http-exchange.ts';
 import type { FailureLimit } from './rate-limit.ts';
 
@@ -31,8 +32,8 @@ interface CachedApp {
 }
 
 /**
- * Checks credentials: HTTP Basic of the app, or a user's Bearer token if the operation accepts one. Public operations
- * need none. Throws `missing_or_invalid_token`, `invalid_app_credentials`, `missing_or_invalid_service_app_id`.
+ * Checks credentials: HTTP Basic of the app, a user's Bearer token if the operation accepts one, or the origin of a web
+ * page of the app if that suffices. Public operations need none. Throws `missing_or_invalid_token`, `invalid_app_credentials`, `missing_or_invalid_service_app_id`.
  *
  * NOTE: unknown paths require credentials too, so unauthenticated callers cannot find out which paths exist.
  */
@@ -68,16 +69,29 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
     const appId = requireAppId(exchange);
     const record = await apps.find(appId);
     if (record === undefined) throw new ApiError('missing_or_invalid_token');
+    allowOrigin(exchange, record.allowedOrigins);
     const user = await userTokens?.verify(token, { appId, nowMs: exchange.nowMs });
     if (user === undefined) throw new ApiError('missing_or_invalid_token');
     exchange.app = { id: appId };
     exchange.userId = user.userId;
   };
 
+  const authenticateOrigin = async (exchange: HttpExchange): Promise<void> => {
+    const { origin } = exchange.headers;
+    const record = await apps.find(requireAppId(exchange));
+    if (origin === undefined || record === undefined || !record.allowedOrigins.includes(origin)) {
+      throw new ApiError('missing_or_invalid_token');
+    }
+    allowOrigin(exchange, record.allowedOrigins);
+    exchange.app = { id: record.id };
+  };
+
   const nameApp = async (exchange: HttpExchange): Promise<void> => {
     const appId = exchange.headers[APP_ID_HEADER];
     const record = typeof appId === 'string' ? await apps.find(appId) : undefined;
-    exchange.app = record === undefined ? undefined : { id: record.id };
+    if (record === undefined) return;
+    allowOrigin(exchange, record.allowedOrigins);
+    exchange.app = { id: record.id };
   };
 
   // Cached credentials bypass the failure limit, so failures of others behind the same address do not lock them out.
@@ -90,6 +104,8 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
     const security = exchange.route?.operation.security ?? 'app';
     if (security === 'none') return nameApp(exchange);
     const header = exchange.headers.authorization;
+    if (header === undefined && security === 'app-or-origin' && exchange.headers.origin !== undefined)
+      return look(exchange, () => authenticateOrigin(exchange));
     if (header === undefined) throw new ApiError('missing_or_invalid_token');
     const token = security === 'app-or-user' ? parseBearer(header) : undefined;
     if (token !== undefined) return look(exchange, () => authenticateUser(exchange, token));

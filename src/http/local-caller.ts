@@ -28,20 +28,22 @@ export function requireLocalCaller(names: OwnNames): PipelineOptions['authentica
 
 /**
  * Refuses requests that web pages of other sites have sent to a server on loopback, where a browser on this machine
- * reaches it: by `Origin`, and by a `Host` that is not this server's (DNS rebinding). Pages on loopback are allowed.
+ * reaches it: by `Origin`, and by a `Host` that is not this server's (DNS rebinding). Pages on loopback are allowed, and
+ * pages of an app where its allowed origins take the place of a secret.
  *
  * @throws ApiError foreign_host.
  */
-export function requireOwnHost(names: OwnNames): (exchange: Pick<HttpExchange, 'headers'>) => void {
+export function requireOwnHost(names: OwnNames): (exchange: Pick<HttpExchange, 'headers' | 'route'>) => void {
   const ownHosts = ownHostsOf(names);
-  return ({ headers: { host = '', origin } }) => {
+  return ({ headers: { host = '', origin, authorization }, route }) => {
     if (!isOwn(`http://${host}`, ownHosts)) {
       throw new ApiError(
         'foreign_host',
         `expected a host of this server, got \`${host}\`; --public-url adds one`,
       );
     }
-    if (origin !== undefined && !isOwn(origin, ownHosts)) {
+    const isJudgedByApp = route?.operation.security === 'app-or-origin' && authorization === undefined;
+    if (origin !== undefined && !isJudgedByApp && !isOwn(origin, ownHosts)) {
       throw new ApiError('foreign_host', `expected an origin on this machine, got \`${origin}\``);
     }
   };

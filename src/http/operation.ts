@@ -11,7 +11,7 @@ export interface Operation {
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
   readonly idempotent: boolean;
-  readonly security: 'none' | 'app' | 'app-or-user';
+  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user';
 }
 
 export interface RequestValidators {

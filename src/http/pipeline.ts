@@ -4,6 +4,7 @@ import type { Log } from '../ports/log.ts';
 import type { Authenticate } from './authenticate.ts';
 import type { Brand } from './brand.ts';
 import { createContract } from './contract.ts';
+import { answerPreflight } from './cors.ts';
 import { answerError } from './error-response.ts';
 import type { Answer, HttpExchange, RunOperation } from './http-exchange.ts';
 import type { Operation, RequestValidators } from './operation.ts';
@@ -85,6 +86,8 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
   const answer = async (exchange: HttpExchange): Promise<Answer | Refused> => {
     guard.scheme(exchange.request);
     exchange.route = contract.match(exchange);
+    const preflight = answerPreflight(exchange, contract.match);
+    if (preflight !== undefined) return preflight;
     const refusal = admission?.enter(exchange.route?.operation);
     if (refusal !== undefined) return { ...refusal, isRefused: true };
     try {

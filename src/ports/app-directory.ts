@@ -6,6 +6,8 @@ export interface AppCredentials {
    * cannot be guessed from a dictionary, and takes 2 µs instead of the 100 ms of a password hash.
    */
   readonly secretHashes: readonly Uint8Array[];
+  /** Origins of the web pages that may call operations without a secret. */
+  readonly allowedOrigins: readonly string[];
 }
 
 /** The source of apps for authentication. */

@@ -161,7 +161,7 @@ export interface OperationDescriptor {
   readonly expiry: boolean;
   /** Accepts the header `service-idempotency-key`. */
   readonly idempotent: boolean;
-  readonly security: 'none' | 'app' | 'app-or-user';
+  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user';
 }
 
 export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {

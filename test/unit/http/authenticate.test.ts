@@ -89,7 +89,7 @@ test.each([good, good.replace('Basic', 'basic'), good.replace('Basic', 'BASIC ')
 
 test('a secret may contain colons and any characters', async () => {
   const { ask, directory } = setUp();
-  directory.records = [{ ...app, secretHashes: [sha256('a:b:ü')] }];
+  directory.records = [{ ...app, secretHashes: [sha256('a:b:ü')], allowedOrigins: [] }];
   expect(await ask({ authorization: basic(`${app.id}:a:b:ü`), 'service-app-id': app.id })).toMatchObject({
     app,
   });
@@ -97,7 +97,7 @@ test('a secret may contain colons and any characters', async () => {
 
 test('every valid secret is accepted', async () => {
   const { ask, directory } = setUp();
-  directory.records = [{ ...app, secretHashes: [sha256('new'), sha256('old')] }];
+  directory.records = [{ ...app, secretHashes: [sha256('new'), sha256('old')], allowedOrigins: [] }];
   for (const secret of ['new', 'old']) {
     expect(
       await ask({ authorization: basic(`${app.id}:${secret}`), 'service-app-id': app.id }),
@@ -107,7 +107,7 @@ test('every valid secret is accepted', async () => {
 
 test('an app without a valid secret accepts no credentials', async () => {
   const { ask, directory } = setUp();
-  directory.records = [{ ...app, secretHashes: [] }];
+  directory.records = [{ ...app, secretHashes: [], allowedOrigins: [] }];
   expect(await ask({ authorization: good, 'service-app-id': app.id })).toEqual({
     status: 401,
     body: badCredentials,
@@ -126,7 +126,7 @@ describe('an accepted credential', () => {
   test('is looked up again when the app has changed, and refused when its secret has', async () => {
     const { ask, directory } = setUp();
     await ask(headers);
-    directory.records = [{ ...app, secretHashes: [sha256('rotated')] }];
+    directory.records = [{ ...app, secretHashes: [sha256('rotated')], allowedOrigins: [] }];
     directory.changes += 1;
     expect(await ask(headers)).toEqual({ status: 401, body: badCredentials });
   });

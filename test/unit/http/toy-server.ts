@@ -78,7 +78,12 @@ export const toyValidators: Record<string, RequestValidators> = {
   playWithToy: { params: anyParameters, body: compile({ type: 'object' }) },
 };
 
-export const toyApp = { id: 'capp0000000000000000000001', name: 'Toys', secret: 'toy-secret' };
+export const toyApp = {
+  id: 'capp0000000000000000000001',
+  name: 'Toys',
+  secret: 'toy-secret',
+  origin: 'https://toys.example',
+};
 
 export const appHeaders = {
   authorization: `Basic ${Buffer.from(`${toyApp.id}:${toyApp.secret}`).toString('base64')}`,
@@ -94,7 +99,7 @@ export interface ToyDirectory extends AppDirectory {
 /** Apps in memory; `lookups` counts the look-ups. */
 export function toyDirectory(): ToyDirectory {
   const directory: ToyDirectory = {
-    records: [{ id: toyApp.id, secretHashes: [sha256(toyApp.secret)] }],
+    records: [{ id: toyApp.id, secretHashes: [sha256(toyApp.secret)], allowedOrigins: [toyApp.origin] }],
     lookups: 0,
     changes: 0,
     generation: () => directory.changes,

@@ -2,6 +2,7 @@ import type { AppDirectory } from '../../../ports/app-directory.ts';
 import type { Clock } from '../../../ports/clock.ts';
 import type { Orm } from '../../../storage/open-database.ts';
 import { secretsInForce } from './app-secret.ts';
+import { readAppSettings } from './app-settings.ts';
 import { getApp } from './find-app.ts';
 
 /** A directory that is notified of changes. */
@@ -20,7 +21,7 @@ export function createAppDirectory(orm: Orm, clock: Clock): StoredAppDirectory {
       const secretHashes = secretsInForce(app.secretHashes, clock.now()).map(({ hash }) =>
         Buffer.from(hash, 'hex'),
       );
-      return { id: app.id, secretHashes };
+      return { id: app.id, secretHashes, allowedOrigins: readAppSettings(app.settings).allowed_origins };
     },
     generation: () => generation,
     announceChange: () => {

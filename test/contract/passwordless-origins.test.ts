@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { acmeApp } from '../../mocks/apps.ts';
+import { configureApp } from '../support/other-app.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+
+// Web pages of an app log users in without the app secret, from the origins that the app allows.
+const page = 'https://app.acme.example';
+const { email, otp_code: code } = acmeApp.testAccount;
+
+let sandbox: TestSandbox;
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  await configureApp(sandbox, { allowed_origins: [page] });
+});
+afterAll(() => sandbox[Symbol.asyncDispose]());
+
+async function logIn(headers: Record<string, string>, path: string) {
+  const answer = await sandbox.dispatcher.request({
+    origin: sandbox.baseUrl,
+    path,
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ email, code }),
+  });
+  const body = (await answer.body.json()) as { code?: string; token?: string };
+  return { status: answer.statusCode, code: body.code, token: body.token, headers: answer.headers };
+}
+
+describe.each(['/v1/passwordless/authenticate', '/api/v1/passwordless/authenticate'])('%s', (path) => {
+  const named = () => ({ 'service-app-id': sandbox.appId });
+
+  test('is open to pages of an allowed origin, which may read the answer', async () => {
+    const { status, token, headers } = await logIn({ ...named(), origin: page }, path);
+    expect([status, typeof token]).toEqual([200, 'string']);
+    expect(headers).toMatchObject({ 'access-control-allow-origin': page, vary: 'origin' });
+  });
+
+  test('is open to the app secret, as before', async () => {
+    const basic = Buffer.from(`${sandbox.appId}:${sandbox.appSecret}`).toString('base64');
+    expect((await logIn({ ...named(), authorization: `Basic ${basic}` }, path)).status).toBe(200);
+  });
+
+  test.each([
+    ['no origin', {}, 401],
+    ['another origin', { origin: 'https://app.acme.example.evil.example' }, 401],
+    ['another scheme', { origin: 'http://app.acme.example' }, 401],
+    ['the null origin', { origin: 'null' }, 401],
+    ['an allowed origin and a wrong secret', { origin: page, authorization: 'Basic eDp5' }, 403],
+    ['a page of this machine that the app does not allow', { origin: 'http://localhost:3000' }, 401],
+  ] as [string, Record<string, string>, number][])('refuses %s', async (_, extra, status) => {
+    const answer = await logIn({ ...named(), ...extra }, path);
+    expect([answer.status, answer.token]).toEqual([status, undefined]);
+    expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
+  });
+
+  test('refuses an unknown app, and no app', async () => {
+    expect((await logIn({ 'service-app-id': 'capp_unknown', origin: page }, path)).status).toBe(401);
+    expect((await logIn({ origin: page }, path)).status).toBe(400);
+  });
+
+  test('answers the preflight of a browser', async () => {
+    const answer = await sandbox.dispatcher.request({
+      origin: sandbox.baseUrl,
+      path,
+      method: 'OPTIONS',
+      headers: {
+        origin: page,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'content-type,service-app-id',
+      },
+    });
+    expect([answer.statusCode, await answer.body.text()]).toEqual([204, '']);
+    expect(answer.headers).toMatchObject({
+      'access-control-allow-origin': page,
+      'access-control-allow-methods': 'POST',
+      'access-control-allow-headers': 'content-type,service-app-id',
+    });
+  });
+});
+
+test('operations that need the app secret answer no preflight', async () => {
+  const { statusCode, headers, body } = await sandbox.dispatcher.request({
+    origin: sandbox.baseUrl,
+    path: '/v1/wallets',
+    method: 'OPTIONS',
+    headers: { origin: page, 'access-control-request-method': 'POST' },
+  });
+  await body.dump();
+  expect(statusCode).toBeGreaterThanOrEqual(401);
+  expect(headers).not.toHaveProperty('access-control-allow-origin');
+});
