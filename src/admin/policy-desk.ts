@@ -1,7 +1,7 @@
 import { requestValidators } from '../generated/request-validators.js';
 import type { Mount } from '../http/app.ts';
 import { createBodyCheck } from '../http/body-check.ts';
-import { requireLocalCaller } from '../http/local-caller.ts';
+import { requireLocalCaller } from '../http/origins/local-caller.ts';
 import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
 import { refuseNul } from '../http/refuse-nul.ts';
 import { createResponseCheck } from '../http/response-check.ts';

@@ -4,7 +4,7 @@ import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts'
 import type { Mount } from '../http/app.ts';
 import { createBrand } from '../http/brand.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
-import { requireLocalCaller } from '../http/local-caller.ts';
+import { requireLocalCaller } from '../http/origins/local-caller.ts';
 import { createPipeline, type PipelineOptions } from '../http/pipeline.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';

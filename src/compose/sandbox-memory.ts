@@ -12,7 +12,7 @@ import {
 } from '../adapters/sandbox-folder.ts';
 import type { SandboxConfig } from '../config.ts';
 import { drawAppSecret } from '../domain/access/apps/app-secret.ts';
-import { isLoopbackHost } from '../http/local-caller.ts';
+import { isLoopbackHost } from '../http/origins/local-caller.ts';
 import { StartError } from '../start-error.ts';
 import { lockFile } from '../storage/lock-file.ts';
 

@@ -17,7 +17,7 @@ import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createAuthenticate } from '../http/authenticate.ts';
-import { isLoopbackHost, requireOwnHost } from '../http/local-caller.ts';
+import { isLoopbackHost, requireOwnHost } from '../http/origins/local-caller.ts';
 import type { PipelineOptions } from '../http/pipeline.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';

@@ -4,7 +4,7 @@ import type { Log } from '../ports/log.ts';
 import type { Authenticate } from './authenticate.ts';
 import type { Brand } from './brand.ts';
 import { createContract } from './contract.ts';
-import { answerPreflight } from './cors.ts';
+import { answerPreflight } from './origins/cors.ts';
 import { answerError } from './error-response.ts';
 import type { Answer, HttpExchange, RunOperation } from './http-exchange.ts';
 import type { Operation, RequestValidators } from './operation.ts';

@@ -1,5 +1,5 @@
-import type { Answer, HttpExchange } from './http-exchange.ts';
-import type { Operation } from './operation.ts';
+import type { Answer, HttpExchange } from '../http-exchange.ts';
+import type { Operation } from '../operation.ts';
 
 type Match = (request: Pick<HttpExchange, 'method' | 'path'>) => HttpExchange['route'];
 

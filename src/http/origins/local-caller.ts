@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net';
-import { ApiError } from '../errors.ts';
-import type { HttpExchange } from './http-exchange.ts';
-import type { PipelineOptions } from './pipeline.ts';
+import { ApiError } from '../../errors.ts';
+import type { HttpExchange } from '../http-exchange.ts';
+import type { PipelineOptions } from '../pipeline.ts';
 
 /** The names under which a server is reached. */
 interface OwnNames {
