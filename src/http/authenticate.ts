@@ -5,8 +5,8 @@ import type { AuthenticatedApp } from '../operation-context.ts';
 import type { AppDirectory } from '../ports/app-directory.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { UserTokens } from '../ports/user-tokens.ts';
-import { allowOrigin } from './origins/cors.ts';
 import type { HttpExchange } from './http-exchange.ts';
+import { allowOrigin } from './origins/cors.ts';
 import type { FailureLimit } from './rate-limit.ts';
 
 export interface AuthenticateOptions {
