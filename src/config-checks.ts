@@ -263,7 +263,7 @@ function readPublicKey(pem: string): KeyObject {
 }
 
 /** The highest values that are accepted from the nodes of a chain: wei per gas, gas, and wei. */
-export interface FeeCeilings {
+interface FeeCeilings {
   readonly maxFeePerGas?: bigint;
   readonly maxPriorityFeePerGas?: bigint;
   readonly gas?: bigint;

@@ -156,7 +156,7 @@ const word = (high: string, low: string): string =>
   `0x${[high, low].map((value) => BigInt(value).toString(16).padStart(32, '0')).join('')}`;
 
 /** A user operation without factory and paymaster as typed data. Source: ERC-4337, EntryPoint v0.8. */
-export function typedOperation({ contract, chain_id, user_operation: operation }: UserOperationParams) {
+function typedOperation({ contract, chain_id, user_operation: operation }: UserOperationParams) {
   return {
     domain: { name: 'ERC4337', version: '1', chainId: Number(chain_id), verifyingContract: contract },
     types: {

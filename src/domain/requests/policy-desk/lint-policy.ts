@@ -32,7 +32,7 @@ export interface PolicyLint {
 }
 
 /** A request that has the effect of a denied one and passes. */
-export interface PolicyGap {
+interface PolicyGap {
   readonly kind: keyof typeof messages;
   readonly message: string;
   readonly denied: TriedRequest | null;
