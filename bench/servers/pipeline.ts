@@ -42,6 +42,7 @@ const handler = await createApp({
   log: silentLog,
   newRequestId,
   publicBaseUrls: () => [],
+  isHostSigned: true,
   authenticate: createAuthenticate({
     apps: { find: async (id) => (id === app.id ? app : undefined), generation: () => 0 },
     clock: systemClock,

@@ -77,6 +77,7 @@ async function loadPipeline({ desk, adminHost, ...options }: AdminDeskOptions): 
     transport: { plainHttp: true, trustedProxies: [] },
     authenticate: requireLocalCaller({ host: adminHost, publicUrls: [] }),
     publicBaseUrls: () => [],
+    isHostSigned: false,
     async run(exchange) {
       const { operation, params } = exchange.route!;
       const input = { path: params, query: exchange.query, body: exchange.body };

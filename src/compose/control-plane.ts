@@ -68,6 +68,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     validators: requestValidators,
     authenticate: requireLocalCaller(options.config),
     publicBaseUrls: () => [],
+    isHostSigned: false,
     async run(exchange) {
       const { operation, params } = exchange.route!;
       const input = { path: params, query: exchange.query, body: exchange.body };

@@ -18,6 +18,7 @@ export interface ListenOptions
     | 'clock'
     | 'log'
     | 'newRequestId'
+    | 'isHostSigned'
     | 'mounts'
   > {
   readonly config: Pick<ListenConfig, 'host' | 'port' | 'adminPort' | 'prefix' | 'publicUrls'>;
@@ -57,7 +58,8 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     ...options,
     prefix: config.prefix,
     packageRoot: packageRoot(),
-    publicBaseUrls: () => (baseUrl === undefined ? config.publicUrls : [...config.publicUrls, baseUrl]),
+    publicBaseUrls: () =>
+      baseUrl === undefined || !options.isHostSigned ? config.publicUrls : [...config.publicUrls, baseUrl],
     observe: metrics?.observe,
   });
   const server = await startServer({ ...options, ...config, tls, handler: app });

@@ -36,6 +36,7 @@ export async function startMock(
     transport: { plainHttp: config.plainHttp, trustedProxies: [] },
     tls: certificate,
     adminHost: config.host,
+    isHostSigned: true,
     rateLimit: rateLimitFor(config),
     authenticate: requireCredentials,
     checkReady: async () => undefined,

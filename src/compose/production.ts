@@ -115,6 +115,7 @@ export async function startProduction(
         failures: config.rateLimit === undefined ? undefined : createFailureLimit(failuresOfAddress),
       }),
       admission,
+      isHostSigned: false,
       connections: config.connections,
       rateLimit: rateLimitOf(config, counters),
       tls: config.tls,

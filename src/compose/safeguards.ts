@@ -4,6 +4,7 @@ import type { Safeguards } from '../ports/safeguards.ts';
 export const publishedSafeguards: Safeguards = {
   archive_requires_owner: false,
   identity_changes: 'app_secret',
+  require_request_expiry: false,
   block_test_logins: false,
   block_linking_test_accounts: false,
   strict_methods: false,
@@ -13,6 +14,8 @@ export const publishedSafeguards: Safeguards = {
 export const strictSafeguards: Safeguards = {
   archive_requires_owner: true,
   identity_changes: 'user_key',
+  // Published clients send 15 minutes with every request; the rest allows for their clocks.
+  require_request_expiry: 20 * 60,
   block_test_logins: true,
   block_linking_test_accounts: true,
   // CHOICE: off, because published rules for `*` are the only way to sign hashes under a policy, and clients use it.

@@ -142,6 +142,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
         createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
       ),
       admission,
+      isHostSigned: true,
       rateLimit: rateLimitFor(config),
       tls: certificate,
       adminHost: config.host,

@@ -32,6 +32,8 @@ export interface PipelineOptions {
   readonly readBody?: ReadBody | undefined;
   readonly brand?: Brand | undefined;
   readonly publicBaseUrls: () => readonly string[];
+  /** As in `ProofOptions`. */
+  readonly isHostSigned: boolean;
   readonly clock: Clock;
   readonly log: Log;
   readonly newRequestId: () => string;
@@ -58,7 +60,7 @@ const NO_OPERATION = 'none';
 export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
   const { brand, log, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
   const guard = createTransportGuard(options.transport);
-  const proofOptions = { publicBaseUrls: options.publicBaseUrls, brand };
+  const proofOptions = { publicBaseUrls: options.publicBaseUrls, isHostSigned: options.isHostSigned, brand };
   const contract = await createContract({
     operations: options.operations,
     validators: options.validators,

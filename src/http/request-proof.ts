@@ -13,6 +13,11 @@ const signedHeaders = ['service-app-id', 'service-idempotency-key', 'service-req
 export interface ProofOptions {
   /** The URLs at which clients reach this server. A function, because a free port is known only after the start. */
   readonly publicBaseUrls: () => readonly string[];
+  /**
+   * Whether a client may also have signed the URL with the request's own `Host`. The sender chooses that header, so where
+   * it counts, a signature for another server is valid here too.
+   */
+  readonly isHostSigned: boolean;
   readonly brand: Brand | undefined;
 }
 
@@ -51,14 +56,14 @@ function ownUrl(
   path: string,
 ): string {
   const publicBaseUrls = options.publicBaseUrls();
-  const [ofRequest, ...others] = urlsOf(exchange, scheme, publicBaseUrls, path);
+  const [ofRequest, ...others] = urlsOf(exchange, scheme, options, path);
   const known = candidateUrls({ publicBaseUrls, origin: undefined, target: path });
   return ofRequest === undefined || known.includes(ofRequest)
     ? (ofRequest ?? path)
     : (others[0] ?? ofRequest);
 }
 
-/** The payloads of the direct request, for every URL of this server, with and without the expiry. */
+/** The payloads of the direct request, for every URL of this server, with the expiry of the intent if it has one. */
 function proposedPayloads(
   exchange: HttpExchange,
   scheme: 'https' | 'http',
@@ -67,20 +72,19 @@ function proposedPayloads(
 ): Uint8Array[] {
   const { brand } = options;
   const nameOf = (name: string) => brand?.headerName(name) ?? name;
-  const urls = [...new Set([url, ...urlsOf(exchange, scheme, options.publicBaseUrls(), path)])];
+  const urls = [...new Set([url, ...urlsOf(exchange, scheme, options, path)])];
   const appId = { [nameOf('service-app-id')]: exchange.app!.id };
-  const expiry = expiryMs === undefined ? [] : [{ [nameOf('service-request-expiry')]: String(expiryMs) }];
+  // INVARIANT: a signature without the expiry does not count for an intent with one: it would outlive the intent.
+  const expiry = expiryMs === undefined ? {} : { [nameOf('service-request-expiry')]: String(expiryMs) };
   const written = brand === undefined ? body : brand.writeBody(body);
-  return [...expiry, {}].flatMap((more) =>
-    signable(() => canonicalPayloads({ method, urls, body: written, headers: { ...appId, ...more } })),
-  );
+  return signable(() => canonicalPayloads({ method, urls, body: written, headers: { ...appId, ...expiry } }));
 }
 
 function payloadsOf(exchange: HttpExchange, scheme: 'https' | 'http', options: ProofOptions): Uint8Array[] {
   return signable(() =>
     canonicalPayloads({
       method: exchange.method,
-      urls: urlsOf(exchange, scheme, options.publicBaseUrls(), exchange.target),
+      urls: urlsOf(exchange, scheme, options, exchange.target),
       body: bodyAsSent(exchange.rawBody),
       headers: headersAsSent(exchange, options.brand),
     }),
@@ -108,12 +112,14 @@ function readSignatures(exchange: HttpExchange): readonly string[] {
 function urlsOf(
   exchange: HttpExchange,
   scheme: 'https' | 'http',
-  publicBaseUrls: readonly string[],
+  { publicBaseUrls: read, isHostSigned }: ProofOptions,
   target: string,
 ): string[] {
+  const publicBaseUrls = read();
   const host = exchange.request.headers.host;
   const origin = host === undefined ? undefined : `${scheme}://${host}`;
-  return candidateUrls({ publicBaseUrls, origin, target });
+  const isAccepted = isHostSigned || (origin !== undefined && publicBaseUrls.includes(origin));
+  return candidateUrls({ publicBaseUrls, origin: isAccepted ? origin : undefined, target });
 }
 
 // Parsed again, because the client signed its own text, before branding and parsing changed it.

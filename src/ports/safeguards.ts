@@ -10,6 +10,11 @@ export interface Safeguards {
    * signature of a live key of the user; or the app secret, but a new account cannot be used for so many hours.
    */
   readonly identity_changes: 'app_secret' | 'user_key' | { readonly wait_hours: number };
+  /**
+   * Requests that an owner signs, and intents, carry a `service-request-expiry`. That of a request is at most so many
+   * seconds ahead.
+   */
+  readonly require_request_expiry: false | number;
   /** Test accounts can neither log in nor be listed. */
   readonly block_test_logins: boolean;
   /** A test account cannot be linked to a user who belongs to a key quorum. */

@@ -274,6 +274,8 @@ export type SandboxApp = {
 export type SandboxAppSettings = {
   /** Who changes the accounts by which a member of a key quorum logs in. `app_secret`: the app. `user_key`: the app, with a signature of a live key of that user. `{"wait_hours": n}`: the app, but a new account cannot be used to log in for n hours. Default: `app_secret`. */
   identity_changes?: unknown | undefined;
+  /** A number of seconds: requests that an owner signs need a `service-request-expiry` at most so far ahead, and intents need one of any length. Default: `false`. */
+  require_request_expiry?: unknown | undefined;
   /** `true`: test accounts can neither log in nor be listed. Default: `false`. */
   block_test_logins?: unknown | undefined;
   /** `true`: a test account cannot be linked to a user who belongs to a key quorum. Default: `false`. */

@@ -251,6 +251,24 @@ describe('the proof', () => {
     });
   });
 
+  test('contains configured public URLs only where the host does not count, the one that the request names first', async () => {
+    const run = async (exchange: HttpExchange) => ({
+      status: 200,
+      body: [exchange.proof!.urlOf('/v1/toys'), ...decode(exchange).map((text) => JSON.parse(text).url)],
+    });
+    const configured = ['http://toys.example', 'http://play.example'];
+    const publicBaseUrls = () => configured;
+    await using server = await startToyServer({ run, publicBaseUrls, isHostSigned: false });
+    const urlsUnder = async (host: string) => {
+      const headers = { ...json, host };
+      return (await server.fetch('POST', '/v1/toys', { headers, body: '{"name":"b"}' })).body;
+    };
+    const [first, second] = configured.map((base) => `${base}/v1/toys`);
+    expect(await urlsUnder('another.example')).toEqual([first, first, second]);
+    expect(await urlsUnder('play.example')).toEqual([second, second, first]);
+    expect(await urlsUnder('play.example:8080')).toEqual([first, first, second]);
+  });
+
   test('of a request without a body has three forms', async () => {
     const run = async (exchange: HttpExchange) => ({ status: 200, body: decode(exchange) });
     await using server = await startToyServer({ run });

@@ -176,6 +176,7 @@ export async function startToyServer(options: Partial<PipelineOptions> = {}): Pr
     transport: { plainHttp: true, trustedProxies: [] },
     authenticate: createAuthenticate({ apps: directory, clock }),
     publicBaseUrls: () => [],
+    isHostSigned: true,
     clock,
     log,
     newRequestId: () => `request-${++requests}`,

@@ -6,6 +6,7 @@ import { type VerifiedSignatures, verifySignatures } from '../../../authorizatio
 import { diagnoseSignatures, expiredKeys, type Party } from '../../../authorization/signature-doctor.ts';
 import { ApiError, type ErrorCode } from '../../../errors.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
+import { requireShortExpiry } from '../../base/safeguards/require-expiry.ts';
 import { inSlices } from './in-slices.ts';
 import { loadQuorums, loadUserAsQuorum } from './load-quorums.ts';
 
@@ -74,6 +75,7 @@ export async function hasLiveKey(context: OperationContext, userId: string): Pro
 }
 
 async function requireParty(context: OperationContext, parties: readonly EligibleParty[]): Promise<SignedBy> {
+  if (context.proof.signatures.length > 0) await requireShortExpiry(context);
   const verified = await verify(context, parties);
   const agreed = parties.find(({ quorum }) => countQuorum(quorum, verified.keys).satisfied);
   if (agreed === undefined) throw await refusal(context, parties, verified);

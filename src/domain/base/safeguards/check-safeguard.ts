@@ -4,6 +4,7 @@ import type { Safeguards } from '../../../ports/safeguards.ts';
 const checks: { readonly [Name in keyof Safeguards]: (value: unknown) => string | undefined } = {
   archive_requires_owner: expectBoolean,
   identity_changes: expectIdentityRule,
+  require_request_expiry: expectMaxExpiry,
   block_test_logins: expectBoolean,
   block_linking_test_accounts: expectBoolean,
   strict_methods: expectBoolean,
@@ -29,6 +30,14 @@ function expectIdentityRule(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null || Object.keys(value).length !== 1) return fault;
   const { wait_hours: hours } = value as { wait_hours?: unknown };
   return Number.isInteger(hours) && 1 <= Number(hours) && Number(hours) <= MAX_WAIT_HOURS ? undefined : fault;
+}
+
+const MAX_EXPIRY_SECONDS = 72 * 60 * 60;
+
+function expectMaxExpiry(value: unknown): string | undefined {
+  if (value === false) return undefined;
+  const isCount = Number.isInteger(value) && 1 <= Number(value) && Number(value) <= MAX_EXPIRY_SECONDS;
+  return isCount ? undefined : `expected false or a number of seconds from 1 to ${MAX_EXPIRY_SECONDS}`;
 }
 
 function expectBoolean(value: unknown): string | undefined {

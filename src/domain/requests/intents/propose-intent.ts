@@ -3,6 +3,7 @@ import { type Operations, operations } from '../../../generated/operations.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { loadParties } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import { requireAnyExpiry } from '../../base/safeguards/require-expiry.ts';
 import type { Tables } from '../../tables.ts';
 import { authorizationDetails } from './authorization-details.ts';
 import { fillTemplate } from './fill-template.ts';
@@ -53,6 +54,7 @@ export async function proposeIntent<Id extends ProposableId>(
   if (ownerId === null) {
     throw new ApiError('invalid_request', 'the resource has no owner who could authorize the intent');
   }
+  await requireAnyExpiry(context);
   await proposal.check(context, subject, given);
   const proposed = { ...given, path: proposal.pathOf(subject, given.path) };
   const signers = proposal.signers?.(subject, proposed) ?? [];
