@@ -3,23 +3,27 @@ import { type CallOptions, call, refusal, signRequest } from './call.ts';
 import type { TestSandbox } from './sandbox.ts';
 
 /** The signed part of an intent. */
-export type Proposed = Pick<IntentResponse, 'intent_id' | 'request_details'>;
+export type Proposed = Pick<IntentResponse, 'intent_id' | 'request_details'> &
+  Partial<Pick<IntentResponse, 'custom_expiry' | 'expires_at'>>;
 
 /** Headers of an intent's request that are signed in addition to the app id. */
 export interface SignedHeaders {
-  /** Unix ms: the `service-request-expiry` of the request that created the intent. */
-  readonly expiryMs?: number | undefined;
+  /**
+   * Unix ms: the `service-request-expiry` of the request that created the intent, which is the default; null leaves it
+   * out.
+   */
+  readonly expiryMs?: number | null | undefined;
 }
 
 /** A member's signature of the proposed request, created like by published clients. */
 export function signIntent(
   { prefix, appId }: Pick<TestSandbox, 'prefix' | 'appId'>,
-  { request_details: { method, url, ...rest } }: Pick<Proposed, 'request_details'>,
+  { request_details: { method, url, ...rest }, custom_expiry, expires_at }: Omit<Proposed, 'intent_id'>,
   privateKey: string,
-  { expiryMs }: SignedHeaders = {},
+  { expiryMs = custom_expiry === true ? expires_at : undefined }: SignedHeaders = {},
 ): string {
   const headers: Record<string, string> = { [`${prefix}-app-id`]: appId };
-  if (expiryMs !== undefined) headers[`${prefix}-request-expiry`] = String(expiryMs);
+  if (typeof expiryMs === 'number') headers[`${prefix}-request-expiry`] = String(expiryMs);
   const body = 'body' in rest ? rest.body : undefined;
   return signRequest({ baseUrl: '' }, { method, target: url, body }, headers, privateKey);
 }
