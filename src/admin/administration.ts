@@ -80,7 +80,7 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
       return rotated;
     },
     async configure(appId, given) {
-      const settings = checkAppSettings(given);
+      const settings = checkAppSettings(given, { ids: makeIds(systemEntropy), nowMs: systemClock.now() });
       await checkJwtAuthReachable({ jwks: createHttpJwks(systemClock) }, settings);
       const app = await inTransaction(config, (context) => updateApp(context, appId, { settings }));
       return { ...view(app), settings: app.settings };

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { policyDesk } from '../admin/policy-desk.ts';
 import type { SandboxConfig } from '../config.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
@@ -10,6 +12,7 @@ import { createResponseCheck } from '../http/response-check.ts';
 import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import type { Services } from '../operation-context.ts';
+import { packageRoot } from '../package-root.ts';
 import type { ControlContext, ControllableChains, ControllableClock } from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
 import { operations } from '../sandbox/generated/operations.ts';
@@ -46,6 +49,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     clock,
     appId,
     events: eventContract(createBrand(options.config.prefix)),
+    document: readDocument,
     eventLog: () => eventLog.name(),
     entropy: services.entropy,
     ids: services.ids,
@@ -79,6 +83,10 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     },
   });
   return { prefix: '/_sandbox/', handle };
+}
+
+function readDocument(): object {
+  return JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'control-plane.json'), 'utf8'));
 }
 
 /** Aborted when the connection closes before the answer is written. */

@@ -25,15 +25,11 @@ export interface Seeds {
 /** Creates the app and, if configured, the named seed data in an empty database. */
 export function plantSeeds(seeds: Seeds): Promise<void> {
   return inTransaction(seeds, async (context) => {
-    const { nowMs } = context;
     await createApp(context, {
       id: seeds.appId,
       name: acmeApp.name,
       secret: seeds.appSecret,
-      settings: checkAppSettings({
-        ...settingsOf(seeds),
-        test_accounts: [{ ...acmeApp.testAccount, created_at_ms: nowMs, updated_at_ms: nowMs }],
-      }),
+      settings: checkAppSettings({ ...settingsOf(seeds), test_accounts: [acmeApp.testAccount] }, context),
     });
     if (seeds.config.seedData) await plantSeedData(context);
     // CHOICE: seed data emits no events, because it represents the state before any endpoint existed.
@@ -49,7 +45,7 @@ export async function ensureSeeds(seeds: Seeds): Promise<void> {
     const wanted = hashAppSecret(seeds.appSecret, context.nowMs).hash;
     const isKnown = secretsInForce(app.secretHashes, context.nowMs).some(({ hash }) => hash === wanted);
     if (!isKnown) await rotateAppSecret(context, app.id, { overlapMs: 0, secret: seeds.appSecret });
-    const settings = checkAppSettings(settingsOf(seeds));
+    const settings = checkAppSettings(settingsOf(seeds), context);
     if (Object.keys(settings).length > 0) await updateApp(context, app.id, { settings });
   });
 }

@@ -71,6 +71,8 @@ export interface ControlContext extends PolicyDesk {
   /** The app that the sandbox started with. */
   readonly appId: string;
   readonly events: EventContract;
+  /** The OpenAPI document of the control plane. */
+  document(): object;
   /** Id of the event log; changes when a reset deletes all events. */
   eventLog(): string;
   /** Aborted when the caller disconnects or the server stops; handlers must then return. */

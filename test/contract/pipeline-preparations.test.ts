@@ -31,8 +31,12 @@ describe.each(databaseKinds)('on %s, with two connections', (kind) => {
   /** A user of the app's own login, with a wallet. */
   async function addAlice(): Promise<void> {
     await operations.database.orm.em.fork().transactional(async (em) => {
-      const settings = checkAppSettings({ jwt_auth: { jwks_url: 'https://login.example/jwks.json' } });
-      await updateApp(operations.context(em as SqlEntityManager), operations.app.id, { settings });
+      const context = operations.context(em as SqlEntityManager);
+      const settings = checkAppSettings(
+        { jwt_auth: { jwks_url: 'https://login.example/jwks.json' } },
+        context,
+      );
+      await updateApp(context, operations.app.id, { settings });
     });
     const { body: user } = await operations.run('createUser', {
       body: { linked_accounts: [{ type: 'custom_auth', custom_user_id: 'alice' }] },

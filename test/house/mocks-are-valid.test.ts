@@ -36,7 +36,10 @@ test('each public key belongs to its private key', () => {
 test('the app has an id and settings as apps have them', () => {
   expect(acmeApp.id).toMatch(/^c[0-9a-z]{24}$/);
   const account = { ...acmeApp.testAccount, created_at_ms: 0, updated_at_ms: 0 };
-  expect(checkAppSettings({ test_accounts: [account] })).toEqual({ test_accounts: [account] });
+  const defaults = { ids: { cuid: () => 'unused' }, nowMs: 0 };
+  expect(checkAppSettings({ test_accounts: [acmeApp.testAccount] }, defaults)).toEqual({
+    test_accounts: [account],
+  });
 });
 
 test('the seeds have external ids that differ', () => {

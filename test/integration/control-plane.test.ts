@@ -1,7 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
+import SwaggerParser from '@apidevtools/swagger-parser';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { acmeApp } from '../../mocks/apps.ts';
+import { operations as controlOperations } from '../../src/sandbox/generated/operations.ts';
 import { call, refusal } from '../support/call.ts';
 import { fund } from '../support/fund.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
@@ -137,6 +139,23 @@ describe('a reset', () => {
   async function listIds(): Promise<string[]> {
     return (await call(sandbox, 'listWallets', {})).body.data.map(({ id }) => id);
   }
+});
+
+test('the document of the control plane describes each of its operations', async () => {
+  const { status, body } = await control('GET', '/openapi.json');
+  expect(status).toBe(200);
+  const document = await SwaggerParser.validate(structuredClone(body) as never);
+  const described = Object.values(document.paths ?? {}).flatMap((item) =>
+    Object.values(item as Record<string, { operationId?: string }>).map(({ operationId }) => operationId),
+  );
+  expect(described.sort()).toEqual(Object.keys(controlOperations).sort());
+});
+
+test('a test account is configured with its email address, phone number and code', async () => {
+  const account = { email: 'new@example.com', phone_number: '+1 555 555 0100', otp_code: '123456' };
+  await control('PUT', `/apps/${acmeApp.id}`, { settings: { test_accounts: [account] } });
+  const { body } = await call(sandbox, 'getAppTestCredentials', { path: { app_id: acmeApp.id } });
+  expect(JSON.stringify(body)).toContain(account.email);
 });
 
 describe('apps', () => {

@@ -52,6 +52,13 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxClock;
   };
+  /** Get this document */
+  getControlDocument: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.ControlDocument;
+  };
   /** Get the trace of a denial */
   getPolicyTrace: {
     path: {
@@ -234,6 +241,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     id: "getClock",
     method: "GET",
     path: "/_sandbox/clock",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  getControlDocument: {
+    id: "getControlDocument",
+    method: "GET",
+    path: "/_sandbox/openapi.json",
     tag: "sandbox",
     successStatus: 200,
     hasBody: false,

@@ -5,6 +5,7 @@ import * as createApp from '../handlers/createApp.ts';
 import * as explainPolicy from '../handlers/explainPolicy.ts';
 import * as fundAddress from '../handlers/fundAddress.ts';
 import * as getClock from '../handlers/getClock.ts';
+import * as getControlDocument from '../handlers/getControlDocument.ts';
 import * as getPolicyTrace from '../handlers/getPolicyTrace.ts';
 import * as lintPolicy from '../handlers/lintPolicy.ts';
 import * as listApps from '../handlers/listApps.ts';
@@ -24,6 +25,7 @@ const files = {
   explainPolicy,
   fundAddress,
   getClock,
+  getControlDocument,
   getPolicyTrace,
   lintPolicy,
   listApps,

@@ -1151,6 +1151,7 @@ const requestValidators = {
  explainPolicy: { params: params.explainPolicy, body: validateExplainPolicyRequest },
  fundAddress: { params: params.fundAddress, body: validateFundSandboxAddressRequest },
  getClock: { params: params.getClock },
+ getControlDocument: { params: params.getControlDocument },
  getPolicyTrace: { params: params.getPolicyTrace },
  lintPolicy: { params: params.lintPolicy, body: validateLintPolicyRequest },
  listApps: { params: params.listApps },

@@ -1627,6 +1627,68 @@ function validateSandboxClock(data, { instancePath = "", parentData, parentDataP
 }
 
 const formatDateTime = formats["date-time"];
+function validateControlDocument(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.openapi === void 0 && (missing0 = "openapi") || data.info === void 0 && (missing0 = "info") || data.paths === void 0 && (missing0 = "paths")) {
+    validateControlDocument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.openapi !== void 0) {
+     const _errs2 = errors;
+     if (typeof data.openapi !== "string") {
+      validateControlDocument.errors = [{ instancePath: instancePath + "/openapi", schemaPath: "#/properties/openapi/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+      return false;
+     }
+     var valid0 = _errs2 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.info !== void 0) {
+      let data1 = data.info;
+      const _errs4 = errors;
+      if (errors === _errs4) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       } else {
+        validateControlDocument.errors = [{ instancePath: instancePath + "/info", schemaPath: "#/properties/info/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs4 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.paths !== void 0) {
+       let data2 = data.paths;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+        } else {
+         validateControlDocument.errors = [{ instancePath: instancePath + "/paths", schemaPath: "#/properties/paths/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateControlDocument.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateControlDocument.errors = vErrors;
+ return errors === 0;
+}
+
 function validatePolicyTrace(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2956,6 +3018,7 @@ const responseValidators = {
  explainPolicy: { 200: validatePolicyExplanation, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  fundAddress: { 200: validateSandboxDeposit, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  getClock: { 200: validateSandboxClock, 500: validateError },
+ getControlDocument: { 200: validateControlDocument, 500: validateError },
  getPolicyTrace: { 200: validatePolicyTrace, 404: validateError, 500: validateError },
  lintPolicy: { 200: validatePolicyLint, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  listApps: { 200: validateSandboxApps, 500: validateError },

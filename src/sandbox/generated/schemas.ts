@@ -13,6 +13,14 @@ export type ConfigureSandboxUserRequest = {
   frozen?: boolean | undefined;
 };
 
+/** An OpenAPI 3.1 document. */
+export type ControlDocument = {
+  openapi: string;
+  info: { [key: string]: unknown };
+  paths: { [key: string]: unknown };
+  [key: string]: unknown;
+};
+
 export type CreateSandboxAppRequest = {
   /** App id: 25 characters starting with `c`. */
   id?: string | undefined;
@@ -272,6 +280,16 @@ export type SandboxApp = {
 
 /** App settings by name, as read by the operations that use them. Unknown settings are stored unchanged. */
 export type SandboxAppSettings = {
+  /** How tokens of the customer's users are verified: an object with either `jwks_url` (https; http on loopback) or `verification_key` (PEM), and optionally `user_id_claim` (default: `sub`) and `audiences` (default: any). Default: not set, and such tokens are refused. */
+  jwt_auth?: unknown | undefined;
+  /** A list of origins such as `https://app.example.com`, whose web pages may call the server for users. Default: none. */
+  allowed_origins?: unknown | undefined;
+  /** A list of accounts whose one-time code is fixed: objects with `email`, `phone_number`, `otp_code` (six digits), and optionally `id`, `created_at_ms` and `updated_at_ms`, which are filled in. Default: none; the sandbox's own app has one. */
+  test_accounts?: unknown | undefined;
+  /** `true`: logins return an identity token beside the access token. Default: `false`. */
+  identity_tokens?: unknown | undefined;
+  /** The contracts of smart accounts: an object with `factory_address`, `implementation_address` and optionally `version`. Default: Light Account 2.0. */
+  smart_account_factory?: unknown | undefined;
   /** Who changes the accounts by which a member of a key quorum logs in. `app_secret`: the app. `user_key`: the app, with a signature of a live key of that user. `{"wait_hours": n}`: the app, but a new account cannot be used to log in for n hours. Default: `app_secret`. */
   identity_changes?: unknown | undefined;
   /** A number of seconds: requests that an owner signs need a `service-request-expiry` at most so far ahead, and intents need one of any length. Default: `false`. */

@@ -5,11 +5,12 @@ import { appView } from '../app-view.ts';
 import type { Handler } from '../control-plane.ts';
 
 export const run: Handler<'configureApp'> = async ({ path, body }, context) => {
-  const settings = body.settings === undefined ? undefined : checkAppSettings(body.settings);
-  if (settings !== undefined) await checkJwtAuthReachable(context, settings);
   const { clock, entropy, ids } = context;
+  const nowMs = clock.now();
+  const settings = body.settings === undefined ? undefined : checkAppSettings(body.settings, { ids, nowMs });
+  if (settings !== undefined) await checkJwtAuthReachable(context, settings);
   const app = await context.changeApps((em) =>
-    updateApp({ em, entropy, ids, nowMs: clock.now() }, path.app_id, { ...body, settings }),
+    updateApp({ em, entropy, ids, nowMs }, path.app_id, { ...body, settings }),
   );
   return appView(app);
 };

@@ -5,11 +5,12 @@ import { appView } from '../app-view.ts';
 import type { Handler } from '../control-plane.ts';
 
 export const run: Handler<'createApp'> = async ({ body }, context) => {
-  const settings = body.settings === undefined ? undefined : checkAppSettings(body.settings);
-  if (settings !== undefined) await checkJwtAuthReachable(context, settings);
   const { clock, entropy, ids } = context;
+  const nowMs = clock.now();
+  const settings = body.settings === undefined ? undefined : checkAppSettings(body.settings, { ids, nowMs });
+  if (settings !== undefined) await checkJwtAuthReachable(context, settings);
   const { app, secret } = await context.changeApps((em) =>
-    createApp({ em, entropy, ids, nowMs: clock.now() }, { ...body, settings }),
+    createApp({ em, entropy, ids, nowMs }, { ...body, settings }),
   );
   return { ...appView(app), secret };
 };

@@ -28,6 +28,7 @@ const ec = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
 const pemOf = (pair: { publicKey: typeof rsa.publicKey }) =>
   pair.publicKey.export({ format: 'pem', type: 'spki' }).toString();
 const nowSeconds = startMs / 1000;
+const defaults = { ids: { cuid: () => 'ctestaccount0000000000000' }, nowMs: startMs };
 
 interface TokenParts {
   claims?: Record<string, unknown>;
@@ -72,7 +73,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
   const configure = (jwtAuth: Record<string, unknown> | null) =>
     house.operate((context) =>
-      updateApp(context, acme.id, { settings: checkAppSettings({ jwt_auth: jwtAuth }) }),
+      updateApp(context, acme.id, { settings: checkAppSettings({ jwt_auth: jwtAuth }, context) }),
     );
   const userOf = (token: string) => house.operate((context) => authenticateUser(context, token));
   const refusalOf = (token: string) =>
@@ -427,22 +428,40 @@ describe('settings of the app', () => {
       '/settings/test_accounts/0/otp_code: expected six',
     ],
   ])('%s is refused', (_, settings, message) => {
-    expect(() => checkAppSettings(settings)).toThrow(message);
+    expect(() => checkAppSettings(settings, defaults)).toThrow(message);
   });
 
   test('are returned in stored form; null and unknown names are unchanged', () => {
     expect(
-      checkAppSettings({
-        jwt_auth: { jwks_url: 'https://a/b' },
-        allowed_origins: ['https://a.example'],
-        theme: 'dark',
-        test_accounts: null,
-      }),
+      checkAppSettings(
+        {
+          jwt_auth: { jwks_url: 'https://a/b' },
+          allowed_origins: ['https://a.example'],
+          theme: 'dark',
+          test_accounts: null,
+        },
+        defaults,
+      ),
     ).toEqual({
       jwt_auth: { jwks_url: 'https://a/b', user_id_claim: 'sub', audiences: [] },
       allowed_origins: ['https://a.example'],
       theme: 'dark',
       test_accounts: null,
+    });
+  });
+
+  test('a test account without an id or times gets them', () => {
+    const account = { email: 'Test@example.com', phone_number: '+1 555 555 0100', otp_code: '123456' };
+    expect(checkAppSettings({ test_accounts: [account] }, defaults)).toEqual({
+      test_accounts: [
+        {
+          ...account,
+          email: 'test@example.com',
+          id: 'ctestaccount0000000000000',
+          created_at_ms: startMs,
+          updated_at_ms: startMs,
+        },
+      ],
     });
   });
 });

@@ -1,5 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { invalidField } from '../../../errors.ts';
+import type { Ids } from '../../../ports/ids.ts';
 import { checkSafeguard, isSafeguard } from '../../base/safeguards/check-safeguard.ts';
 import type { AppSettings } from './app.entity.ts';
 import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
@@ -48,22 +49,28 @@ export function readAppSettings(settings: AppSettings): KnownAppSettings {
   };
 }
 
+/** What a setting gets that the operator left out. */
+export interface SettingDefaults {
+  readonly ids: Pick<Ids, 'cuid'>;
+  readonly nowMs: number;
+}
+
 /**
  * Checks an operator's settings and returns them in stored form. Unknown settings pass unchanged; null, which removes
- * a setting, is allowed.
+ * a setting, is allowed. A test account without an id or times gets them.
  *
  * @throws ApiError invalid_data that names the setting.
  */
-export function checkAppSettings(settings: AppSettings): AppSettings {
+export function checkAppSettings(settings: AppSettings, defaults: SettingDefaults): AppSettings {
   return Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [
       name,
-      value === null ? null : checkSetting(name, value),
+      value === null ? null : checkSetting(name, value, defaults),
     ]),
   );
 }
 
-function checkSetting(name: string, value: unknown): unknown {
+function checkSetting(name: string, value: unknown, defaults: SettingDefaults): unknown {
   if (isSafeguard(name)) return checkSafeguard(name, value);
   switch (name) {
     case 'jwt_auth':
@@ -71,7 +78,7 @@ function checkSetting(name: string, value: unknown): unknown {
     case 'allowed_origins':
       return checkOrigins(value);
     case 'test_accounts':
-      return checkTestAccounts(value);
+      return checkTestAccounts(value, defaults);
     case 'identity_tokens':
       return readBoolean(value, '/settings/identity_tokens');
     case SMART_ACCOUNT_FACTORY_SETTING:
@@ -144,7 +151,7 @@ function checkOrigins(value: unknown): string[] {
   });
 }
 
-function checkTestAccounts(value: unknown): TestAccountSettings[] {
+function checkTestAccounts(value: unknown, { ids, nowMs }: SettingDefaults): TestAccountSettings[] {
   return readList(value, '/settings/test_accounts').map((item, index) => {
     const pointer = `/settings/test_accounts/${index}`;
     const names = ['id', 'email', 'phone_number', 'otp_code', 'created_at_ms', 'updated_at_ms'];
@@ -152,12 +159,12 @@ function checkTestAccounts(value: unknown): TestAccountSettings[] {
     const code = readText(fields.otp_code, `${pointer}/otp_code`);
     if (!/^[0-9]{6}$/.test(code)) throw invalidField(`${pointer}/otp_code`, 'expected six digits');
     return {
-      id: readText(fields.id, `${pointer}/id`),
+      id: readText(fields.id ?? ids.cuid(), `${pointer}/id`),
       email: readText(fields.email, `${pointer}/email`).toLowerCase(),
       phone_number: readText(fields.phone_number, `${pointer}/phone_number`),
       otp_code: code,
-      created_at_ms: readTime(fields.created_at_ms, `${pointer}/created_at_ms`),
-      updated_at_ms: readTime(fields.updated_at_ms, `${pointer}/updated_at_ms`),
+      created_at_ms: readTime(fields.created_at_ms ?? nowMs, `${pointer}/created_at_ms`),
+      updated_at_ms: readTime(fields.updated_at_ms ?? nowMs, `${pointer}/updated_at_ms`),
     };
   });
 }
