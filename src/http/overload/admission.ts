@@ -6,7 +6,7 @@ import { RequestAbortedError } from '../read-body.ts';
 import type { LoopDelay } from './loop-delay.ts';
 
 /** Requests of similar cost. Each class has its own limits, so that none of them starves the others. */
-export type WorkClass = 'reads' | 'writes' | 'signing';
+type WorkClass = 'reads' | 'writes' | 'signing';
 
 export interface AdmissionLimits {
   /** Requests in progress, whatever they wait for. */

@@ -286,7 +286,7 @@ export type SandboxAppSettings = {
   allowed_origins?: unknown | undefined;
   /** A list of accounts whose one-time code is fixed: objects with `email`, `phone_number`, `otp_code` (six digits), and optionally `id`, `created_at_ms` and `updated_at_ms`, which are filled in. Default: none; the sandbox's own app has one. */
   test_accounts?: unknown | undefined;
-  /** `true`: logins return an identity token beside the access token. Default: `false`. */
+  /** `true`: logins return an identity token in addition to the access token. Default: `false`. */
   identity_tokens?: unknown | undefined;
   /** The contracts of smart accounts: an object with `factory_address`, `implementation_address` and optionally `version`. Default: Light Account 2.0. */
   smart_account_factory?: unknown | undefined;
