@@ -118,6 +118,11 @@ export interface OperationContext extends PreparationContext {
    * succeeds.
    */
   afterRefusal(work: (em: SqlEntityManager) => Promise<void>): void;
+  /**
+   * Notes the public keys whose signatures authorized the request. Its response, if stored under an idempotency key, is
+   * repeated only to requests that they signed too.
+   */
+  noteSigners(publicKeys: readonly string[]): void;
   /** Runs work in a separate transaction, for use after the commit. */
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }

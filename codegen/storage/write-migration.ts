@@ -63,7 +63,7 @@ export const ${constant}: SchemaMigration = {
   );
   const list = readFileSync(listFile, 'utf8')
     .replace('import type { SchemaMigration }', `import { ${constant} } from './${name}.ts';\n$&`)
-    .replace(/\[(\w+(?:,\s*\w+)*),?\s*\];/, `[$1, ${constant}];`);
+    .replace(/\[\s*(\w+(?:,\s*\w+)*),?\s*\];/, `[$1, ${constant}];`);
   writeFileSync(listFile, list);
   return `${name}.ts`;
 }

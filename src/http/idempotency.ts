@@ -22,6 +22,8 @@ export function keyUseOf(exchange: HttpExchange): KeyUse | undefined {
       appId: exchange.app!.id,
       key,
       fingerprint: hash('sha256', text, 'base64'),
+      // INVARIANT: set by authentication; no public operation supports idempotency keys.
+      proof: exchange.proof!,
       nowMs: exchange.nowMs,
     };
   } catch (error) {

@@ -157,6 +157,8 @@ function requireClient({ response }: HttpExchange): void {
 interface Later {
   readonly afterCommit: (() => Promise<void>)[];
   readonly afterRefusal: RefusalWork[];
+  /** The public keys whose signatures authorized the request. */
+  readonly signers: Set<string>;
 }
 
 type RefusalWork = (em: SqlEntityManager) => Promise<void>;
@@ -167,25 +169,31 @@ async function runIn(
   { handler, use, prepared, options }: Work,
 ): Promise<Answer> {
   const { successStatus: status } = operationOf(exchange);
-  const later: Later = { afterCommit: [], afterRefusal: [] };
+  const later: Later = { afterCommit: [], afterRefusal: [], signers: new Set() };
   let answer: Answer;
   try {
     const context = contextOf(unit, exchange, { later, options });
     const body = await handler.run(inputOf(exchange), context, prepared);
     options.check(exchange, status, body);
     answer = body === undefined ? { status } : { status, text: JSON.stringify(body) };
-    if (use !== undefined) await options.idempotency.keep(unit.em, use, { status, text: answer.text });
+    if (use !== undefined)
+      await options.idempotency.keep(unit.em, use, {
+        status,
+        text: answer.text,
+        signers: [...later.signers],
+      });
     await unit.commit();
   } catch (error) {
     await unit.rollback();
     if (error instanceof ApiError && error.code !== 'internal_error') {
       options.check(exchange, error.status, error.toBody());
       const kept = isKeptRefusal(error) ? use : undefined;
-      await settleRefusal(error, { use: kept, replaces: false, works: later.afterRefusal }, options);
+      await settleRefusal(error, { use: kept, replaces: false, later }, options);
     }
     throw error;
   }
-  for (const work of later.afterCommit) await runAfterCommit(work, exchange, use, options);
+  const { signers } = later;
+  for (const work of later.afterCommit) await runAfterCommit(work, exchange, { use, signers, options });
   return answer;
 }
 
@@ -193,8 +201,7 @@ async function runIn(
 async function runAfterCommit(
   work: () => Promise<void>,
   exchange: HttpExchange,
-  use: KeyUse | undefined,
-  options: RunOptions,
+  { use, signers, options }: Pick<Work, 'use' | 'options'> & Pick<Later, 'signers'>,
 ): Promise<void> {
   try {
     await work();
@@ -202,7 +209,7 @@ async function runAfterCommit(
     // Wrapped, so that a collision here does not run the handler again after its commit.
     if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
     options.check(exchange, error.status, error.toBody());
-    await settleRefusal(error, { use, replaces: true, works: [] }, options);
+    await settleRefusal(error, { use, replaces: true, later: { afterRefusal: [], signers } }, options);
     throw error;
   }
 }
@@ -232,8 +239,19 @@ function contextOf(
     ...preparationContextOf(unit.em, exchange, options.services),
     afterCommit: (work) => void later.afterCommit.push(work),
     afterRefusal: (work) => void later.afterRefusal.push(work),
+    noteSigners(publicKeys) {
+      for (const key of publicKeys) later.signers.add(key);
+    },
     inUnit: inUnitOf(options.openUnit),
   };
+}
+
+/** How the refusal of a request is settled. */
+interface Refusal {
+  /** The key under which it is stored; undefined if it is not. */
+  readonly use: KeyUse | undefined;
+  readonly replaces: boolean;
+  readonly later: Pick<Later, 'afterRefusal' | 'signers'>;
 }
 
 /**
@@ -242,12 +260,12 @@ function contextOf(
  */
 async function settleRefusal(
   error: ApiError,
-  { use, replaces, works }: { use: KeyUse | undefined; replaces: boolean; works: readonly RefusalWork[] },
+  { use, replaces, later: { afterRefusal: works, signers } }: Refusal,
   { openUnit, idempotency }: RunOptions,
 ): Promise<void> {
   if (use === undefined && works.length === 0) return;
   await inUnitOf(openUnit)(async (em) => {
-    const answer = { status: error.status, text: JSON.stringify(error.toBody()) };
+    const answer = { status: error.status, text: JSON.stringify(error.toBody()), signers: [...signers] };
     if (use !== undefined) await idempotency.keep(em, use, answer, { replaces });
     for (const work of works) await work(em);
   });

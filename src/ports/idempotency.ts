@@ -6,6 +6,11 @@ export interface KeyUse {
   readonly key: string;
   /** A digest of the operation, its path and its body. The same key with another fingerprint is refused. */
   readonly fingerprint: string;
+  /** The signatures of the request, and what they may cover. */
+  readonly proof: {
+    readonly signatures: readonly string[];
+    canonicalPayloads(): readonly Uint8Array[];
+  };
   /** Unix ms. */
   readonly nowMs: number;
 }
@@ -14,6 +19,8 @@ export interface KeyUse {
 export interface KeptAnswer {
   readonly status: number;
   readonly text: string | undefined;
+  /** The public keys whose signatures authorized the request; empty if it needed none. */
+  readonly signers: readonly string[];
 }
 
 /** Stores one response per app and key for 24 hours. */
@@ -22,7 +29,7 @@ export interface Idempotency {
    * The stored response for this use. If undefined, the caller runs the request and calls `end` when it is done.
    *
    * @throws ApiError invalid_data when the key was used with another fingerprint, or its first use is still in
-   * progress.
+   * progress; the 401 of the operation when those who authorized the first request did not sign this one.
    */
   begin(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer | undefined>;
   /**

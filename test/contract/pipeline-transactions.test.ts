@@ -8,6 +8,7 @@ import { unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext, PreparationContext, Services } from '../../src/operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../src/prepared.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
+import { unsignedProof } from '../support/unsigned-proof.ts';
 import { appHeaders, compile, keptLog, startToyServer, type ToyServer } from '../unit/http/toy-server.ts';
 
 // The toy shop with a database: toys are stored as rows in `apps`.
@@ -452,7 +453,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
 test('processes on one PostgreSQL share idempotency keys', async () => {
   await using database = await openTestDatabase('postgres');
-  const use = { appId: 'capp', key: 'k1', fingerprint: 'f', nowMs: 0 };
+  const use = { appId: 'capp', key: 'k1', fingerprint: 'f', proof: unsignedProof, nowMs: 0 };
   const [here, there] = [answerOnce(), answerOnce()];
   const first = await unitsOf(database)(true);
   const second = await unitsOf(database)(true);
@@ -461,9 +462,9 @@ test('processes on one PostgreSQL share idempotency keys', async () => {
     await expect(there.begin(second.em, use)).rejects.toMatchObject({
       message: 'Previous request with matching idempotency key is still in progress.',
     });
-    await here.keep(first.em, use, { status: 200, text: '{}' });
+    await here.keep(first.em, use, { status: 200, text: '{}', signers: [] });
     await first.commit();
-    expect(await there.begin(second.em, use)).toEqual({ status: 200, text: '{}' });
+    expect(await there.begin(second.em, use)).toEqual({ status: 200, text: '{}', signers: [] });
   } finally {
     await first.rollback();
     await second.rollback();

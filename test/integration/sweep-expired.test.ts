@@ -9,6 +9,7 @@ import { sweepExpired } from '../../src/jobs/sweep-expired.ts';
 import type { PolicyAction } from '../../src/policy/action.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
+import { unsignedProof } from '../support/unsigned-proof.ts';
 import { inTransaction, services, startMs } from './contexts.ts';
 
 const hourMs = 3_600_000;
@@ -66,8 +67,8 @@ describe.each(databaseKinds)('%s', (kind) => {
         entropy_type: 'private-key',
         encryption_type: 'HPKE',
       });
-      const use = { appId: 'acme', key: 'first', fingerprint: 'f', nowMs: startMs };
-      await answerOnce().keep(context.em, use, { status: 200, text: '{}' });
+      const use = { appId: 'acme', key: 'first', fingerprint: 'f', proof: unsignedProof, nowMs: startMs };
+      await answerOnce().keep(context.em, use, { status: 200, text: '{}', signers: [] });
     });
     const everything = { idempotency_records: 1, wallet_imports: 1, aggregation_records: 1 };
 

@@ -5,13 +5,17 @@ import type { OperationContext } from '../../src/operation-context.ts';
  * The parts of a context for tests that call verbs without the pipeline. `finish` runs the work registered for after
  * the commit; work registered for a refusal is dropped.
  */
-export function afterCommitOf(
-  database: UnitSource,
-): Pick<OperationContext, 'afterCommit' | 'afterRefusal' | 'inUnit'> & { finish(): Promise<void> } {
+export function afterCommitOf(database: UnitSource): Pick<
+  OperationContext,
+  'afterCommit' | 'afterRefusal' | 'noteSigners' | 'inUnit'
+> & {
+  finish(): Promise<void>;
+} {
   const left: (() => Promise<void>)[] = [];
   return {
     afterCommit: (work) => void left.push(work),
     afterRefusal: () => undefined,
+    noteSigners: () => undefined,
     inUnit: inUnitOf(unitsOf(database)),
     async finish() {
       for (const work of left.splice(0)) await work();

@@ -2,6 +2,7 @@ import { initial } from './0001-initial.ts';
 import { holdAuthorizationNonces } from './0002-hold-authorization-nonces.ts';
 import { boundUseRecords } from './0003-bound-use-records.ts';
 import { waitingAccounts } from './0004-waiting-accounts.ts';
+import { keepSignersOfAnswers } from './0005-keep-signers-of-answers.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -10,4 +11,5 @@ export const migrations: readonly SchemaMigration[] = [
   holdAuthorizationNonces,
   boundUseRecords,
   waitingAccounts,
+  keepSignersOfAnswers,
 ];

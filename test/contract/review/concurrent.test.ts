@@ -9,6 +9,7 @@ import { updateWallet } from '../../../src/domain/wallets/wallets/update-wallet.
 import type { OperationContext } from '../../../src/operation-context.ts';
 import { contextOf, inTransaction } from '../../integration/contexts.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { unsignedProof } from '../../support/unsigned-proof.ts';
 
 const PUBLIC_KEY =
   'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEx4aoeD72yykviK+f/ckqE2CItVIG1rCnvC3/XZ1HgpOcMEMialRmTrqIK4oZlYd1RfxU3za/C9yjhboIuoPD3g==';
@@ -87,12 +88,12 @@ describe.each(databaseKinds)('on %s', (kind) => {
     await using database = await openTestDatabase(kind);
     const { keep, begin } = answerOnce();
     const { em, nowMs } = contextOf(database.orm.em.fork() as SqlEntityManager, 'acme');
-    const use = { appId: 'acme', key: 'once', fingerprint: 'the same', nowMs };
-    await keep(em, use, { status: 200, text: '{}' });
-    await keep(em, use, { status: 409, text: '{"error":"late"}' });
-    expect(await begin(em, use)).toEqual({ status: 200, text: '{}' });
+    const use = { appId: 'acme', key: 'once', fingerprint: 'the same', proof: unsignedProof, nowMs };
+    await keep(em, use, { status: 200, text: '{}', signers: [] });
+    await keep(em, use, { status: 409, text: '{"error":"late"}', signers: [] });
+    expect(await begin(em, use)).toEqual({ status: 200, text: '{}', signers: [] });
     const nextDay = { ...use, nowMs: nowMs + 24 * HOUR_MS };
-    await keep(em, nextDay, { status: 409, text: '{"error":"new"}' });
-    expect(await begin(em, nextDay)).toEqual({ status: 409, text: '{"error":"new"}' });
+    await keep(em, nextDay, { status: 409, text: '{"error":"new"}', signers: [] });
+    expect(await begin(em, nextDay)).toEqual({ status: 409, text: '{"error":"new"}', signers: [] });
   });
 });

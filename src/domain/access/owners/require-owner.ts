@@ -7,7 +7,7 @@ import { diagnoseSignatures, expiredKeys, type Party } from '../../../authorizat
 import { ApiError, type ErrorCode } from '../../../errors.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
 import { requireShortExpiry } from '../../base/safeguards/require-expiry.ts';
-import { inSlices } from './in-slices.ts';
+import { inSlices } from '../../in-slices.ts';
 import { loadQuorums, loadUserAsQuorum } from './load-quorums.ts';
 
 /** An additional signer of a wallet. */
@@ -79,6 +79,7 @@ async function requireParty(context: OperationContext, parties: readonly Eligibl
   const verified = await verify(context, parties);
   const agreed = parties.find(({ quorum }) => countQuorum(quorum, verified.keys).satisfied);
   if (agreed === undefined) throw await refusal(context, parties, verified);
+  context.noteSigners(quorumKeys(agreed.quorum).filter((key) => verified.keys.has(key)));
   return agreed.signedBy;
 }
 

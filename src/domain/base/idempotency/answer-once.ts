@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../../../errors.ts';
 import type { Idempotency, KeptAnswer, KeyUse } from '../../../ports/idempotency.ts';
 import { tryLockName } from '../../../storage/locks.ts';
+import { requireSigners } from './require-signers.ts';
 
 // HOT: runs for every request with an idempotency key; no bench case covers it.
 
@@ -13,6 +14,7 @@ interface Tables {
     fingerprint: string;
     status: number;
     answer: string | null;
+    signers: string | null;
     created_at_ms: number;
   };
 }
@@ -22,10 +24,13 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
 /**
  * Idempotency keys: the first response to a request is returned to all its replays for 24 hours.
  *
+ * A response to a request that signatures authorized is returned only to requests with signatures by the same keys: it
+ * may contain a signature or a key of a wallet, which the app secret alone does not give.
+ *
  * A second request that arrives while the first is in progress is refused instead of waiting. Within one process a
  * set detects it; between processes, a lock held by the transaction.
  *
- * Throws `invalid_data` with the messages that published clients match.
+ * Throws `invalid_data` with the messages that published clients match, and the codes of `requireSigners`.
  */
 export function answerOnce(): Idempotency {
   const atWork = new Set<string>();
@@ -37,6 +42,7 @@ export function answerOnce(): Idempotency {
       try {
         if (!(await tryLockName(em, name))) throw stillAtWork();
         const kept = await findKept(em, use);
+        if (kept !== undefined) await requireSigners(use.proof, kept.signers);
         if (kept !== undefined) atWork.delete(name);
         return kept;
       } catch (error) {
@@ -65,7 +71,7 @@ async function findKept(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer |
   const record = await em
     .getKysely<Tables>()
     .selectFrom('idempotency_records')
-    .select(['fingerprint', 'status', 'answer'])
+    .select(['fingerprint', 'status', 'answer', 'signers'])
     .where('app_id', '=', use.appId)
     .where('key', '=', use.key)
     .where('created_at_ms', '>', use.nowMs - LIFETIME_MS)
@@ -77,19 +83,21 @@ async function findKept(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer |
       'Idempotency key was reused for a request with a new body. Please create a new idempotency key for the request.',
     );
   }
-  return { status: record.status, text: record.answer ?? undefined };
+  const signers = record.signers === null ? [] : (JSON.parse(record.signers) as string[]);
+  return { status: record.status, text: record.answer ?? undefined, signers };
 }
 
 async function keep(
   em: SqlEntityManager,
   use: KeyUse,
-  { status, text }: KeptAnswer,
+  { status, text, signers }: KeptAnswer,
   { replaces } = { replaces: false },
 ): Promise<void> {
   const kept = {
     fingerprint: use.fingerprint,
     status,
     answer: text ?? null,
+    signers: signers.length === 0 ? null : JSON.stringify(signers),
     created_at_ms: use.nowMs,
   };
   await em

@@ -12,6 +12,11 @@ export const IdempotencyRecordEntity = defineEntity({
     status: p.integer(),
     /** The body as sent, in the contract's words; null for an answer without a body. */
     answer: p.text().strictNullable(),
+    /**
+     * A JSON array of the public keys whose signatures authorized the request; null if it needed none. Only requests that
+     * they sign get the answer.
+     */
+    signers: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'idempotency_records_by_age', properties: ['createdAtMs'] }],
