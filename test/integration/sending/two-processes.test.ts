@@ -3,13 +3,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent } from 'undici';
 import { toHex } from 'viem';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
 import { systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { freshPostgres } from '../../support/databases.ts';
-import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { runCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 
 // Two server processes share one database and send from one wallet concurrently. anvil checks the nonces.
 
@@ -21,40 +21,28 @@ interface Server extends AsyncDisposable {
   post<Body>(path: string, body: object): Promise<{ status: number; body: Body; text: string }>;
 }
 
-const pairs: Record<string, (rpc: string) => Promise<readonly [Server, Server]>> = {
-  async sqlite(rpc) {
-    const args = ['sandbox', '--data', temporaryFolder(), '--quiet', '--rpc', `${caip2}=${rpc}`];
-    // One after the other: the first one creates the state in the folder.
-    const first = await serveCustos(args);
-    const second = await serveCustos(args);
-    const asServer = (custos: Awaited<ReturnType<typeof serveCustos>>): Server => ({
-      post: (path, body) => custos.call('POST', path, body),
-      [Symbol.asyncDispose]: () => custos[Symbol.asyncDispose](),
-    });
-    return [asServer(first), asServer(second)];
-  },
-  async postgres(rpc) {
-    const folder = temporaryFolder();
-    const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
-    writeFileSync(join(folder, 'cert.pem'), certificate.cert);
-    writeFileSync(join(folder, 'key.pem'), certificate.key);
-    const env = {
-      DATABASE_URL: await freshPostgres(),
-      CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
-      CUSTOS_TLS_KEY: join(folder, 'key.pem'),
-      CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
-      CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
-      CUSTOS_HOST: '127.0.0.1',
-      CUSTOS_PORT: '0',
-      CUSTOS_ADMIN_PORT: '0',
-      CUSTOS_DRAIN_SECONDS: '0',
-      CUSTOS_RPC: `${caip2}=${rpc}`,
-    };
-    const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env });
-    const app = JSON.parse(created.stdout) as { id: string; secret: string };
-    return Promise.all([serve(env, { app, ca: certificate.ca }), serve(env, { app, ca: certificate.ca })]);
-  },
-};
+/** Two production servers on one database. */
+async function twoServers(rpc: string): Promise<readonly [Server, Server]> {
+  const folder = temporaryFolder();
+  const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
+  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
+  writeFileSync(join(folder, 'key.pem'), certificate.key);
+  const env = {
+    DATABASE_URL: await freshPostgres(),
+    CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
+    CUSTOS_TLS_KEY: join(folder, 'key.pem'),
+    CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
+    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
+    CUSTOS_HOST: '127.0.0.1',
+    CUSTOS_PORT: '0',
+    CUSTOS_ADMIN_PORT: '0',
+    CUSTOS_DRAIN_SECONDS: '0',
+    CUSTOS_RPC: `${caip2}=${rpc}`,
+  };
+  const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env });
+  const app = JSON.parse(created.stdout) as { id: string; secret: string };
+  return Promise.all([serve(env, { app, ca: certificate.ca }), serve(env, { app, ca: certificate.ca })]);
+}
 
 async function serve(
   env: Record<string, string>,
@@ -101,38 +89,34 @@ async function receipts(anvil: Anvil, hashes: readonly string[]): Promise<string
   return found.map((receipt) => (receipt as { status: string } | null)?.status ?? 'none');
 }
 
-describe.each(Object.entries(pairs))('%s', (_kind, open) => {
-  test(`${sends} concurrent sends through two processes use different nonces, and all are mined`, async () => {
-    await using anvil = await startAnvil(31337);
-    const servers = await open(anvil.url);
-    await using _first = servers[0];
-    await using _second = servers[1];
-    const { body: wallet } = await servers[0].post<{ id: string; address: string }>('/v1/wallets', {
-      chain_type: 'ethereum',
-    });
-    await anvil.ask('anvil_setBalance', wallet.address, toHex(10n ** 20n));
-    const answers = await Promise.all(
-      Array.from({ length: sends }, (_, value) =>
-        servers[value % 2]!.post<Sent>(`/v1/wallets/${wallet.id}/rpc`, {
-          method: 'eth_sendTransaction',
-          caip2,
-          params: { transaction: { to: receiver, value: value + 1 } },
-        }),
-      ),
-    );
-    expect(answers.map(({ status, text }) => (status === 200 ? status : text))).toEqual(
-      Array(sends).fill(200),
-    );
-    const nonces = answers.map(({ body }) => body.data.transaction_request.nonce);
-    expect(nonces.sort((a, b) => a - b)).toEqual([...Array(sends).keys()]);
-    await anvil.ask('evm_mine');
-    expect(
-      await receipts(
-        anvil,
-        answers.map(({ body }) => body.data.hash),
-      ),
-    ).toEqual(Array(sends).fill('0x1'));
-    expect(Number(await anvil.ask('eth_getTransactionCount', wallet.address, 'latest'))).toBe(sends);
-    expect(Number(await anvil.ask('eth_getBalance', receiver, 'latest'))).toBe((sends * (sends + 1)) / 2);
-  }, 120_000);
-});
+test(`${sends} concurrent sends through two processes use different nonces, and all are mined`, async () => {
+  await using anvil = await startAnvil(31337);
+  const servers = await twoServers(anvil.url);
+  await using _first = servers[0];
+  await using _second = servers[1];
+  const { body: wallet } = await servers[0].post<{ id: string; address: string }>('/v1/wallets', {
+    chain_type: 'ethereum',
+  });
+  await anvil.ask('anvil_setBalance', wallet.address, toHex(10n ** 20n));
+  const answers = await Promise.all(
+    Array.from({ length: sends }, (_, value) =>
+      servers[value % 2]!.post<Sent>(`/v1/wallets/${wallet.id}/rpc`, {
+        method: 'eth_sendTransaction',
+        caip2,
+        params: { transaction: { to: receiver, value: value + 1 } },
+      }),
+    ),
+  );
+  expect(answers.map(({ status, text }) => (status === 200 ? status : text))).toEqual(Array(sends).fill(200));
+  const nonces = answers.map(({ body }) => body.data.transaction_request.nonce);
+  expect(nonces.sort((a, b) => a - b)).toEqual([...Array(sends).keys()]);
+  await anvil.ask('evm_mine');
+  expect(
+    await receipts(
+      anvil,
+      answers.map(({ body }) => body.data.hash),
+    ),
+  ).toEqual(Array(sends).fill('0x1'));
+  expect(Number(await anvil.ask('eth_getTransactionCount', wallet.address, 'latest'))).toBe(sends);
+  expect(Number(await anvil.ask('eth_getBalance', receiver, 'latest'))).toBe((sends * (sends + 1)) / 2);
+}, 120_000);

@@ -96,6 +96,8 @@ async function productionHome(nodeUrl: string): Promise<Home> {
             headers: {
               authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
               'service-app-id': id,
+              // As published clients do; production requires it of intents.
+              'service-request-expiry': String(Date.now() + 15 * 60_000),
               ...(body === undefined ? {} : { 'content-type': 'application/json' }),
             },
             body: body === undefined ? null : JSON.stringify(body),
