@@ -8,6 +8,7 @@ export const publishedSafeguards: Safeguards = {
   block_test_logins: false,
   block_linking_test_accounts: false,
   strict_methods: false,
+  policy_parts_require_owner: false,
 };
 
 /** The defaults of a production server. */
@@ -20,4 +21,5 @@ export const strictSafeguards: Safeguards = {
   block_linking_test_accounts: true,
   // CHOICE: off, because published rules for `*` are the only way to sign hashes under a policy, and clients use it.
   strict_methods: false,
+  policy_parts_require_owner: true,
 };

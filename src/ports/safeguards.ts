@@ -24,4 +24,6 @@ export interface Safeguards {
    * be user operations count as such.
    */
   readonly strict_methods: boolean;
+  /** A policy with an owner refers only to condition sets and aggregations of the same owner. */
+  readonly policy_parts_require_owner: boolean;
 }

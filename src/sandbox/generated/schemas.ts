@@ -300,6 +300,8 @@ export type SandboxAppSettings = {
   block_linking_test_accounts?: unknown | undefined;
   /** `true`: archiving a wallet that has an owner requires the owner's signatures. Default: `false`. */
   archive_requires_owner?: unknown | undefined;
+  /** `true`: a policy with an owner refers only to condition sets and aggregations of the same owner. Default: `false`. */
+  policy_parts_require_owner?: unknown | undefined;
   [key: string]: unknown;
 };
 

@@ -32,13 +32,22 @@ export async function resolveOwner(
   return quorumOfOne(context, owner.kind, owner.member);
 }
 
+/** Stands for a key quorum that is created only when the change is carried out. It owns nothing yet. */
+const NEW_QUORUM = 'new';
+
 /**
- * The checks of `resolveOwner` without creating anything.
+ * The checks of `resolveOwner` without creating anything. Result: as of `resolveOwner`; `new` for a key quorum that
+ * does not exist yet.
  *
  * @throws ApiError invalid_data when both are given or what they name does not exist.
  */
-export async function checkOwner(context: KeyQuorumContext, fields: OwnerFields): Promise<void> {
-  await readOwner(context, fields);
+export async function checkOwner(
+  context: KeyQuorumContext,
+  fields: OwnerFields,
+): Promise<string | null | undefined> {
+  const owner = await readOwner(context, fields);
+  if (owner === undefined || owner === null || typeof owner === 'string') return owner;
+  return (await findImplicit(context, implicitName(owner.kind, owner.member))) ?? NEW_QUORUM;
 }
 
 /** The owner as named: a key quorum id, the member of a quorum of one, or null or undefined as given. */
@@ -60,7 +69,7 @@ async function readOwner(
 
 // INVARIANT: a unique index over app and `implicit_for` lets exactly one of several concurrent requests create it.
 async function quorumOfOne(context: OperationContext, kind: MemberKind, member: string): Promise<string> {
-  const implicitFor = kind === 'user' ? `user:${member}` : `key:${member}`;
+  const implicitFor = implicitName(kind, member);
   const known = await findImplicit(context, implicitFor);
   if (known !== undefined) return known;
   const database = context.em.getKysely<Tables>();
@@ -89,7 +98,11 @@ async function quorumOfOne(context: OperationContext, kind: MemberKind, member: 
   return made;
 }
 
-async function findImplicit(context: OperationContext, implicitFor: string): Promise<string | undefined> {
+function implicitName(kind: MemberKind, member: string): string {
+  return kind === 'user' ? `user:${member}` : `key:${member}`;
+}
+
+async function findImplicit(context: KeyQuorumContext, implicitFor: string): Promise<string | undefined> {
   // Locked so that it is not deleted or changed before the reference to it is stored.
   const row = await context.em
     .getKysely<Tables>()

@@ -9,6 +9,7 @@ import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { checkRules } from './check-rules.ts';
 import { readPolicy, type StoredPolicy } from './find-policy.ts';
 import { PolicyEntity } from './policy.entity.ts';
+import { requirePartsOfOwner } from './policy-parts.ts';
 
 /** Rules with new ids, members in wire order. */
 export function withIds(
@@ -35,7 +36,7 @@ export function documentOf(rules: readonly PolicyRuleResponse[]): { rules: strin
 /**
  * Creates a policy for wallets of one chain type.
  *
- * @throws ApiError invalid_policy_format for invalid rules, invalid_data for a missing owner.
+ * @throws ApiError invalid_policy_format for invalid rules, invalid_data for a missing owner, and what `requirePartsOfOwner` throws.
  */
 export async function createPolicy(
   context: OperationContext,
@@ -43,6 +44,7 @@ export async function createPolicy(
 ): Promise<StoredPolicy> {
   const ownerId = (await resolveOwner(context, input)) ?? null;
   await checkRules(context, input.rules, input.chain_type, (index) => `/rules/${index}`);
+  await requirePartsOfOwner(context, ownerId, input.rules, (index, place) => `/rules/${index}${place}`);
   const policy = context.em.create(PolicyEntity, {
     id: context.ids.cuid2(),
     appId: context.app.id,

@@ -5,10 +5,12 @@ import { requireOwner } from '../owners/require-owner.ts';
 import { checkRoom, checkRules } from './check-rules.ts';
 import { withId } from './create-policy.ts';
 import { findPolicy, findPolicyForUpdate, type StoredPolicy } from './find-policy.ts';
+import { requirePartsOfOwner } from './policy-parts.ts';
 import { storePolicy } from './update-policy.ts';
 
 /** CHOICE: where a rule is the whole body, JSON pointers start at the body's root. */
 const AT_ROOT = () => '';
+const fromRoot = (_: number, place: string): string => place;
 
 function requireRule(policy: StoredPolicy, ruleId: string): PolicyRuleResponse {
   const rule = policy.rules.find(({ id }) => id === ruleId);
@@ -32,7 +34,7 @@ export async function findPolicyRule(
 /**
  * Appends a rule to a policy. Requires the owner's authorization.
  *
- * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` throws.
+ * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` and `requirePartsOfOwner` throw.
  */
 export async function createPolicyRule(
   context: OperationContext,
@@ -42,6 +44,7 @@ export async function createPolicyRule(
   const policy = await findPolicyForUpdate(context, policyId);
   await requireOwner(context, { ownerId: policy.ownerId });
   await checkRules(context, [input], policy.chainType, AT_ROOT);
+  await requirePartsOfOwner(context, policy.ownerId, [input], fromRoot);
   const rule = withId(context.ids.cuid2(), input);
   const rules = [...policy.rules, rule];
   checkRoom(rules);
@@ -52,7 +55,7 @@ export async function createPolicyRule(
 /**
  * Replaces a rule; it keeps its id and position.
  *
- * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` throws.
+ * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` and `requirePartsOfOwner` throw.
  */
 export async function updatePolicyRule(
   context: OperationContext,
@@ -64,6 +67,7 @@ export async function updatePolicyRule(
   await requireOwner(context, { ownerId: policy.ownerId });
   requireRule(policy, ruleId);
   await checkRules(context, [input], policy.chainType, AT_ROOT);
+  await requirePartsOfOwner(context, policy.ownerId, [input], fromRoot);
   const rule = withId(ruleId, input);
   const rules = policy.rules.map((other) => (other.id === ruleId ? rule : other));
   checkRoom(rules);

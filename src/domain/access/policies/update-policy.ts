@@ -8,6 +8,7 @@ import { checkRules } from './check-rules.ts';
 import { documentOf, withIds } from './create-policy.ts';
 import { findPolicyForUpdate, readPolicy, type StoredPolicy } from './find-policy.ts';
 import { PolicyEntity } from './policy.entity.ts';
+import { requirePartsAfterUpdate } from './policy-parts.ts';
 
 /**
  * Updates a policy. Requires the owner's authorization. Given rules replace all existing ones, under new ids; a
@@ -29,6 +30,7 @@ export async function updatePolicy(
   if (change.rules !== undefined) {
     await checkRules(context, change.rules, before.chainType, (index) => `/rules/${index}`);
   }
+  await requirePartsAfterUpdate(context, before, change, ownerId);
   return storePolicy(context, before, {
     name: change.name ?? before.name,
     ownerId: ownerId === undefined ? before.ownerId : ownerId,

@@ -8,6 +8,7 @@ const checks: { readonly [Name in keyof Safeguards]: (value: unknown) => string 
   block_test_logins: expectBoolean,
   block_linking_test_accounts: expectBoolean,
   strict_methods: expectBoolean,
+  policy_parts_require_owner: expectBoolean,
 };
 
 /** Whether this is the name of a safeguard. */

@@ -5,12 +5,14 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { checkOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { checkRuleCount, checkRules } from '../../access/policies/check-rules.ts';
 import { findPolicyForUpdate, type StoredPolicy } from '../../access/policies/find-policy.ts';
+import { requirePartsAfterUpdate, requirePartsOfOwner } from '../../access/policies/policy-parts.ts';
 import { createPolicyRule, deletePolicyRule, updatePolicyRule } from '../../access/policies/policy-rules.ts';
 import { policyView } from '../../access/policies/policy-view.ts';
 import { updatePolicy } from '../../access/policies/update-policy.ts';
 import type { Proposal, Subject } from './proposal.ts';
 
 const AT_ROOT = () => '';
+const fromRoot = (_: number, place: string): string => place;
 
 async function hold(
   context: OperationContext,
@@ -46,10 +48,11 @@ export const updatePolicyProposal: Proposal<'updatePolicy', StoredPolicy> = {
   hold,
   pathOf: samePath,
   async check(context, { row }, { body }) {
-    await checkOwner(context, body);
+    const ownerId = await checkOwner(context, body);
     if (body.rules !== undefined) {
       await checkRules(context, body.rules, row.chainType, (index) => `/rules/${index}`);
     }
+    await requirePartsAfterUpdate(context, row, body, ownerId);
   },
   priorState: (_, { row }) => policyView(row),
   run: async (context, { path, body }) => policyView(await updatePolicy(context, path.policy_id, body)),
@@ -63,7 +66,9 @@ export const createPolicyRuleProposal: Proposal<'createPolicyRule', StoredPolicy
     checkRuleCount(row.rules.length + 1);
     const rule = completeRule(body);
     // The contract allows incomplete rules to be proposed.
-    if (!('lacks' in rule)) await checkRules(context, [rule], row.chainType, AT_ROOT);
+    if ('lacks' in rule) return;
+    await checkRules(context, [rule], row.chainType, AT_ROOT);
+    await requirePartsOfOwner(context, row.ownerId, [rule], fromRoot);
   },
   async run(context, { path, body }) {
     const rule = completeRule(body);
@@ -80,6 +85,7 @@ export const updatePolicyRuleProposal: Proposal<'updatePolicyRule', StoredPolicy
   async check(context, subject, { path, body }) {
     requireRule(subject, path);
     await checkRules(context, [body], subject.row.chainType, AT_ROOT);
+    await requirePartsOfOwner(context, subject.row.ownerId, [body], fromRoot);
   },
   priorState: (_, subject, path) => findRule(subject, path),
   run: (context, { path, body }) => updatePolicyRule(context, path.policy_id, path.rule_id, body),
