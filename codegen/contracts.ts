@@ -65,7 +65,15 @@ export const contracts: readonly Contract[] = [
     servers,
     security: [{ appCredentials: [] }],
     commonErrors: {
-      always: ['https_required', 'foreign_host', 'too_many_requests', 'internal_error', 'unavailable'],
+      // `invalid_data` is the answer to a header that was sent twice.
+      always: [
+        'invalid_data',
+        'https_required',
+        'foreign_host',
+        'too_many_requests',
+        'internal_error',
+        'unavailable',
+      ],
       withCredentials: [
         'missing_or_invalid_token',
         'invalid_app_credentials',

@@ -85,7 +85,7 @@ export async function createContract(options: ContractOptions): Promise<Contract
       throw new ApiError('not_found');
     },
     methodNotAllowed: (_context: Context, exchange: HttpExchange) => {
-      const allow = routes.allowedMethods(exchange.path).join(', ');
+      const allow = routes.allowedMethods(exchange.path).flatMap(withHead).join(', ');
       throw new ApiError('method_not_allowed', undefined, { headers: { allow } });
     },
     validationFail: (context: Context) => {
@@ -112,7 +112,8 @@ export async function createContract(options: ContractOptions): Promise<Contract
   );
 
   return {
-    match: ({ method, path }) => routes.find(method, path),
+    // CHOICE: not published; RFC 9110 section 9.3.2: HEAD is GET without the content of the response.
+    match: ({ method, path }) => routes.find(method === 'HEAD' ? 'GET' : method, path),
     handle: (exchange) => api.handleRequest(exchange as unknown as Request, exchange),
   };
 }
@@ -156,6 +157,10 @@ function toBackendOperation({ id, method, path, security }: Operation): BackendO
     responses: {},
     security: security === 'none' ? [] : [{ [CREDENTIALS]: [] }],
   } as unknown as BackendOperation;
+}
+
+function withHead(method: string): string[] {
+  return method === 'GET' ? ['GET', 'HEAD'] : [method];
 }
 
 /** The part of the document that openapi-backend needs. Schemas are left out: they are precompiled. */

@@ -11,6 +11,7 @@ import { answerPreflight } from './origins/cors.ts';
 import type { Admission } from './overload/admission.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { createBodyReader, discardBody, type ReadBody, RequestAbortedError } from './read-body.ts';
+import { refuseDuplicates } from './refuse-duplicates.ts';
 import { readProof } from './request-proof.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
 
@@ -87,6 +88,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
 
   const answer = async (exchange: HttpExchange): Promise<Answer | Refused> => {
     guard.scheme(exchange.request);
+    refuseDuplicates(exchange.request);
     exchange.route = contract.match(exchange);
     const preflight = answerPreflight(exchange, contract.match);
     if (preflight !== undefined) return preflight;

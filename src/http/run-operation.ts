@@ -126,7 +126,7 @@ async function openAdmitted(
   const leave = (await admission?.begin(exchange)) ?? (() => undefined);
   try {
     requireClient(exchange);
-    const unit = await openUnit(exchange.method !== 'GET');
+    const unit = await openUnit(operationOf(exchange).method !== 'GET');
     return {
       em: unit.em,
       async commit() {

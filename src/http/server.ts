@@ -72,20 +72,37 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
     pending.leave(this.req);
     if (isStopping) server.closeIdleConnections();
   }
-  const listener: RequestListener = (request, response) => {
+  const begin = (request: IncomingMessage, response: ServerResponse): void => {
     begun.add(response);
     pending.enter(request);
     response.once('close', forget);
     if (isStopping) response.setHeader('connection', 'close');
-    handler(request, response);
   };
+  const refuse = (response: ServerResponse, status: number, message: string): void => {
+    const { head, body } = refusal(message, options.newRequestId());
+    response.writeHead(status, head).end(body);
+  };
+  const listener: RequestListener = (request, response) => {
+    begin(request, response);
+    // RFC 9112 section 3.2. Node itself would answer without a body.
+    if (request.headers.host === undefined && request.httpVersion === '1.1') {
+      refuse(response, 400, 'expected the header `host`');
+    } else handler(request, response);
+  };
+  const settings = { ...timeouts, requireHostHeader: false };
   const server =
     tls === undefined
-      ? createHttpServer(timeouts, listener)
-      : createHttpsServer({ ...timeouts, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
+      ? createHttpServer(settings, listener)
+      : createHttpsServer({ ...settings, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
+  // Expectations other than `100-continue`.
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    begin(request, response);
+    refuse(response, 417, `expected no \`expect\` or \`100-continue\`, got \`${request.headers.expect}\``);
+  });
   const undecided = tls === undefined ? new Set<Socket>() : decideByFirstByte(server);
   limitConnections(server, options.connections ?? defaultConnectionLimits);
   answerBrokenRequests(server, pending, options.newRequestId);
+  answerConnect(server, pending, options.newRequestId);
 
   const stop = async (): Promise<void> => {
     isStopping = true;
@@ -237,15 +254,36 @@ function answerBrokenRequests(
       pending.closeAfterwards(socket as Socket);
       return;
     }
-    const statusLine = statusLines[code] ?? '400 Bad Request';
-    const body = JSON.stringify({ error: statusLine.slice('400 '.length) });
-    const head = [
-      `HTTP/1.1 ${statusLine}`,
-      'content-type: application/json; charset=utf-8',
-      `content-length: ${Buffer.byteLength(body)}`,
-      `x-request-id: ${newRequestId()}`,
-      'connection: close',
-    ];
-    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+    socket.end(closingResponse(statusLines[code] ?? '400 Bad Request', newRequestId()));
   });
+}
+
+/** Answers CONNECT, which node gives away with the connection: this server is no proxy. */
+function answerConnect(server: HttpServer, pending: PendingRequests, newRequestId: () => string): void {
+  server.on('connect', (_request, socket) => {
+    // Node has removed its own listener.
+    socket.on('error', () => socket.destroy());
+    if (pending.hasComplete(socket as Socket)) pending.closeAfterwards(socket as Socket);
+    // RFC 9110 section 15.5.6: a 405 lists the allowed methods, of which a tunnel has none.
+    else socket.end(closingResponse('405 Method Not Allowed', newRequestId(), { allow: '' }));
+  });
+}
+
+/** A whole response, after which the connection closes. */
+function closingResponse(statusLine: string, requestId: string, more: Record<string, string> = {}): string {
+  const { head, body } = refusal(statusLine.slice('400 '.length), requestId);
+  const lines = Object.entries({ ...head, ...more }).map(([name, value]) => `${name}: ${value}`);
+  return `HTTP/1.1 ${statusLine}\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/** Headers and body of a refusal that does not reach the pipeline. The connection closes after it. */
+function refusal(message: string, requestId: string): { head: Record<string, string>; body: string } {
+  const body = JSON.stringify({ error: message });
+  const head = {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    'x-request-id': requestId,
+    connection: 'close',
+  };
+  return { head, body };
 }

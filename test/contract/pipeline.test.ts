@@ -144,7 +144,7 @@ describe('addresses', () => {
     expect(await get('/v1/wallets', 'DELETE')).toMatchObject({
       status: 405,
       text: '{"error":"method not allowed"}',
-      headers: { allow: 'GET, POST' },
+      headers: { allow: 'GET, HEAD, POST' },
     });
   });
 

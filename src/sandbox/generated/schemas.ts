@@ -302,6 +302,8 @@ export type SandboxAppSettings = {
   archive_requires_owner?: unknown | undefined;
   /** `true`: a policy with an owner refers only to condition sets and aggregations of the same owner. Default: `false`. */
   policy_parts_require_owner?: unknown | undefined;
+  /** `true`: ALLOW rules for `*` do not cover key exports, hashes and what may be a user operation. Default: `false`. */
+  strict_methods?: unknown | undefined;
   [key: string]: unknown;
 };
 

@@ -7,7 +7,7 @@ import { configureApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { allow, allowed, denied, outcome, payment, type Rule } from '../policies-enforced/policies.ts';
 
-// Whoever changes a condition set or an aggregation changes what the policies that refer to it allow.
+// A change of a condition set or an aggregation changes what the policies that refer to it allow.
 
 const alice = { public_key: aliceKey.publicKey };
 const bob = { public_key: bobKey.publicKey };

@@ -52,7 +52,7 @@ test('notFound: no operation is run for an unknown path', async () => {
 test('methodNotAllowed: the methods of the path are named', async () => {
   await expect(answerTo('PATCH', '/v1/toys/bear')).rejects.toMatchObject({
     code: 'method_not_allowed',
-    headers: { allow: 'DELETE, GET' },
+    headers: { allow: 'DELETE, GET, HEAD' },
   });
 });
 

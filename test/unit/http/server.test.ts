@@ -134,6 +134,56 @@ describe('one port', () => {
     expect(answer.match(/HTTP\/1\.1 \d+ /g)).toEqual(['HTTP/1.1 200 ', 'HTTP/1.1 400 ']);
   });
 
+  test.each([
+    ['HTTP/1.1 without host', 'GET / HTTP/1.1\r\n\r\n', '400 Bad Request', 'expected the header `host`'],
+    [
+      'an unknown expectation',
+      'GET / HTTP/1.1\r\nhost: x\r\nexpect: 200-maybe\r\n\r\n',
+      '417 Expectation Failed',
+      'expected no `expect` or `100-continue`, got `200-maybe`',
+    ],
+    [
+      'CONNECT',
+      'CONNECT example.com:443 HTTP/1.1\r\nhost: example.com:443\r\n\r\n',
+      '405 Method Not Allowed',
+      'Method Not Allowed',
+    ],
+  ])(
+    'answers %s in JSON, on a connection of its own and after other requests',
+    async (_what, request, statusLine, error) => {
+      const { server } = await start(tellTransport);
+      for (const pieces of [[request], [plainGet, request]]) {
+        const answers = (await raw(server.port, pieces, 1_000)).split(/(?=HTTP\/1\.1 )/);
+        expect(answers).toHaveLength(pieces.join('').match(/HTTP\/1\.1/g)!.length);
+        if (answers.length === 2) expect(answers.shift()).toContain('HTTP/1.1 200 OK');
+        const [head = '', body = ''] = answers[0]!.split('\r\n\r\n');
+        expect(head.split('\r\n')[0]).toBe(`HTTP/1.1 ${statusLine}`);
+        expect(head.toLowerCase()).toContain('\r\ncontent-type: application/json; charset=utf-8\r\n');
+        expect(head).toContain('\r\nx-request-id: request-1\r\n');
+        expect(JSON.parse(body)).toEqual({ error });
+      }
+    },
+  );
+
+  test('CONNECT behind an unanswered request waits for its response', async () => {
+    const { server } = await start((_request, response) => {
+      setTimeout(() => response.end('made'), 50);
+    });
+    const connectTo = 'CONNECT x:443 HTTP/1.1\r\nhost: x\r\n\r\n';
+    const answer = await raw(server.port, [plainGet + connectTo], 1_000);
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n.*made/s);
+    expect(server.inFlight()).toBe(0);
+  });
+
+  test('HTTP/1.0 needs no host, and `100-continue` is met', async () => {
+    const { server } = await start(tellTransport);
+    expect(await raw(server.port, ['GET / HTTP/1.0\r\n\r\n'])).toMatch(/ 200 OK\r\n.*plain/s);
+    const waiting = 'POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n';
+    expect(await raw(server.port, [waiting, 'ok'])).toMatch(
+      /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK/,
+    );
+  });
+
   test('closes connections of an address beyond its limit, and accepts new ones when others close', async () => {
     const server = await startServer({
       handler: tellTransport,

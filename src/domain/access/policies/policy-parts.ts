@@ -25,7 +25,7 @@ type PointerOf = (ruleIndex: number, place: string) => string;
 
 /**
  * Refuses rules of an owned policy that refer to a condition set or an aggregation with another owner or none, where
- * the app's settings say so: whoever changes those changes what the policy allows.
+ * the app's settings say so: a change of those changes what the policy allows.
  *
  * @throws ApiError invalid_data that names the reference.
  */
