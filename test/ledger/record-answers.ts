@@ -80,7 +80,8 @@ function onBody(response: ServerResponse, read: (body: unknown) => void): void {
 }
 
 function operationOf(method: string, path: string): string | undefined {
-  const segments = segmentsOf(path.startsWith('/api/') ? path.slice('/api'.length) : path);
+  // Operations under `/v1` are answered under `/api/v1` as well.
+  const segments = segmentsOf(path.startsWith('/api/v1/') ? path.slice('/api'.length) : path);
   return patternsFor(method, segments.length).find((pattern) =>
     pattern.segments.every((segment, index) => segment === undefined || segment === segments[index]),
   )?.operationId;

@@ -5,6 +5,7 @@ import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
 import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
 import { anyAddress, createWebhookSender } from '../../../src/adapters/webhook-http.ts';
 import { startBesideRequests } from '../../../src/compose/jobs.ts';
+import { createApp } from '../../../src/domain/access/apps/create-app.ts';
 import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/change-webhook-endpoint.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { entities } from '../../../src/domain/tables.ts';
@@ -68,7 +69,10 @@ async function work({ verb, about, handle }: Order): Promise<unknown> {
   if (verb === 'advance') return jobs?.settle();
   return inUnitOf(openUnit)(async (em) => {
     const context = contextIn(em);
-    if (verb === 'endpoint') return createWebhookEndpoint(context, { url: about });
+    if (verb === 'endpoint') {
+      await createApp(context, { id: context.app.id });
+      return createWebhookEndpoint(context, { url: about });
+    }
     if (verb === 'create') {
       const ids: string[] = [];
       for (const address of about.split(' ')) {
