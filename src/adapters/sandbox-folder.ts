@@ -45,9 +45,9 @@ export function lockOf(folder: string): string {
 }
 
 /**
- * The state stored in `folder`; undefined when there is none. Members that older versions did not write are added.
+ * The state stored in `folder`; undefined if there is none. Fields that older versions did not write get defaults.
  *
- * @throws StartError when it cannot be read, or is not a state: it may hold the only copy of the master key.
+ * @throws StartError if it cannot be read or is malformed: it may contain the only copy of the master key.
  */
 export function readSandboxState(folder: string): SandboxState | undefined {
   const file = join(folder, stateFile);

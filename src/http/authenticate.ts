@@ -33,7 +33,8 @@ interface CachedApp {
 
 /**
  * Checks credentials: HTTP Basic of the app, a user's Bearer token if the operation accepts one, or the origin of a web
- * page of the app if that suffices. Public operations need none. Throws `missing_or_invalid_token`, `invalid_app_credentials`, `missing_or_invalid_service_app_id`.
+ * page of the app if that suffices. Public operations need none. Throws `missing_or_invalid_token`,
+ * `invalid_app_credentials`, `missing_or_invalid_service_app_id`.
  *
  * NOTE: unknown paths require credentials too, so unauthenticated callers cannot find out which paths exist.
  */

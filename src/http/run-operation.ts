@@ -176,12 +176,10 @@ async function runIn(
     const body = await handler.run(inputOf(exchange), context, prepared);
     options.check(exchange, status, body);
     answer = body === undefined ? { status } : { status, text: JSON.stringify(body) };
-    if (use !== undefined)
-      await options.idempotency.keep(unit.em, use, {
-        status,
-        text: answer.text,
-        signers: [...later.signers],
-      });
+    if (use !== undefined) {
+      const kept = { status, text: answer.text, signers: [...later.signers] };
+      await options.idempotency.keep(unit.em, use, kept);
+    }
     await unit.commit();
   } catch (error) {
     await unit.rollback();
