@@ -39,9 +39,13 @@ export function recordAnswer(operationId: string, status: number, body: unknown)
   record(`${operationId} ${status}${typeof code === 'string' ? ` ${code}` : ''}`);
 }
 
-/** Records again, after a test file that paused it. Modules outlive the test file that loaded them. */
+/**
+ * Begins with the next test file: records again if the last one paused it, and forgets the ids of its events. Modules
+ * outlive the test file that loaded them, and two files with the same seed have events with the same ids.
+ */
 export function startRecording(): void {
   isPaused = false;
+  triggered.clear();
 }
 
 /** Leaves out this test file: its servers answer without running the operations, or it makes the events itself. */
@@ -49,7 +53,7 @@ export function pauseRecording(): void {
   isPaused = true;
 }
 
-/** Ids of the events that this process was asked to make up: the operation they report never ran. */
+/** Ids of the events that this test file asked to make up: the operation they report never ran. */
 export function triggeredEventIds(): readonly string[] {
   return [...triggered];
 }
