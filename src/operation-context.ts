@@ -5,6 +5,7 @@ import type { Clock } from './ports/clock.ts';
 import type { Custodians } from './ports/custodians.ts';
 import type { Entropy } from './ports/entropy.ts';
 import type { Exchange } from './ports/exchange.ts';
+import type { FiatProviders } from './ports/fiat-providers.ts';
 import type { Ids } from './ports/ids.ts';
 import type { JwksSource } from './ports/jwks.ts';
 import type { KeyVault } from './ports/key-vault.ts';
@@ -27,6 +28,7 @@ export interface Services {
   readonly prices: Prices;
   readonly custodians: Custodians;
   readonly exchange?: Exchange;
+  readonly fiatProviders: FiatProviders;
   readonly uses: UseLog;
   readonly webhooks: WebhookSender;
   /** Whether refusals of authorization signatures contain `data` that explains them. */

@@ -3,6 +3,7 @@ import { noPrices } from '../adapters/chains-none.ts';
 import { systemClock } from '../adapters/clock.ts';
 import { noCustodians } from '../adapters/custodians-none.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
+import { noFiatProviders } from '../adapters/fiat-providers-none.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
@@ -72,6 +73,7 @@ export async function startProduction(
     chains: connectChains(config.rpc, log),
     prices: noPrices,
     custodians: noCustodians,
+    fiatProviders: noFiatProviders,
     webhooks: createWebhookSender({ guard: publicHttpsOnly, lookup: nameServerLookup() }),
     log,
     prefix: config.prefix,

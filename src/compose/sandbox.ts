@@ -1,5 +1,6 @@
 import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
+import { noFiatProviders } from '../adapters/fiat-providers-none.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { databaseOf, type SandboxState, startErrorOf } from '../adapters/sandbox-folder.ts';
@@ -198,6 +199,7 @@ function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
     prices,
     custodians: simulatedCustodians,
     exchange,
+    fiatProviders: noFiatProviders,
     webhooks: createWebhookSender({ guard: anyAddress }),
     log,
     prefix: config.prefix,

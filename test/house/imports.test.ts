@@ -70,7 +70,8 @@ const doors: Record<string, string[]> = {
   storage: [],
   simulated: ['adapters', 'load-once', 'type ports', 'pure', 'storage'],
   adapters: ['type config', 'load-once', 'type ports', 'pure', 'start-error'],
-  ports: [],
+  // Ports that pass submitted data on use the contract's types of it.
+  ports: ['type generated'],
   pure: ['load-once'],
   mocks: ['type generated'],
 };

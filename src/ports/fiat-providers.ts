@@ -1,0 +1,276 @@
+import type {
+  ExternalFiatAccountAddress,
+  ExternalFiatAccountData,
+  FiatDepositInstructions,
+  KYBSubmitData,
+  KYCSubmitData,
+} from '../generated/schemas.ts';
+
+/** The provider's own environments. Each has its own customers, accounts and money. */
+export type FiatEnvironment = 'sandbox' | 'production';
+
+export type CustomerKind = 'person' | 'business';
+
+/**
+ * Why the provider declines a request that it understood: `data` names an invalid value, `pair` a currency, asset or
+ * network that it does not serve, `customer` a customer who may not do this.
+ */
+export interface FiatRefusal {
+  readonly fault: 'data' | 'pair' | 'customer';
+  /** JSON pointer into the submitted `data`, if the provider names a field. Values are never repeated. */
+  readonly pointer?: string;
+  readonly message: string;
+}
+
+/** One check of a customer: its status in the provider's words. */
+interface CustomerCheck {
+  readonly status: string;
+  /** Where the customer continues; absent if nothing is required of them. */
+  readonly link?: string;
+  /** Present only if the check was rejected. */
+  readonly rejectionReasons?: readonly string[];
+}
+
+interface CustomerEndorsement {
+  readonly name: string;
+  readonly status: string;
+  readonly missing: readonly string[] | null;
+}
+
+/** What a provider says about a customer. It contains no personal data. */
+export interface CustomerSnapshot {
+  /** The provider's current id of the customer. It replaces the one that was asked about. */
+  readonly id: string;
+  /** E.g. `not_started`, `incomplete`, `under_review`, `active`, `rejected`, `paused`, `offboarded`. */
+  readonly status: string;
+  readonly terms: CustomerCheck;
+  readonly verification: CustomerCheck;
+  readonly capabilities: {
+    readonly payin_crypto: string;
+    readonly payout_crypto: string;
+    readonly payin_fiat: string;
+    readonly payout_fiat: string;
+  };
+  readonly endorsements: readonly CustomerEndorsement[];
+  readonly requirementsDue: readonly string[];
+  readonly futureRequirementsDue: readonly string[];
+}
+
+interface CustomerTerms {
+  /** The customer's id at the provider; undefined for a new customer. */
+  readonly id: string | undefined;
+  readonly kind: CustomerKind;
+  /** Our reference. The provider has one customer for each reference, however often it is told. */
+  readonly reference: string;
+  /** Names of service sets to apply for; undefined for the standard ones. */
+  readonly endorsements?: readonly string[] | undefined;
+  /** Id of terms that the customer accepted in the app. */
+  readonly clientAgreementId?: string | undefined;
+}
+
+export interface CustomerOrder extends CustomerTerms {
+  readonly email: string;
+  readonly name?: string | undefined;
+  /** Where the hosted pages send the customer when they are done. */
+  readonly redirectUri?: string | undefined;
+}
+
+/** Submitted data. It is sent to the provider and forgotten. */
+export type Submission = CustomerTerms &
+  (
+    | { readonly kind: 'person'; readonly data: KYCSubmitData }
+    | { readonly kind: 'business'; readonly data: KYBSubmitData }
+  );
+
+export interface BankAccountOrder {
+  /** Identifies the request, so that a repeated one registers nothing new. */
+  readonly key: string;
+  readonly customerId: string;
+  readonly ownerName: string;
+  readonly bankName?: string | undefined;
+  /** ISO 4217 in lower case. */
+  readonly currency: string;
+  readonly account: ExternalFiatAccountData;
+  readonly address?: ExternalFiatAccountAddress | undefined;
+}
+
+export interface RegisteredBankAccount {
+  readonly id: string;
+  readonly last4?: string | undefined;
+  readonly bankName?: string | undefined;
+}
+
+/** An asset on a chain. */
+export interface FiatAsset {
+  readonly caip2: string;
+  /** The chain's name in the contract, e.g. `base`. */
+  readonly chain: string;
+  /** The contract's name of the asset, e.g. `usdc`. */
+  readonly asset: string;
+  /** Contract (EVM, TRON) or mint (Solana); null is the native asset. */
+  readonly tokenAddress: string | null;
+  readonly decimals: number;
+}
+
+export interface VirtualAccountOrder {
+  /** Identifies the request, so that a repeated one opens nothing new. */
+  readonly key: string;
+  readonly customerId: string;
+  /** ISO 4217 in lower case. */
+  readonly currency: string;
+  readonly destination: FiatAsset & { readonly address: string };
+}
+
+export interface VirtualAccount {
+  readonly id: string;
+  readonly status: 'activated' | 'deactivated';
+  readonly currency: string;
+  readonly paymentRails: readonly string[];
+  /** Null while they are being prepared. */
+  readonly instructions: FiatDepositInstructions | null;
+}
+
+/** The progress of a deposit, in the order in which it can happen. */
+export type FiatDepositState = 'received' | 'in_review' | 'delivering' | 'delivered' | 'refunded';
+
+/** One entry of the provider's history. Entries may be repeated, and may arrive in any order. */
+export interface FiatDepositReport {
+  readonly depositId: string;
+  readonly virtualAccountId: string;
+  readonly state: FiatDepositState;
+  /** In units of the currency, as a decimal string. */
+  readonly amount: string;
+  readonly currency: string;
+  readonly paymentRail?: string | undefined;
+  readonly senderName?: string | undefined;
+  /** Of the provider's transfer to the wallet; known when it was sent. */
+  readonly transactionHash?: string | undefined;
+  /** In base units of the delivered asset; known when it was sent. */
+  readonly rawOutput?: bigint | undefined;
+  /** Why it was refunded. */
+  readonly reason?: string | undefined;
+  readonly reasonCode?: string | undefined;
+  readonly atMs: number;
+}
+
+export interface FiatDepositPage {
+  readonly reports: readonly FiatDepositReport[];
+  /** Pass it to the next call. Unchanged when there are no more reports. */
+  readonly cursor: string | undefined;
+  readonly hasMore: boolean;
+}
+
+export interface PayoutOrder {
+  /** Identifies the payout, so that a repeated request opens nothing new. */
+  readonly key: string;
+  readonly customerId: string;
+  readonly bankAccountId: string;
+  readonly source: FiatAsset & {
+    /** Deposits and receives the refund. */
+    readonly address: string;
+  };
+  readonly rawAmount: bigint;
+  /** `ach`, `sepa`, `faster_payments`, `pix` or `swift`. */
+  readonly rail: string;
+  /** ISO 4217 in lower case. */
+  readonly currency: string;
+}
+
+/** The provider's terms: the deposit must be in a block by `expiresAtSeconds`, else it is refunded. */
+export interface OpenedPayout {
+  readonly id: string;
+  readonly depositAddress: string;
+  /** The exact amount to deposit. */
+  readonly rawAmount: bigint;
+  readonly expiresAtSeconds: number;
+}
+
+/** The provider's state of a payout. `error` and `canceled` end it without a refund; `undeliverable` and `returned` do not end it. */
+export type FiatPayoutState =
+  | 'awaiting_funds'
+  | 'in_review'
+  | 'funds_received'
+  | 'payment_submitted'
+  | 'payment_processed'
+  | 'undeliverable'
+  | 'returned'
+  | 'missing_return_policy'
+  | 'refunded'
+  | 'canceled'
+  | 'error';
+
+export interface FiatPayout {
+  readonly id: string;
+  readonly state: FiatPayoutState;
+  /** Of the deposit that the provider found. */
+  readonly depositHash?: string | undefined;
+  /** Paid to the bank, in units of the currency. */
+  readonly paidAmount?: string | undefined;
+  readonly refund?: { readonly caip2: string; readonly transactionHash: string } | undefined;
+  readonly reason?: string | undefined;
+}
+
+/** Something to ask the provider about again. */
+export interface FiatHint {
+  readonly kind: 'customer' | 'virtual_account' | 'payout';
+  readonly id: string;
+}
+
+/** A notification of the provider as it arrived. */
+export interface FiatNotification {
+  /** Values of the headers by lower-case name. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: Uint8Array;
+  readonly nowMs: number;
+}
+
+/**
+ * One environment of a provider that verifies customers and moves money between banks and chains. Methods reject with
+ * an error that `isUnavailable` recognizes when the provider cannot be reached. All that change something are
+ * idempotent by `reference`, `key` or id.
+ */
+export interface FiatProvider {
+  /** The networks that it moves real assets on: those of the other kind would be lost. */
+  readonly networks: 'test' | 'main' | 'all';
+
+  /** Opens a customer, or finds the one with this reference. */
+  openCustomer(order: CustomerOrder): Promise<CustomerSnapshot | FiatRefusal>;
+  /** Where the customer reads and accepts the terms; undefined for an unknown customer. */
+  termsLink(customerId: string, redirectUri?: string): Promise<string | undefined>;
+  /** Where the customer is verified; undefined for an unknown customer. */
+  verificationLink(
+    customerId: string,
+    options: { redirectUri?: string | undefined; endorsements?: readonly string[] | undefined },
+  ): Promise<string | undefined>;
+  /** Opens or updates a customer with submitted data. */
+  submit(submission: Submission): Promise<CustomerSnapshot | FiatRefusal>;
+  /** Undefined for an unknown customer. */
+  customer(customerId: string): Promise<CustomerSnapshot | undefined>;
+
+  registerBankAccount(order: BankAccountOrder): Promise<RegisteredBankAccount | FiatRefusal>;
+  /** Does nothing if it was removed before. */
+  removeBankAccount(customerId: string, bankAccountId: string): Promise<void>;
+
+  openVirtualAccount(order: VirtualAccountOrder): Promise<VirtualAccount | FiatRefusal>;
+  /** Undefined for an unknown account. */
+  virtualAccount(customerId: string, virtualAccountId: string): Promise<VirtualAccount | undefined>;
+  /** Ends an account: later deposits are refunded. Does nothing if it was closed before. */
+  closeVirtualAccount(customerId: string, virtualAccountId: string): Promise<void>;
+  /** A bounded page of what happened to deposits of all accounts after the cursor; undefined is the beginning. */
+  depositsAfter(cursor: string | undefined): Promise<FiatDepositPage>;
+
+  openPayout(order: PayoutOrder): Promise<OpenedPayout | FiatRefusal>;
+  /** Ends a payout that waits for its deposit; a later deposit is refunded. Does nothing if it ended before. */
+  cancelPayout(payoutId: string): Promise<void>;
+  /** Undefined for an unknown payout. */
+  payout(payoutId: string): Promise<FiatPayout | undefined>;
+
+  /** What a notification refers to; undefined unless the provider signed it recently. */
+  readHint(notification: FiatNotification): readonly FiatHint[] | undefined;
+}
+
+/** The providers that this server is connected to. */
+export interface FiatProviders {
+  /** Undefined when this environment of the provider is not configured. */
+  find(provider: string, environment: FiatEnvironment): FiatProvider | undefined;
+}
