@@ -4,10 +4,11 @@ import type {
   FiatDepositInstructions,
   KYBSubmitData,
   KYCSubmitData,
+  KyxEnvironment,
 } from '../generated/schemas.ts';
 
 /** The provider's own environments. Each has its own customers, accounts and money. */
-export type FiatEnvironment = 'sandbox' | 'production';
+export type FiatEnvironment = KyxEnvironment;
 
 export type CustomerKind = 'person' | 'business';
 
@@ -60,7 +61,7 @@ interface CustomerTerms {
   /** The customer's id at the provider; undefined for a new customer. */
   readonly id: string | undefined;
   readonly kind: CustomerKind;
-  /** Our reference. The provider has one customer for each reference, however often it is told. */
+  /** Our reference. The provider has one customer for each reference, however often it is opened. */
   readonly reference: string;
   /** Names of service sets to apply for; undefined for the standard ones. */
   readonly endorsements?: readonly string[] | undefined;

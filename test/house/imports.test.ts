@@ -119,7 +119,7 @@ const floors: Record<string, string[][]> = {
     ['tokens'],
     ['user-keys'],
   ],
-  money: [['gas-spend'], ['transactions'], ['sending'], ['spark'], ['wallet-actions']],
+  money: [['gas-spend'], ['transactions'], ['sending'], ['spark'], ['fiat-customers'], ['wallet-actions']],
   requests: [['wallet-rpc'], ['policy-desk'], ['intents']],
 };
 

@@ -30,8 +30,9 @@ test('the environment is read in the config only', () => {
 
 test('only the compositions know whether this is a sandbox or production', () => {
   const rooms = /^src\/(compose|admin|client|cli|adapters|sandbox)\/|^src\/config|^mocks\//;
-  // A setting of express.
-  const known = /^src\/http\/app\.ts: production$/;
+  // A setting of express, and the environment of a provider that requests mean when they name none.
+  const known =
+    /^src\/(http\/app|domain\/money\/fiat-customers\/find-provider)\.ts: (DEFAULT_ENVIRONMENT|production)$/;
   const places = placesOf(/\w*(sandbox|production)\w*/gi, rooms);
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
