@@ -4,8 +4,9 @@ import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
 import { followDeposits } from '../jobs/follow-deposits.ts';
-import { followExchanges } from '../jobs/follow-exchanges.ts';
+import { followExternalSteps } from '../jobs/follow-external-steps.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
+import { readEffects } from '../jobs/read-effects.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type JobRunner, startJobs } from '../jobs/runner.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
@@ -42,7 +43,8 @@ export function startBesideRequests(services: Services, units: OpenUnit, owner: 
   const jobs = startJobs(
     [
       followTransactions(context),
-      followExchanges(context),
+      readEffects(context),
+      followExternalSteps(context),
       followDeposits(context),
       runWalletActions(context),
       deliverEvents({ ...context, owner, writePayload }),

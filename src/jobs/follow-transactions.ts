@@ -1,6 +1,9 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { advanceTransaction, type Finding } from '../domain/money/transactions/advance-transaction.ts';
-import { claimDueTransactions } from '../domain/money/transactions/claim-transactions.ts';
+import {
+  claimDueTransactions,
+  type DueTransaction,
+} from '../domain/money/transactions/claim-transactions.ts';
 import { followTransaction } from '../domain/money/transactions/follow-transaction.ts';
 import { recordStillPending } from '../domain/money/transactions/record-still-pending.ts';
 import type { TransactionRow } from '../domain/money/transactions/transaction-row.ts';
@@ -22,7 +25,7 @@ export function followTransactions({ services, inUnit }: JobContext): Job {
       if (wasWritten) await recordStillPending(context, row, finding);
     });
 
-  const follow = async (row: TransactionRow, nowMs: number): Promise<void> => {
+  const follow = async (row: DueTransaction, nowMs: number): Promise<void> => {
     const chain = services.chains.find(row.caip2);
     try {
       if (chain === undefined) throw new Error(`the chain ${row.caip2} is not configured`);

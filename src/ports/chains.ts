@@ -46,6 +46,38 @@ export type Simulation =
   | { readonly succeeds: true /** Gas (EVM) or compute units (Solana). */; readonly units: bigint }
   | { readonly succeeds: false; readonly reason: BroadcastRefusal; readonly message: string };
 
+/** The result of simulating calls that build on each other. */
+export type SequenceSimulation =
+  | {
+      readonly succeeds: true;
+      /** The gas limit that each call needs; undefined where the node cannot simulate it after the ones before. */
+      readonly units: readonly (bigint | undefined)[];
+    }
+  | {
+      readonly succeeds: false;
+      /** Of the first call that fails. */
+      readonly index: number;
+      readonly reason: BroadcastRefusal;
+      readonly message: string;
+    };
+
+/** What a transaction moved, as of one block. */
+export interface TransactionMovements {
+  readonly blockNumber: bigint;
+  readonly movements: readonly TokenMovement[];
+}
+
+/** One movement of an asset. Addresses are 0x hex in any case. */
+export interface TokenMovement {
+  /** Null is the native asset. */
+  readonly token: string | null;
+  /** The zero address when it was minted. */
+  readonly from: string;
+  /** The zero address when it was burned. */
+  readonly to: string;
+  readonly rawAmount: bigint;
+}
+
 /** The operations that every kind of chain supports. Addresses are in the format of the chain type. */
 interface Chain {
   readonly caip2: string;
@@ -81,6 +113,15 @@ export interface EvmChain extends Chain {
   fees(): Promise<{ readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined }>;
   /** Executes a call on the latest state without committing it; `units` is the estimated gas limit. */
   simulate(call: EvmCall): Promise<Simulation>;
+  /** Executes calls of one sender one after the other, as consecutive transactions, without committing them. */
+  simulateSequence(calls: readonly EvmCall[]): Promise<SequenceSimulation>;
+  /**
+   * What a transaction moved: tokens, its own value, and wrapped native assets as the minting and burning of their
+   * token. Undefined while no block includes it.
+   *
+   * NOTE: native assets that contracts send are not in a node's logs, so only simulated chains list them.
+   */
+  movementsOf(hash: string): Promise<TransactionMovements | undefined>;
   /**
    * Read-only call; returns the contract's return data, empty without a contract. `isConstant`: the answer never
    * changes, so all nodes must give the same.

@@ -66,6 +66,16 @@ export function scriptChain(): ScriptedChain {
       chain.calls.push(call);
       return ask(chain.simulation);
     },
+    simulateSequence: (calls) => {
+      chain.calls.push(...calls);
+      const { simulation } = chain;
+      return ask(
+        simulation.succeeds
+          ? { succeeds: true as const, units: calls.map(() => simulation.units) }
+          : { ...simulation, index: 0 },
+      );
+    },
+    movementsOf: () => ask({ blockNumber: 7n, movements: [] }),
     read: () => ask(new Uint8Array()),
     code: () => ask(new Uint8Array()),
     async broadcast(bytes) {

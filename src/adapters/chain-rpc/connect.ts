@@ -33,6 +33,8 @@ function connect({ caip2, urls, ceilings }: Endpoints, log: Log): AnyChain {
         'nonce',
         'fees',
         'simulate',
+        'simulateSequence',
+        'movementsOf',
         'read',
         'code',
       ),

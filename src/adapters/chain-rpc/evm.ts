@@ -7,7 +7,9 @@ import { recoverEthereumSender } from '../../signing/ethereum/recover-sender.ts'
 import { encodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 import { dataBytes, quantity, record } from './answers.ts';
 import { NodeError } from './endpoint.ts';
+import { movementsOf } from './evm-movements.ts';
 import { classifyRefusal, isAlreadyKnown, revertReason } from './evm-refusals.ts';
+import { simulateSequence } from './evm-sequence.ts';
 import { allEqual, makeNodes, type Nodes, type Read, WrongChainError } from './nodes.ts';
 
 /** Wei per gas; for nodes without `eth_maxPriorityFeePerGas`. */
@@ -46,6 +48,8 @@ export function connectEvm(caip2: string, urls: readonly string[], log: Log): Ev
       }),
     fees: () => feesOf(nodes),
     simulate: (call) => simulate(nodes, call),
+    simulateSequence: (calls) => simulateSequence(nodes, calls, (call) => simulate(nodes, call)),
+    movementsOf: (hash) => movementsOf(nodes, hash),
     read: ({ to, data, isConstant = false }) =>
       isConstant
         ? nodes.compare({

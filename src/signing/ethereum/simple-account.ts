@@ -14,6 +14,8 @@ import type { BatchCall } from './batch-executor.ts';
 export const SIMPLE_ACCOUNT_ADDRESS = '0xe6cae83bde06e4c305530e199d7217f42808555b';
 /** Entry point 0.8. */
 export const ENTRY_POINT_ADDRESS = '0x4337084d9e255ff0702461cf8895ce9e3b5ff108';
+/** The version of the entry point at that address. */
+export const ENTRY_POINT_VERSION = '0.8';
 
 const execute = AbiFunction.from('function execute(address target, uint256 value, bytes data)');
 const executeBatch = AbiFunction.from([

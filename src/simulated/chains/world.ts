@@ -1,5 +1,5 @@
 import type { ChainTransfer, TransferQuery } from '../../ports/chain-transfers.ts';
-import type { AnyChain } from '../../ports/chains.ts';
+import type { AnyChain, TransactionMovements } from '../../ports/chains.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { type Ledger, type Movement, NATIVE } from './ledger.ts';
 import { type Block, recordTransfer } from './pool.ts';
@@ -94,6 +94,32 @@ export function transfersOf(
     ...[caip2, address, address, ...assets, before, hash ?? null, limit],
   );
   return rows.map((row) => toTransfer(row, text));
+}
+
+/** What a transaction moved; undefined while no block includes it. */
+export function movementsOf(
+  { store }: World,
+  caip2: string,
+  { hash, text }: { hash: string; text: (address: string) => string },
+): TransactionMovements | undefined {
+  const included = store.first<{ block_number: number }>(
+    "select block_number from transactions where caip2 = ? and hash = ? and state in ('included', 'reverted')",
+    ...[caip2, hash],
+  );
+  if (included === undefined) return undefined;
+  const rows = store.all<TransferRow>(
+    'select * from transfers where caip2 = ? and hash = ? order by position',
+    ...[caip2, hash],
+  );
+  return {
+    blockNumber: BigInt(included.block_number),
+    movements: rows.map((row) => ({
+      token: row.asset === NATIVE ? null : text(row.asset),
+      from: text(row.sender),
+      to: text(row.recipient),
+      rawAmount: BigInt(row.amount),
+    })),
+  };
 }
 
 /** All transfers on the chain after a position, oldest first. */

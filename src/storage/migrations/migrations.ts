@@ -3,6 +3,7 @@ import { holdAuthorizationNonces } from './0002-hold-authorization-nonces.ts';
 import { boundUseRecords } from './0003-bound-use-records.ts';
 import { waitingAccounts } from './0004-waiting-accounts.ts';
 import { keepSignersOfAnswers } from './0005-keep-signers-of-answers.ts';
+import { stepsOfActions } from './0006-steps-of-actions.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -12,4 +13,5 @@ export const migrations: readonly SchemaMigration[] = [
   boundUseRecords,
   waitingAccounts,
   keepSignersOfAnswers,
+  stepsOfActions,
 ];

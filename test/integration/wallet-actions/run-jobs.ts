@@ -1,6 +1,7 @@
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
-import { followExchanges } from '../../../src/jobs/follow-exchanges.ts';
+import { followExternalSteps } from '../../../src/jobs/follow-external-steps.ts';
 import { followTransactions } from '../../../src/jobs/follow-transactions.ts';
+import { readEffects } from '../../../src/jobs/read-effects.ts';
 import { runWalletActions } from '../../../src/jobs/run-wallet-actions.ts';
 import type { TestOperations } from '../../support/run-operations.ts';
 
@@ -16,7 +17,12 @@ export async function follow(operations: TestOperations): Promise<void> {
 
 /** Follows exchanges until nothing is due. */
 export async function askExchange(operations: TestOperations): Promise<void> {
-  while (await followExchanges(contextOf(operations)).run(() => undefined));
+  while (await followExternalSteps(contextOf(operations)).run(() => undefined));
+}
+
+/** Reads what transactions moved until nothing is due. */
+export async function readMoved(operations: TestOperations): Promise<void> {
+  while (await readEffects(contextOf(operations)).run(() => undefined));
 }
 
 /** Settles wallet actions until nothing is due. */
@@ -24,9 +30,10 @@ export async function finish(operations: TestOperations): Promise<void> {
   while (await runWalletActions(contextOf(operations)).run(() => undefined));
 }
 
-/** Runs all jobs of transfers, including exchanges. */
+/** Runs all jobs of wallet actions. */
 export async function runJobs(operations: TestOperations): Promise<void> {
   await follow(operations);
+  await readMoved(operations);
   await askExchange(operations);
   await finish(operations);
 }

@@ -30,6 +30,8 @@ export interface EthereumPlan {
   readonly pendingCount: bigint | undefined;
 }
 
+type Fees = Awaited<ReturnType<EvmChain['fees']>>;
+
 const TEMPO_TYPE = 118;
 
 /**
@@ -225,6 +227,12 @@ async function feesFor(transaction: UnsignedEthereumTransaction, chain: EvmChain
     max_fee_per_gas: maxFee ?? hexOf(fees.maxFeePerGas + (tip > suggested ? tip - suggested : 0n)),
     max_priority_fee_per_gas: priority ?? hexOf(tip),
   };
+}
+
+/** The fee fields of a transaction at the chain's prices. */
+export function feeFieldsOf({ maxFeePerGas, maxPriorityFeePerGas: tip }: Fees): object {
+  if (tip === undefined) return { type: 0, gas_price: hexOf(maxFeePerGas) };
+  return { type: 2, max_fee_per_gas: hexOf(maxFeePerGas), max_priority_fee_per_gas: hexOf(tip) };
 }
 
 function quantityAt(value: number | string, field: string): bigint {

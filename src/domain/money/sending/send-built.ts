@@ -4,7 +4,8 @@ import { useWalletKey } from '../../wallets/wallet-uses/use-wallet-key.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { plainTransferOf } from '../transactions/plain-transfer.ts';
 import { findSent, recordTransaction } from '../transactions/record-transaction.ts';
-import { broadcastTransaction } from './broadcast.ts';
+import type { TransactionRow } from '../transactions/transaction-row.ts';
+import { broadcastInOrder, broadcastTransaction } from './broadcast.ts';
 import type { BuiltTransaction, SignedBytes } from './built-transaction.ts';
 
 export interface SendOptions {
@@ -32,9 +33,50 @@ export async function sendBuilt(
   context: OperationContext,
   wallet: WalletRow,
   built: BuiltTransaction,
-  { method, referenceId, isOptimistic = false }: SendOptions,
+  options: SendOptions,
 ): Promise<SentTransaction> {
+  const { signed, row } = await signBuilt(context, wallet, { built, options });
+  if (options.isOptimistic !== true) {
+    context.afterCommit(async () => void (await broadcastTransaction(context, built.chain, row)));
+  }
+  return { ...signed, transactionId: row.id, sentAtMs: context.nowMs };
+}
+
+/** Builds the bytes of a transaction, inside the database transaction that signs them. */
+export type BuildTransaction = (context: OperationContext) => Promise<BuiltTransaction>;
+
+/**
+ * Signs transactions that build on each other, one after the other so that their nonces are consecutive, and stores
+ * them. After the commit they are broadcast in this order; one that the chain refuses ends those after it too.
+ *
+ * Result: what was signed, in order.
+ */
+export async function sendInOrder(
+  context: OperationContext,
+  wallet: WalletRow,
+  builds: readonly BuildTransaction[],
+  options: Omit<SendOptions, 'isOptimistic'>,
+): Promise<readonly { readonly built: BuiltTransaction; readonly transactionId: string }[]> {
+  const sent: { built: BuiltTransaction; row: TransactionRow }[] = [];
+  for (const build of builds) {
+    // The nonce is the next one after those of the stored transactions.
+    const built = await build(context);
+    const after = sent.at(-1)?.row.id;
+    const { row } = await signBuilt(context, wallet, { built, options, after });
+    sent.push({ built, row });
+  }
+  const rows = sent.map(({ built, row }) => ({ chain: built.chain, row }));
+  context.afterCommit(() => broadcastInOrder(context, rows));
+  return sent.map(({ built, row }) => ({ built, transactionId: row.id }));
+}
+
+async function signBuilt(
+  context: OperationContext,
+  wallet: WalletRow,
+  { built, options, after }: { built: BuiltTransaction; options: SendOptions; after?: string | undefined },
+): Promise<{ signed: SignedBytes; row: TransactionRow }> {
   const { chain } = built;
+  const { method, referenceId, isOptimistic = false } = options;
   const signed = await useWalletKey(context, wallet, ({ privateKey }) => built.sign(privateKey));
   const identity = { caip2: chain.caip2, sender: wallet.address, hash: signed.hash };
   // User operations are never identical: each has a random nonce.
@@ -51,6 +93,7 @@ export async function sendBuilt(
     method,
     signedBytes: signed.bytes,
     nonce: built.nonce,
+    afterTransactionId: after,
     authorizations: built.authorizations,
     referenceId,
     transactionRequest: built.request,
@@ -59,6 +102,5 @@ export async function sendBuilt(
     plainTransfer: plainTransferOf(built.action.units),
     isBroadcastHere: !isOptimistic,
   });
-  if (!isOptimistic) context.afterCommit(() => broadcastTransaction(context, chain, row));
-  return { ...signed, transactionId: row.id, sentAtMs: context.nowMs };
+  return { signed, row };
 }

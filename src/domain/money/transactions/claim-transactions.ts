@@ -1,8 +1,15 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Tables } from '../../tables.ts';
 import { type TransactionRow, transactionColumns } from './transaction-row.ts';
+import type { TransactionStatus } from './transaction-state.ts';
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+
+/** A transaction that is due for a status check. */
+export interface DueTransaction extends TransactionRow {
+  /** The state of the earlier transaction of its action; null without one. */
+  readonly earlierStatus: TransactionStatus | null;
+}
 
 /** How long a claimed transaction belongs to the process that claimed it. */
 const LEASE_MS = 60_000;
@@ -15,17 +22,19 @@ export async function claimDueTransactions(
   em: SqlEntityManager,
   nowMs: number,
   limit: number,
-): Promise<readonly TransactionRow[]> {
+): Promise<readonly DueTransaction[]> {
   const database = em.getKysely<Tables>();
   const rows = await database
     .selectFrom('transactions')
-    .select(transactionColumns)
-    .where('next_check_at_ms', '<=', nowMs)
-    .orderBy('next_check_at_ms')
-    .orderBy('id')
+    .leftJoin('transactions as earlier', 'earlier.id', 'transactions.after_transaction_id')
+    .select(transactionColumns.map((column) => `transactions.${column}` as const))
+    .select('earlier.status as earlierStatus')
+    .where('transactions.next_check_at_ms', '<=', nowMs)
+    .orderBy('transactions.next_check_at_ms')
+    .orderBy('transactions.id')
     .limit(limit)
-    .$castTo<TransactionRow>()
-    .forUpdate()
+    .$castTo<DueTransaction>()
+    .forUpdate('transactions')
     .skipLocked()
     .execute();
   if (rows.length === 0) return [];

@@ -1,20 +1,37 @@
 import type { AnyChain, ChainStatus } from '../../../ports/chains.ts';
 import type { Finding } from './advance-transaction.ts';
+import type { DueTransaction } from './claim-transactions.ts';
 import { GIVEN_UP_AFTER_MS } from './transaction-checks.ts';
 import type { TransactionRow } from './transaction-row.ts';
+import type { TransactionStatus } from './transaction-state.ts';
+
+/** Why a transaction ends unsent. */
+export const EARLIER_NEVER_CAME = 'an earlier transaction of the same action never came into a block';
+
+/** States of the earlier transaction of an action in which it has no effect and never will. */
+const neverSent: ReadonlySet<string | null> = new Set<TransactionStatus>([
+  'failed',
+  'replaced',
+  'provider_error',
+]);
 
 /**
  * Checks a transaction's status on its chain, and broadcasts its bytes again when the chain does not know them. Call
- * it outside any database transaction. Rejects when the chain cannot be reached.
+ * it outside any database transaction. One that was never sent waits for the earlier transaction of its action.
+ * Rejects when the chain cannot be reached.
  */
 export async function followTransaction(
   chain: AnyChain,
-  row: TransactionRow,
+  row: DueTransaction,
   nowMs: number,
 ): Promise<Finding> {
   const status = await statusOf(chain, row);
   if (status.kind !== 'unknown') return findingOf(status);
   if (status.isExpired) return failed(row, 'it can no longer come into a block');
+  if (row.status === 'pending') {
+    if (row.earlierStatus === 'pending') return { status: 'pending', isSettled: false };
+    if (neverSent.has(row.earlierStatus)) return failed(row, EARLIER_NEVER_CAME);
+  }
   const outcome = await carrierOf(chain, row).broadcast(row.signed_bytes);
   if (outcome.isAccepted) return { status: 'broadcasted', isSettled: false };
   if (outcome.reason === 'stale') {

@@ -12,6 +12,12 @@ import type { TransactionRow } from './transaction-row.ts';
 
 type GasContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs' | 'prices'>;
 
+/** The contract's source of a cost by the method that sent the transaction. */
+const sourceTypes: Readonly<Record<string, string>> = {
+  transfer: 'wallet-action-transfer',
+  swap: 'wallet-action-swap',
+};
+
 /**
  * Records what a sponsored transaction cost the app, and the completion of a user operation, once it is included.
  * Recorded once, even if a reorganization follows.
@@ -36,7 +42,7 @@ export async function recordGasCost(
       event_id: context.ids.cuid2(),
       amount_usd: decimalText(await costInUsd(context, [{ caip2: row.caip2, fee: inclusion.feePaid }])),
       recorded_at: context.nowMs,
-      source_type: row.method === 'transfer' ? 'wallet-action-transfer' : 'rpc',
+      source_type: sourceTypes[row.method] ?? 'rpc',
       source_id: row.id,
     },
   });

@@ -24,6 +24,8 @@ export interface SignedTransaction {
   readonly hash: string;
   readonly signedBytes: Uint8Array;
   readonly nonce?: number | undefined;
+  /** The earlier transaction of the same wallet action, which has to reach the chain first. */
+  readonly afterTransactionId?: string | undefined;
   /** Those that use a nonce when the transaction is included. */
   readonly authorizations?: readonly HeldAuthorization[] | undefined;
   readonly referenceId?: string | undefined;
@@ -64,6 +66,7 @@ export async function recordTransaction(
     user_operation_hash: signed.isOperation === true ? signed.hash : null,
     is_sponsored: signed.isSponsored === true ? 1 : 0,
     reference_id: signed.referenceId ?? null,
+    after_transaction_id: signed.afterTransactionId ?? null,
     nonce: signed.nonce ?? null,
     signed_bytes: Buffer.from(signed.signedBytes),
     transaction_request:

@@ -20,6 +20,7 @@ export const transactionColumns = [
   'user_operation_hash',
   'is_sponsored',
   'reference_id',
+  'after_transaction_id',
   'nonce',
   'signed_bytes',
   'transaction_request',

@@ -23,6 +23,8 @@ export const TransactionEntity = defineEntity({
     /** 0 or 1. */
     isSponsored: p.integer().default(0),
     referenceId: p.text().strictNullable(),
+    /** The earlier transaction of the same wallet action: this one is broadcast only after the chain has that one. */
+    afterTransactionId: p.text().strictNullable(),
     /** EVM: the sender's nonce. */
     nonce: p.bigint('number').strictNullable(),
     /** Never changed, so broadcasting again can never send a different transaction. */

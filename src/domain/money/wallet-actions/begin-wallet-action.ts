@@ -4,7 +4,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 import type { WalletActionRow } from './wallet-action-row.ts';
-import type { ExchangeDelivery } from './wallet-action-steps.ts';
+import type { ExternalKind } from './wallet-action-steps.ts';
 import { actionEvent, actionEventType } from './wallet-action-view.ts';
 
 // HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
@@ -15,22 +15,30 @@ export interface NewWalletAction {
   readonly referenceId: string | undefined;
   /** The type's own wire fields. */
   readonly details: object;
-  readonly steps: readonly (NewTransactionStep | NewExchangeStep)[];
+  /** What the type's outcome is computed from and no answer shows. Integers as decimal text. */
+  readonly terms?: object | undefined;
+  readonly steps: readonly (NewTransactionStep | NewExternalStep)[];
 }
 
-interface NewTransactionStep {
+/** A transaction that is signed and stored. */
+export interface NewTransactionStep {
   /** The contract's name of its kind. */
   readonly type: string;
   readonly transactionId: string;
+  /** Whether the outcome depends on what it moves: it is read before the action ends. */
+  readonly readsEffects?: boolean | undefined;
 }
 
-/** The exchange's step, after it received the deposit of the previous step. */
-export interface NewExchangeStep {
+/** A step that another system does after the deposit, which is the previous step. */
+export interface NewExternalStep {
   readonly type: 'external_transaction';
-  /** The chain of the payment. */
-  readonly caip2: string;
-  readonly quoteId: string;
-  readonly delivery: ExchangeDelivery;
+  readonly kind: ExternalKind;
+  /** Its id there, by which `follow-external-steps` asks about it. */
+  readonly externalId: string;
+  /** The chain of the payment; null for a payment by a bank. */
+  readonly caip2: string | null;
+  /** The wire fields of the action that change when it is done. */
+  readonly delivery: object;
 }
 
 /**
@@ -52,6 +60,7 @@ export async function beginWalletAction(
     nonce: action.nonce ?? null,
     reference_id: action.referenceId ?? null,
     details: JSON.stringify(action.details),
+    terms: action.terms === undefined ? null : JSON.stringify(action.terms),
     outcome: null,
     created_at_ms: context.nowMs,
     ended_at_ms: null,
@@ -69,7 +78,9 @@ export async function beginWalletAction(
     .values(
       action.steps.map((step, position) => ({
         ...{ action_id: row.id, position, type: step.type },
-        ...('quoteId' in step ? exchangeColumns(step, context.nowMs) : transactionColumns(step)),
+        ...('externalId' in step
+          ? externalColumns(step, context.nowMs)
+          : transactionColumns(step, context.nowMs)),
       })),
     )
     .execute();
@@ -81,15 +92,17 @@ export async function beginWalletAction(
   return row;
 }
 
-const transactionColumns = ({ transactionId }: NewTransactionStep) => ({
+const transactionColumns = ({ transactionId, readsEffects }: NewTransactionStep, nowMs: number) => ({
   transaction_id: transactionId,
-  ...{ caip2: null, quote_id: null, delivery: null, exchange_status: null, next_check_at_ms: null },
+  ...{ external_kind: null, external_id: null, external_status: null, caip2: null, delivery: null },
+  next_check_at_ms: readsEffects === true ? nowMs : null,
 });
 
-const exchangeColumns = ({ caip2, quoteId, delivery }: NewExchangeStep, nowMs: number) => ({
+const externalColumns = ({ kind, externalId, caip2, delivery }: NewExternalStep, nowMs: number) => ({
   transaction_id: null,
-  ...{ caip2, quote_id: quoteId, delivery: JSON.stringify(delivery) },
-  ...{ exchange_status: 'waiting', next_check_at_ms: nowMs },
+  ...{ external_kind: kind, external_id: externalId, external_status: 'waiting' },
+  ...{ caip2, delivery: JSON.stringify(delivery) },
+  next_check_at_ms: nowMs,
 });
 
 /**

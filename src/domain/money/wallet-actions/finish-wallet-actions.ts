@@ -1,10 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { WalletActionStatus } from '../../../generated/schemas.ts';
 import type { Services } from '../../../operation-context.ts';
-import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
-import { depositedStatuses, forgetExchange } from './follow-exchanges.ts';
-import { gasOf } from './plan-transfer.ts';
+import { openStatuses } from '../transactions/transaction-state.ts';
+import { actionTypeOf } from './action-types.ts';
+import { includedStatuses, stopChecks } from './due-steps.ts';
 import { type WalletActionRow, walletActionColumns } from './wallet-action-row.ts';
 import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-action-steps.ts';
 import { actionEvent, actionEventType, walletActionView } from './wallet-action-view.ts';
@@ -23,10 +24,8 @@ export interface EndedAction {
   readonly failure: string | undefined;
 }
 
-const endStatuses = ['confirmed', 'finalized', 'failed', 'replaced', 'provider_error'] as const;
-
 /**
- * Settles the actions whose transactions and exchanges have ended, and records their events. Safe to run in several
+ * Settles the actions whose steps have all ended, and records their events. Safe to run in several
  * processes: claimed rows are skipped by the others.
  *
  * Result: the actions settled.
@@ -58,8 +57,8 @@ export async function finishWalletActions(
       .set({ status, outcome: row.outcome, ended_at_ms: nowMs })
       .where('id', '=', row.id)
       .execute();
-    // The exchange is no longer polled for a deposit that never arrived.
-    if (own.some((step) => 'exchange' in step)) await forgetExchange(em, row.id);
+    // The checks of a deposit that never arrived end too.
+    await stopChecks(em, row.id);
     await recordEvent(
       { ...services, em, nowMs },
       { appId: row.app_id, type: actionEventType(row), payload: actionEvent(row, own) },
@@ -73,40 +72,50 @@ export async function finishWalletActions(
   return ended;
 }
 
+/**
+ * Claims pending actions without an open step, oldest first: those that still wait do not fill the batch.
+ *
+ * A step is open while its transaction is in no block, while a revert may still be undone, while the effects in the
+ * transaction's block are not read, and while an external step that has its deposit waits.
+ */
 async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
   const rows = await em
     .getKysely<Tables>()
     .selectFrom('wallet_actions')
     .select(walletActionColumns)
     .where('status', '=', 'pending')
-    .where((where) =>
-      where.exists(
-        where
-          .selectFrom('wallet_action_steps as steps')
-          .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
-          .leftJoin('wallet_action_steps as exchanges', (join) =>
-            join
-              .onRef('exchanges.action_id', '=', 'steps.action_id')
-              .on('exchanges.exchange_status', '=', 'waiting'),
-          )
-          .select('steps.action_id')
-          .whereRef('steps.action_id', '=', 'wallet_actions.id')
-          // Once the deposit is confirmed, the exchange's outcome settles the action.
-          .where((where) =>
-            where.or([
-              where('exchanges.action_id', 'is', null),
-              where('transactions.status', 'not in', depositedStatuses),
-            ]),
-          )
-          .where((ended) =>
-            ended.or([
-              ended('transactions.status', 'in', endStatuses),
-              ended.and([
-                ended('transactions.status', '=', 'execution_reverted'),
-                ended('transactions.next_check_at_ms', 'is', null),
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('wallet_action_steps as steps')
+            .leftJoin('transactions as own', 'own.id', 'steps.transaction_id')
+            .leftJoin('wallet_action_steps as deposits', (join) =>
+              join
+                .onRef('deposits.action_id', '=', 'steps.action_id')
+                .on((on) => on('deposits.position', '=', on('steps.position', '-', on.lit(1)))),
+            )
+            .leftJoin('transactions as paid', 'paid.id', 'deposits.transaction_id')
+            .select('steps.action_id')
+            .whereRef('steps.action_id', '=', 'wallet_actions.id')
+            .where((open) =>
+              open.or([
+                open('own.status', 'in', openStatuses),
+                open.and([
+                  open('own.status', '=', 'execution_reverted'),
+                  open('own.next_check_at_ms', 'is not', null),
+                ]),
+                open.and([
+                  open('own.status', 'in', includedStatuses),
+                  open('steps.next_check_at_ms', 'is not', null),
+                  open('steps.effects_block_number', 'is distinct from', open.ref('own.block_number')),
+                ]),
+                open.and([
+                  open('steps.external_status', '=', 'waiting'),
+                  open('paid.status', 'in', includedStatuses),
+                ]),
               ]),
-            ]),
-          ),
+            ),
+        ),
       ),
     )
     .orderBy('created_at_ms')
@@ -118,31 +127,20 @@ async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
   return rows as WalletActionRow[];
 }
 
-/** The wire fields that change when a transfer settles. */
-function outcomeOf(action: WalletActionRow, status: string, steps: readonly StoredStep[]): object {
-  const hasSucceeded = status === 'succeeded';
-  const details = JSON.parse(action.details) as { readonly source_amount: string };
-  const exchanged = steps.find((step) => 'exchange' in step);
-  const delivery = exchanged?.exchange.delivery ?? {
-    // A plain transfer arrives in full.
-    destination_amount: details.source_amount,
-    fees: [],
-  };
-  return {
-    ...(hasSucceeded ? delivery : { destination_amount: null, fees: null }),
-    gas: gasPaid(steps),
-    ...(hasSucceeded ? {} : { failure_reason: failureOf(steps) }),
-  };
-}
-
-/** The network fees of all steps together; null when there were none. */
-function gasPaid(steps: readonly StoredStep[]): object | null {
-  const transactions = steps.flatMap((step) => ('transaction' in step ? step.transaction : []));
-  const paid = transactions.flatMap(({ fee_paid: fee }) => fee ?? []);
-  const chain = chainOfCaip2(transactions[0]?.caip2 ?? '');
-  if (paid.length === 0 || chain === undefined) return null;
-  return gasOf(
-    chain,
-    paid.reduce((sum, fee) => sum + BigInt(fee), 0n),
-  );
+/** The wire fields that change when an action settles. */
+function outcomeOf(
+  action: WalletActionRow,
+  status: Exclude<WalletActionStatus, 'pending'>,
+  steps: readonly StoredStep[],
+): object {
+  const type = actionTypeOf(action.type);
+  const details = JSON.parse(action.details);
+  const terms = action.terms === null ? undefined : JSON.parse(action.terms);
+  const ended = { status, steps, details, terms };
+  const outcome = type.outcome(ended);
+  if (status === 'succeeded') return outcome;
+  const { message, details: known } = failureOf(steps);
+  const further = { ...(known as object | undefined), ...type.failureDetails?.(ended) };
+  const hasDetails = Object.keys(further).length > 0;
+  return { ...outcome, failure_reason: { message, ...(hasDetails ? { details: further } : {}) } };
 }

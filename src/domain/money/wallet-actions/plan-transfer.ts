@@ -5,11 +5,10 @@ import type { OperationContext, PreparationContext } from '../../../operation-co
 import type { AnyChain } from '../../../ports/chains.ts';
 import { findToken } from '../../access/chains/find-token.ts';
 import type { KnownAsset } from '../../access/chains/known-assets.ts';
-import type { KnownChain } from '../../access/chains/known-chains.ts';
-import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import type { BuiltTransaction } from '../sending/built-transaction.ts';
 import { callChain } from '../sending/call-chain.ts';
+import { gasOf } from './outcomes.ts';
 import { type PlannedExchange, planExchange, requireRaw } from './plan-exchange.ts';
 import { type PlannedTransfer, type TransferOrder, transferSenders } from './transfer-senders.ts';
 import type { TransferTerms } from './transfer-terms.ts';
@@ -89,14 +88,4 @@ async function readPlain(
   const asset =
     'asset' in source ? source : await callChain(findToken(context, source.chain, source.tokenAddress));
   return { asset, rawAmount: requireRaw(asset, amount, amountPointer), to: destination };
-}
-
-/** The network fee in wire form; null when gas is not paid in a native asset. */
-export function gasOf({ native }: KnownChain, fee: bigint): Gas | null {
-  if (native === undefined) return null;
-  return {
-    amount: decimalText(fromRaw(fee, native.decimals)),
-    base_amount: fee.toString(),
-    gas_asset: native.asset,
-  };
 }

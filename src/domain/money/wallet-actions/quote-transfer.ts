@@ -7,8 +7,9 @@ import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { gasOf } from './outcomes.ts';
 import { feesOf, type PlannedExchange, planExchange } from './plan-exchange.ts';
-import { depositOf, gasOf, planSending, requireSource } from './plan-transfer.ts';
+import { depositOf, planSending, requireSource } from './plan-transfer.ts';
 import { readTransfer } from './transfer-terms.ts';
 
 export interface QuotePlan {

@@ -6,10 +6,10 @@ import { type Decimal, decimalText, fromRaw } from '../../wallets/balances/decim
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import { sendBuilt } from '../sending/send-built.ts';
-import { beginWalletAction, type NewExchangeStep, requireFreshNonce } from './begin-wallet-action.ts';
+import { beginWalletAction, type NewExternalStep, requireFreshNonce } from './begin-wallet-action.ts';
 import { feesOf, type PlannedExchange } from './plan-exchange.ts';
 import { planTransfer, type TransferPlan } from './plan-transfer.ts';
+import { sendSteps } from './send-steps.ts';
 import { fixesArrival, readTransfer, type TransferTerms, transferAction } from './transfer-terms.ts';
 import type { WalletActionRow } from './wallet-action-row.ts';
 
@@ -50,19 +50,17 @@ export async function transferFromWallet(
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
   const transfer = unwrapPrepared(prepared);
-  const sent = await sendBuilt(afterCommitContext(context), wallet, await transfer.build(context), {
-    method: 'transfer',
+  const sent = await sendSteps(context, wallet, {
+    type: 'transfer',
     referenceId: body.reference_id,
+    builds: [transfer.build],
   });
   return beginWalletAction(context, wallet.id, {
     type: 'transfer',
     nonce: body.nonce,
     referenceId: body.reference_id,
     details: detailsOf(body, terms, transfer),
-    steps: [
-      { type: stepTypes[wallet.chain_type] ?? 'external_transaction', transactionId: sent.transactionId },
-      ...(transfer.exchange === undefined ? [] : [exchangeStep(transfer.exchange)]),
-    ],
+    steps: [...sent, ...(transfer.exchange === undefined ? [] : [exchangeStep(transfer.exchange)])],
   });
 }
 
@@ -79,30 +77,6 @@ export async function prepareTransfer(
   const wallet = await findWallet(context, walletId);
   return planTransfer(context, wallet, readTransferBody(wallet, body));
 }
-
-/**
- * The context for work after the commit: the action exists by then, so a refusal by the chain ends the action as
- * `rejected` and does not become the response.
- */
-function afterCommitContext(context: OperationContext): OperationContext {
-  return {
-    ...context,
-    afterCommit: (work) =>
-      context.afterCommit(async () => {
-        try {
-          await work();
-        } catch (error) {
-          if (!(error instanceof ApiError)) throw error;
-        }
-      }),
-  };
-}
-
-const stepTypes: Readonly<Record<string, string>> = {
-  ethereum: 'evm_transaction',
-  solana: 'svm_transaction',
-  tron: 'tvm_transaction',
-};
 
 /**
  * Reads the body of a transfer as far as possible without chain calls.
@@ -154,12 +128,13 @@ function arrivalOf({ source, destination }: PlannedExchange): object {
   };
 }
 
-function exchangeStep(exchange: PlannedExchange): NewExchangeStep {
+function exchangeStep(exchange: PlannedExchange): NewExternalStep {
   const { destination, quote } = exchange;
   return {
     type: 'external_transaction',
+    kind: 'exchange',
     caip2: destination.chain.caip2,
-    quoteId: quote.id,
+    externalId: quote.id,
     delivery: {
       destination_amount: decimalText(fromRaw(quote.rawOutput, destination.decimals)),
       fees: feesOf(exchange),

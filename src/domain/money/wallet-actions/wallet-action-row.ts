@@ -18,6 +18,7 @@ export const walletActionColumns = [
   'nonce',
   'reference_id',
   'details',
+  'terms',
   'outcome',
   'created_at_ms',
   'ended_at_ms',

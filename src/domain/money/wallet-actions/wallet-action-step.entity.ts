@@ -10,22 +10,32 @@ export const WalletActionStepEntity = defineEntity({
     position: p.integer().primary(),
     /** The contract's step type, for example `evm_transaction`. */
     type: p.text(),
-    /** The step's transaction; its state is the step's state. */
+    // Of a step that is our transaction.
+    /** Its state is the step's state. */
     transactionId: p.text().strictNullable(),
-    // Of a step that the exchange does, everything below.
-    /** The chain that it pays on. */
+    /** JSON of the movements that its transaction caused, once they are read. */
+    effects: p.text().strictNullable(),
+    /** The block that `effects` were read from: a reorganization may move the transaction to another one. */
+    effectsBlockNumber: p.bigint('number').strictNullable(),
+    // Of a step that another system does.
+    /** `exchange` or `payout`. */
+    externalKind: p.text().strictNullable(),
+    /** Its id there: a quote, a payout. */
+    externalId: p.text().strictNullable(),
+    /** `waiting`, `done`, `given_back` or `refused`. */
+    externalStatus: p.text().strictNullable(),
+    /** The chain that it pays on; null for a bank. */
     caip2: p.text().strictNullable(),
-    /** The exchange's quote id. */
-    quoteId: p.text().strictNullable(),
-    /** JSON of the wire fields that change when the exchange has paid. */
+    /** JSON of the wire fields of the action that change when it is done. */
     delivery: p.text().strictNullable(),
-    /** `waiting`, `paid` or `refunded`. */
-    exchangeStatus: p.text().strictNullable(),
     /** Hash of the payment, or of the refund on the deposit's chain. */
     hash: p.text().strictNullable(),
-    /** Why the deposit was refunded. */
+    /** Why the deposit was given back or refused. */
     failureReason: p.text().strictNullable(),
-    /** When the exchange is polled next; null when it is no longer polled. */
+    /**
+     * When the external step is polled, or the effects are read, next; null when neither is done, and after the action
+     * has ended.
+     */
     nextCheckAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [

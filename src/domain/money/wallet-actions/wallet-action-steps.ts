@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
-import type {
-  FailureReason,
-  FeeLineItem,
-  WalletActionStatus,
-  WalletActionStep,
-} from '../../../generated/schemas.ts';
+import type { FailureReason, WalletActionStatus, WalletActionStep } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { ENTRY_POINT_VERSION } from '../../../signing/ethereum/simple-account.ts';
 import type { Tables } from '../../tables.ts';
 import { type TransactionRow, transactionColumns } from '../transactions/transaction-row.ts';
 import type { TransactionStatus } from '../transactions/transaction-state.ts';
@@ -17,41 +13,61 @@ interface TransactionStep {
   readonly actionId: string;
   readonly type: string;
   readonly transaction: TransactionRow;
+  /** What its transaction moved; empty until it is read; only read if asked for. */
+  readonly effects: readonly StoredMovement[];
 }
 
-/** A step performed by the exchange. */
-interface ExchangeStep {
+/** A movement as it is stored; addresses as the chain gives them, `token` null is the native asset. */
+interface StoredMovement {
+  readonly token: string | null;
+  readonly from: string;
+  readonly to: string;
+  /** Base units, decimal. */
+  readonly rawAmount: string;
+}
+
+/** A step that another system does. */
+interface ExternalStep {
   readonly actionId: string;
   readonly type: string;
-  readonly exchange: ExchangeState;
+  readonly external: ExternalState;
   /** The previous step, which pays its deposit. */
   readonly deposit: TransactionStep;
 }
 
-export type StoredStep = TransactionStep | ExchangeStep;
+export type StoredStep = TransactionStep | ExternalStep;
 
-/** The last known state of an exchange. */
-interface ExchangeState {
-  readonly status: 'waiting' | 'paid' | 'refunded';
-  /** The chain of the payment. */
-  readonly caip2: string;
-  readonly delivery: ExchangeDelivery;
+/** Who does external steps. */
+export type ExternalKind = 'exchange' | 'payout';
+
+/**
+ * waiting: for the deposit, or for the payment. done: paid. given_back: the deposit was paid back. refused: it ended
+ * without a payment in either direction.
+ */
+export type ExternalStatus = 'waiting' | 'done' | 'given_back' | 'refused';
+
+/** The last known state of an external step. */
+interface ExternalState {
+  readonly kind: ExternalKind;
+  readonly status: ExternalStatus;
+  /** The chain of the payment; null for a payment by a bank. */
+  readonly caip2: string | null;
+  /** The wire fields of the action that change when it is done. */
+  readonly delivery: object;
   readonly hash: string | null;
   readonly failureReason: string | null;
 }
 
-/** The wire fields that change when the exchange pays. */
-export interface ExchangeDelivery {
-  readonly destination_amount: string;
-  readonly fees: readonly FeeLineItem[];
-}
-
-const exchangeColumns = [
-  'steps.exchange_status',
-  'steps.caip2 as exchange_caip2',
+const stepColumns = [
+  'steps.action_id',
+  'steps.type',
+  'steps.effects',
+  'steps.external_kind',
+  'steps.external_status',
+  'steps.caip2 as external_caip2',
   'steps.delivery',
   'steps.hash',
-  'steps.failure_reason as exchange_failure_reason',
+  'steps.failure_reason as external_failure_reason',
 ] as const;
 
 /** The steps of actions, each action's in their order. */
@@ -65,28 +81,53 @@ export async function loadSteps(
     .selectFrom('wallet_action_steps as steps')
     .leftJoin('transactions', 'transactions.id', 'steps.transaction_id')
     .select(transactionColumns.map((column) => `transactions.${column}` as const))
-    .select(['steps.action_id', 'steps.type', ...exchangeColumns])
+    .select(stepColumns)
     .where('steps.action_id', 'in', actionIds)
     .orderBy('steps.action_id')
     .orderBy('steps.position')
     .execute();
   const steps = new Map<string, StoredStep[]>();
   for (const row of rows) {
-    const { action_id: actionId, type, exchange_status: status } = row;
-    const own = steps.get(actionId) ?? [];
-    steps.set(actionId, own);
-    const { exchange_caip2: caip2, delivery, hash, exchange_failure_reason: failureReason, ...rest } = row;
-    if (status === null) {
-      const { action_id: _action, type: _type, exchange_status: _status, ...transaction } = rest;
-      own.push({ actionId, type, transaction: transaction as TransactionRow });
-      continue;
-    }
-    const deposit = own.at(-1);
-    assert(deposit !== undefined && 'transaction' in deposit, 'an exchange comes after its deposit');
-    const exchange = { status, caip2, delivery: JSON.parse(delivery ?? '{}'), hash, failureReason };
-    own.push({ actionId, type, deposit, exchange: exchange as ExchangeState });
+    const own = steps.get(row.action_id) ?? [];
+    steps.set(row.action_id, own);
+    own.push(stepOf(row, own.at(-1)));
   }
   return steps;
+}
+
+interface StepRow extends Record<(typeof transactionColumns)[number], unknown> {
+  readonly action_id: string;
+  readonly type: string;
+  readonly effects: string | null;
+  readonly external_kind: string | null;
+  readonly external_status: string | null;
+  readonly external_caip2: string | null;
+  readonly delivery: string | null;
+  readonly hash: string | null;
+  readonly external_failure_reason: string | null;
+}
+
+function stepOf(row: StepRow, previous: StoredStep | undefined): StoredStep {
+  const { action_id: actionId, type, effects, external_kind: kind, external_status: status } = row;
+  if (status === null) {
+    const columns = transactionColumns.map((column) => [column, row[column]]);
+    const transaction = Object.fromEntries(columns) as TransactionRow;
+    return { actionId, type, transaction, effects: JSON.parse(effects ?? '[]') };
+  }
+  assert(previous !== undefined && 'transaction' in previous, 'an external step comes after its deposit');
+  return {
+    actionId,
+    type,
+    deposit: previous,
+    external: {
+      kind: kind as ExternalKind,
+      status: status as ExternalStatus,
+      caip2: row.external_caip2,
+      delivery: JSON.parse(row.delivery ?? '{}'),
+      hash: row.hash,
+      failureReason: row.external_failure_reason,
+    },
+  };
 }
 
 type StepStatus =
@@ -112,20 +153,22 @@ const stepStatuses: Readonly<Record<TransactionStatus, StepStatus>> = {
   provider_error: 'abandoned',
 };
 
-const exchangeStatuses = { paid: 'confirmed', refunded: 'failed' } as const;
+const externalStatuses = { done: 'confirmed', given_back: 'failed', refused: 'failed' } as const;
+
+const evmTypes: ReadonlySet<string> = new Set(['evm_transaction', 'evm_user_operation']);
 
 /** The status of a step. Chains without replacement never have `replaced` or `abandoned`. */
 function statusOf(step: StoredStep): StepStatus {
-  if ('exchange' in step) return exchangeStatusOf(step);
+  if ('external' in step) return externalStatusOf(step);
   const status = stepStatuses[step.transaction.status];
-  const isEvm = step.type === 'evm_transaction';
-  return !isEvm && (status === 'replaced' || status === 'abandoned') ? 'failed' : status;
+  const isLost = status === 'replaced' || status === 'abandoned';
+  return isLost && !evmTypes.has(step.type) ? 'failed' : status;
 }
 
-function exchangeStatusOf({ exchange, deposit }: ExchangeStep): StepStatus {
-  if (exchange.status !== 'waiting') return exchangeStatuses[exchange.status];
+function externalStatusOf({ external, deposit }: ExternalStep): StepStatus {
+  if (external.status !== 'waiting') return externalStatuses[external.status];
   if (statusOf(deposit) === 'confirmed') return 'pending';
-  // Without its deposit the exchange does not start.
+  // Without its deposit it does not start.
   return hasEnded(deposit) ? 'rejected' : 'preparing';
 }
 
@@ -133,7 +176,7 @@ function exchangeStatusOf({ exchange, deposit }: ExchangeStep): StepStatus {
 function hasEnded(step: StoredStep): boolean {
   const status = statusOf(step);
   if (status === 'preparing' || status === 'queued' || status === 'pending') return false;
-  if ('exchange' in step) return true;
+  if ('external' in step) return true;
   // A reorganization may still undo a revert. A caller that sees `failed` may try again, so it must be final.
   return status !== 'reverted' || step.transaction.next_check_at_ms === null;
 }
@@ -161,20 +204,57 @@ export function failureOf(steps: readonly StoredStep[]): FailureReason {
 }
 
 function failureOfStep(step: StoredStep): FailureReason | undefined {
-  if ('exchange' in step) return failureOfExchange(step);
+  if ('external' in step) return failureOfExternal(step);
   const reason = reasons[statusOf(step)];
   return reason === undefined ? undefined : { message: step.transaction.failure_reason ?? reason };
 }
 
-function failureOfExchange(step: ExchangeStep): FailureReason | undefined {
-  const { exchange, deposit } = step;
+const parties: Readonly<Record<ExternalKind, string>> = {
+  exchange: 'The exchange',
+  payout: 'The payout provider',
+};
+
+function failureOfExternal(step: ExternalStep): FailureReason | undefined {
+  const { external, deposit } = step;
+  const party = parties[external.kind];
   const status = statusOf(step);
-  if (status === 'rejected') return { message: 'The exchange has had no deposit.' };
+  if (status === 'rejected') return { message: `${party} has had no deposit.` };
   if (status !== 'failed') return undefined;
-  const refund = { caip2: deposit.transaction.caip2, transaction_hash: exchange.hash };
+  if (external.status === 'refused') return { message: `${party} did not pay: ${external.failureReason}.` };
+  const refund = { caip2: deposit.transaction.caip2, transaction_hash: external.hash };
   return {
-    message: `The exchange gave the deposit back: ${exchange.failureReason}.`,
+    message: `${party} gave the deposit back: ${external.failureReason}.`,
     details: { refund },
+  };
+}
+
+/** A step in wire form. */
+export function stepView(step: StoredStep): WalletActionStep {
+  const failure = failureOfStep(step);
+  const reason = failure === undefined ? {} : { failure_reason: failure };
+  const view = 'external' in step ? externalView(step) : transactionView(step);
+  return { ...view, ...reason } as unknown as WalletActionStep;
+}
+
+function externalView(step: ExternalStep): object {
+  const { status, caip2, hash } = step.external;
+  return {
+    type: 'external_transaction',
+    ...(caip2 === null ? {} : { caip2 }),
+    status: externalStatusOf(step),
+    // A refund is not a transaction of this step.
+    ...(caip2 === null ? {} : { transaction_hash: status === 'done' ? hash : null }),
+  };
+}
+
+function transactionView(step: TransactionStep): object {
+  const { type, transaction } = step;
+  return {
+    type,
+    caip2: transaction.caip2,
+    status: statusOf(step),
+    ...hashesOf(step),
+    ...(type === 'tvm_transaction' ? {} : { finalized: transaction.status === 'finalized' }),
   };
 }
 
@@ -184,27 +264,12 @@ const hashFields: Readonly<Record<string, string>> = {
   tvm_transaction: 'transaction_id',
 };
 
-/** A step in wire form. */
-export function stepView(step: StoredStep): WalletActionStep {
-  const failure = failureOfStep(step);
-  if ('exchange' in step) {
-    const { status, caip2, hash } = step.exchange;
-    return {
-      type: 'external_transaction',
-      caip2,
-      status: exchangeStatusOf(step),
-      // A refund is not a transaction of this step.
-      transaction_hash: status === 'paid' ? hash : null,
-      ...(failure === undefined ? {} : { failure_reason: failure }),
-    } as WalletActionStep;
-  }
-  const { type, transaction } = step;
+function hashesOf({ type, transaction }: TransactionStep): object {
+  const { transaction_hash: hash, user_operation_hash: operationHash } = transaction;
+  if (type !== 'evm_user_operation') return { [hashFields[type] ?? 'transaction_hash']: hash };
   return {
-    type,
-    caip2: transaction.caip2,
-    status: statusOf(step),
-    [hashFields[type] ?? 'transaction_hash']: transaction.transaction_hash,
-    ...(type === 'tvm_transaction' ? {} : { finalized: transaction.status === 'finalized' }),
-    ...(failure === undefined ? {} : { failure_reason: failure }),
-  } as unknown as WalletActionStep;
+    user_operation_hash: operationHash,
+    bundle_transaction_hash: hash,
+    entrypoint_version: ENTRY_POINT_VERSION,
+  };
 }

@@ -8,10 +8,17 @@ import { termsOf } from '../chain-terms.ts';
 import { assertNodeAvailable, decodeOrRefuse } from '../decode-or-refuse.ts';
 import { NATIVE } from '../ledger.ts';
 import { PAYMASTER_ADDRESS, tempoChains } from '../sponsors.ts';
-import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
+import {
+  knownToken,
+  movementsOf,
+  type Simulated,
+  transfersAfter,
+  transfersOf,
+  type World,
+} from '../world.ts';
 import { acceptTransaction } from './accept-transaction.ts';
 import { simulateBundler } from './bundler.ts';
-import { dryRun } from './dry-run.ts';
+import { dryRun, dryRunAll } from './dry-run.ts';
 import { fundEvm } from './faucet.ts';
 import { type EvmParts, makeEvmParts } from './parts.ts';
 import { decodeSigned } from './plan.ts';
@@ -52,7 +59,7 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
 /** Queries on the latest state. */
 function queries(
   parts: EvmParts,
-): Pick<EvmChain, 'balances' | 'nonce' | 'fees' | 'simulate' | 'read' | 'code'> {
+): Pick<EvmChain, 'balances' | 'nonce' | 'fees' | 'simulate' | 'simulateSequence' | 'read' | 'code'> {
   const { caip2, state, atHead } = parts;
   const { accounts, ledger } = state;
   const { baseFee, priorityFee } = termsOf(caip2);
@@ -64,6 +71,7 @@ function queries(
     nonce: (address) => atHead(() => BigInt(nextNonce(parts, address.toLowerCase()))),
     fees: async () => ({ maxFeePerGas: 2n * baseFee + priorityFee, maxPriorityFeePerGas: priorityFee }),
     simulate: (call) => atHead(() => dryRun(state, call)),
+    simulateSequence: (calls) => atHead(() => dryRunAll(state, calls)),
     read: ({ to, data }) =>
       atHead(() => {
         const address = to.toLowerCase();
@@ -104,8 +112,13 @@ function transactions(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'>
   };
 }
 
-function transferLists({ world, caip2, atHead }: EvmParts): Pick<EvmChain, 'transfersOf' | 'transfersAfter'> {
+function transferLists({
+  world,
+  caip2,
+  atHead,
+}: EvmParts): Pick<EvmChain, 'transfersOf' | 'transfersAfter' | 'movementsOf'> {
   return {
+    movementsOf: (hash) => atHead(() => movementsOf(world, caip2, { hash, text: checksummed })),
     transfersOf: (query) =>
       atHead(() => transfersOf(world, caip2, { query: lowerCase(query), text: checksummed })),
     transfersAfter: (position, limit) =>

@@ -1,11 +1,28 @@
 import { bytesTo0xHex } from '../../../crypto/encoding.ts';
-import type { EvmCall, Simulation } from '../../../ports/chains.ts';
+import type { EvmCall, SequenceSimulation, Simulation } from '../../../ports/chains.ts';
 import { rollBack } from '../roll-back.ts';
 import { BLOCK_GAS_LIMIT, type EvmState, runEvm } from './machine.ts';
 import { gasBefore, planAuthorizations } from './plan.ts';
 
 /** Executes a call as in a block, then rolls back. */
 export function dryRun(state: EvmState, call: EvmCall): Simulation {
+  return rollBack(state.store, () => tryCall(state, call));
+}
+
+/** Executes calls one after the other as in a block, then rolls all of them back. */
+export function dryRunAll(state: EvmState, calls: readonly EvmCall[]): SequenceSimulation {
+  return rollBack(state.store, () => {
+    const units: bigint[] = [];
+    for (const [index, call] of calls.entries()) {
+      const simulation = tryCall(state, call);
+      if (!simulation.succeeds) return { ...simulation, index };
+      units.push(simulation.units);
+    }
+    return { succeeds: true, units };
+  });
+}
+
+function tryCall(state: EvmState, call: EvmCall): Simulation {
   const sender = call.from.toLowerCase();
   const calls = [{ to: call.to?.toLowerCase() ?? null, value: call.value, data: bytesTo0xHex(call.data) }];
   const authorizations = call.authorizationList ?? [];
@@ -17,16 +34,14 @@ export function dryRun(state: EvmState, call: EvmCall): Simulation {
     ...gasBefore(calls, { accessList: [], authorizations }),
     sentinel: null,
   };
-  return rollBack(state.store, () => {
-    const nonce = state.accounts.nonce(sender, '');
-    state.accounts.setNonce(sender, '', nonce + 1);
-    if (call.delegatedTo !== undefined) state.accounts.setDelegate(sender, call.delegatedTo.toLowerCase());
-    const { gasNeeded, revert } = runEvm(state, plan, { nonce, isIncluded: false });
-    if (revert === undefined) return { succeeds: true, units: gasNeeded };
-    return {
-      succeeds: false,
-      reason: revert.isShortfall ? 'insufficient_funds' : 'reverts',
-      message: revert.message,
-    };
-  });
+  const nonce = state.accounts.nonce(sender, '');
+  state.accounts.setNonce(sender, '', nonce + 1);
+  if (call.delegatedTo !== undefined) state.accounts.setDelegate(sender, call.delegatedTo.toLowerCase());
+  const { gasNeeded, revert } = runEvm(state, plan, { nonce, isIncluded: false });
+  if (revert === undefined) return { succeeds: true, units: gasNeeded };
+  return {
+    succeeds: false,
+    reason: revert.isShortfall ? 'insufficient_funds' : 'reverts',
+    message: revert.message,
+  };
 }

@@ -1,0 +1,96 @@
+import { bytesTo0xHex } from '../../../crypto/encoding.ts';
+import type { PreparationContext } from '../../../operation-context.ts';
+import type { EvmChain } from '../../../ports/chains.ts';
+import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
+import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
+import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
+import { buildEthereum } from './build-ethereum.ts';
+import { callChain, chainRefusal, requireChain } from './call-chain.ts';
+import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
+import { feeFieldsOf, hexOf, withMargin } from './plan-ethereum.ts';
+import type { BuildTransaction } from './send-built.ts';
+import { buildOperation, planOperation } from './send-operation.ts';
+
+/** Calls of one account that build on each other, for example an approval and what spends it. */
+export interface CallsDraft {
+  readonly caip2: string;
+  /** The wallet's. */
+  readonly address: string;
+  readonly calls: readonly BatchCall[];
+  /** The rpc method or wallet action that sends them. */
+  readonly method: string;
+  /** Whether the chain's paymaster pays the gas: all calls are one user operation then. */
+  readonly isSponsored?: boolean | undefined;
+}
+
+export interface PlannedCalls {
+  /** The most that all of them pay for gas, in base units of the native asset; 0 when sponsored. */
+  readonly estimatedFee: bigint;
+  /** Gas limits of all of them together. */
+  readonly gasUnits: bigint;
+  /** One transaction each, in order; a single one when sponsored. */
+  readonly builds: readonly BuildTransaction[];
+}
+
+// CHOICE: the gas limit of a call that the node cannot simulate after the one before, because it lacks
+// `eth_simulateV1`: several times what a swap or a deposit needs. Unused gas is not paid.
+const UNKNOWN_GAS = 500_000n;
+
+/**
+ * Simulates calls one after the other and fills in their gas and fees. Call it outside any database transaction.
+ *
+ * @throws ApiError not_supported; insufficient_funds, transaction_execution_failure when a call fails after the ones
+ * before it; transaction_broadcast_failure when the chain cannot be reached or asks for too much.
+ */
+export async function planCalls(context: PreparationContext, draft: CallsDraft): Promise<PlannedCalls> {
+  if (draft.isSponsored === true) return planSponsored(context, draft);
+  const { caip2, address, calls, method } = draft;
+  const chain = requireChain(context, { caip2, kind: 'evm' });
+  const [pendingCount, fees, units, [balance = 0n]] = await callChain(
+    Promise.all([
+      chain.nonce(address),
+      chain.fees(),
+      simulateInOrder(chain, draft),
+      chain.balances(address, [null]),
+    ]),
+  );
+  requirePricesBelow(chain, fees);
+  const limits = units.map((unit) => (unit === undefined ? UNKNOWN_GAS : withMargin(unit)));
+  for (const limit of limits) requireGasBelow(chain, limit);
+  const gasUnits = limits.reduce((sum, limit) => sum + limit, 0n);
+  const estimatedFee = gasUnits * fees.maxFeePerGas;
+  requireFeeBelow(chain, estimatedFee);
+  // A node counts what all transactions of the account that wait cost at most.
+  const value = calls.reduce((sum, call) => sum + call.value, 0n);
+  const known = chainOfCaip2(caip2);
+  // Tempo fees are paid in a token.
+  const paysInTokens = known !== undefined && known.native === undefined;
+  if (!paysInTokens && value + estimatedFee > balance) throw chainRefusal('insufficient_funds', '');
+  const builds = calls.map((call, index): BuildTransaction => {
+    const transaction = {
+      ...{ to: call.to, value: hexOf(call.value), data: bytesTo0xHex(call.data) },
+      ...feeFieldsOf(fees),
+      ...{ from: address, chain_id: Number(chain.chainId), gas_limit: hexOf(limits[index] ?? UNKNOWN_GAS) },
+    } as EthereumTransaction;
+    return (unit) => buildEthereum(unit, { chain, address, transaction, pendingCount }, method);
+  });
+  return { estimatedFee, gasUnits, builds };
+}
+
+async function planSponsored(context: PreparationContext, draft: CallsDraft): Promise<PlannedCalls> {
+  const calls = draft.calls.map(({ to, value, data }) => ({
+    ...{ to, value: hexOf(value), data: bytesTo0xHex(data) },
+  }));
+  const plan = await planOperation(context, { caip2: draft.caip2, address: draft.address, calls });
+  return {
+    estimatedFee: 0n,
+    gasUnits: plan.callGas,
+    builds: [(unit) => buildOperation(unit, plan, draft.method)],
+  };
+}
+
+async function simulateInOrder(chain: EvmChain, { address, calls }: CallsDraft) {
+  const simulation = await chain.simulateSequence(calls.map((call) => ({ from: address, ...call })));
+  if (simulation.succeeds) return simulation.units;
+  throw chainRefusal(simulation.reason, simulation.message);
+}

@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict';
+import type { WalletActionType } from '../../../generated/schemas.ts';
+import type { ActionType } from './action-type.ts';
+import { transferType } from './transfer-type.ts';
+
+/** The types of wallet actions that can be started. */
+const actionTypes: Partial<Readonly<Record<WalletActionType, ActionType>>> = {
+  transfer: transferType,
+};
+
+/** The definition of a type. */
+export function actionTypeOf(type: WalletActionType): ActionType {
+  const definition = actionTypes[type];
+  assert(definition !== undefined, `no definition of actions of type ${type}`);
+  return definition;
+}

@@ -1,0 +1,197 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { TransactionMovements } from '../../../ports/chains.ts';
+import type { Tables } from '../../tables.ts';
+import type { ExternalKind } from './wallet-action-steps.ts';
+
+// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+
+/** CHOICE: how often an external step that waits is polled. */
+const AGAIN_MS = 2000;
+/** How long a claimed step belongs to the process that claimed it. */
+const LEASE_MS = 60_000;
+
+/** States of a transaction that a block includes and that took effect. */
+export const includedStatuses = ['confirmed', 'finalized'] as const;
+
+/** A step that is due for a check. */
+interface DueStep {
+  readonly actionId: string;
+  readonly position: number;
+}
+
+/** A step that another system does and that has its deposit. */
+export interface DueExternalStep extends DueStep {
+  readonly kind: ExternalKind;
+  readonly externalId: string;
+  readonly depositHash: string;
+}
+
+/** What the counterpart of an external step reports. */
+export type ExternalProgress =
+  /** For the deposit to be included, or for the payment. */
+  | { readonly kind: 'waiting' }
+  /** `hash`: of the payment, on a chain. `delivery` replaces what was expected when the step was stored. */
+  | { readonly kind: 'done'; readonly hash?: string | undefined; readonly delivery?: object | undefined }
+  /** `hash`: of the refund on the chain of the deposit. */
+  | { readonly kind: 'given_back'; readonly hash: string; readonly reason: string }
+  /** It ended without a payment in either direction. */
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/**
+ * Claims external steps of these kinds that are due for polling, the most overdue first, by moving their next check:
+ * no other process claims them meanwhile, and the claim of a process that dies expires.
+ */
+export async function claimDueExternalSteps(
+  em: SqlEntityManager,
+  nowMs: number,
+  { kinds, limit }: { readonly kinds: readonly ExternalKind[]; readonly limit: number },
+): Promise<readonly DueExternalStep[]> {
+  if (kinds.length === 0) return [];
+  const due = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_action_steps as steps')
+    .innerJoin('wallet_action_steps as deposits', (join) =>
+      join
+        .onRef('deposits.action_id', '=', 'steps.action_id')
+        .on((on) => on('deposits.position', '=', on('steps.position', '-', on.lit(1)))),
+    )
+    .innerJoin('transactions', 'transactions.id', 'deposits.transaction_id')
+    .select([
+      'steps.action_id as actionId',
+      'steps.position',
+      'steps.external_kind as kind',
+      'steps.external_id as externalId',
+      'transactions.transaction_hash as depositHash',
+    ])
+    .where('steps.next_check_at_ms', '<=', nowMs)
+    .where('steps.external_status', '=', 'waiting')
+    .where('steps.external_kind', 'in', kinds)
+    .where('transactions.status', 'in', includedStatuses)
+    .orderBy('steps.next_check_at_ms')
+    .orderBy('steps.action_id')
+    .limit(limit)
+    .$castTo<DueExternalStep>()
+    .forUpdate('steps')
+    .skipLocked()
+    .execute();
+  for (const step of due) await putOff(em, step, nowMs + LEASE_MS);
+  return due;
+}
+
+/**
+ * Stores the progress of an external step. Result: whether it has now ended.
+ *
+ * INVARIANT: an outcome is stored once and never overwritten.
+ */
+export async function advanceExternalStep(
+  em: SqlEntityManager,
+  step: DueExternalStep,
+  { progress, nowMs }: { progress: ExternalProgress; nowMs: number },
+): Promise<boolean> {
+  if (progress.kind === 'waiting') {
+    await putOff(em, step, nowMs + AGAIN_MS);
+    return false;
+  }
+  const { numUpdatedRows } = await em
+    .getKysely<Tables>()
+    .updateTable('wallet_action_steps')
+    .set({
+      external_status: progress.kind,
+      hash: 'hash' in progress ? (progress.hash ?? null) : null,
+      failure_reason: 'reason' in progress ? progress.reason : null,
+      next_check_at_ms: null,
+      ...('delivery' in progress && progress.delivery !== undefined
+        ? { delivery: JSON.stringify(progress.delivery) }
+        : {}),
+    })
+    .where('action_id', '=', step.actionId)
+    .where('position', '=', step.position)
+    .where('external_status', '=', 'waiting')
+    .executeTakeFirstOrThrow();
+  return numUpdatedRows === 1n;
+}
+
+/** A step whose transaction is in a block, and whose effects there are not read yet. */
+export interface UnreadStep extends DueStep {
+  readonly caip2: string;
+  readonly hash: string;
+}
+
+/** Claims steps whose effects are to be read, as `claimDueExternalSteps` does. */
+export async function claimUnreadSteps(
+  em: SqlEntityManager,
+  nowMs: number,
+  limit: number,
+): Promise<readonly UnreadStep[]> {
+  const due = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_action_steps as steps')
+    .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
+    .select([
+      'steps.action_id as actionId',
+      'steps.position',
+      'transactions.caip2',
+      'transactions.transaction_hash as hash',
+    ])
+    .where('steps.next_check_at_ms', '<=', nowMs)
+    .where('transactions.status', 'in', includedStatuses)
+    .where((where) =>
+      where('steps.effects_block_number', 'is distinct from', where.ref('transactions.block_number')),
+    )
+    .orderBy('steps.next_check_at_ms')
+    .orderBy('steps.action_id')
+    .limit(limit)
+    .$castTo<UnreadStep>()
+    .forUpdate('steps')
+    .skipLocked()
+    .execute();
+  for (const step of due) await putOff(em, step, nowMs + LEASE_MS);
+  return due;
+}
+
+/**
+ * Stores what a step's transaction moved, with the block it was read from: if a reorganization moves the transaction
+ * to another block before the action ends, its effects are read again.
+ */
+export async function storeEffects(
+  em: SqlEntityManager,
+  { actionId, position }: UnreadStep,
+  { found, nowMs }: { found: TransactionMovements | undefined; nowMs: number },
+): Promise<void> {
+  const effects = found?.movements.map((moved) => ({ ...moved, rawAmount: String(moved.rawAmount) }));
+  await em
+    .getKysely<Tables>()
+    .updateTable('wallet_action_steps')
+    .set({
+      ...(found === undefined
+        ? {}
+        : { effects: JSON.stringify(effects), effects_block_number: Number(found.blockNumber) }),
+      next_check_at_ms: nowMs,
+    })
+    .where('action_id', '=', actionId)
+    .where('position', '=', position)
+    .where('next_check_at_ms', 'is not', null)
+    .execute();
+}
+
+/** Stops the checks of an action's steps. */
+export async function stopChecks(em: SqlEntityManager, actionId: string): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('wallet_action_steps')
+    .set({ next_check_at_ms: null })
+    .where('action_id', '=', actionId)
+    .where('next_check_at_ms', 'is not', null)
+    .execute();
+}
+
+async function putOff(em: SqlEntityManager, { actionId, position }: DueStep, untilMs: number): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('wallet_action_steps')
+    .set({ next_check_at_ms: untilMs })
+    .where('action_id', '=', actionId)
+    .where('position', '=', position)
+    .where('next_check_at_ms', 'is not', null)
+    .execute();
+}

@@ -1,0 +1,46 @@
+import { claimUnreadSteps, storeEffects, type UnreadStep } from '../domain/money/wallet-actions/due-steps.ts';
+import type { TransactionMovements } from '../ports/chains.ts';
+import type { JobContext } from './job-context.ts';
+import type { Job } from './runner.ts';
+
+const EVERY_MS = 1000;
+const BATCH = 20;
+/** When a step is tried again whose chain could not be asked. */
+const AGAIN_MS = 2000;
+
+/**
+ * Reads what the transactions of wallet actions moved, for the actions whose outcome depends on it. Chains are called
+ * between transactions.
+ */
+export function readEffects({ services, inUnit }: JobContext): Job {
+  const { chains, clock, log } = services;
+
+  const read = async ({ actionId, caip2, hash }: UnreadStep): Promise<TransactionMovements | undefined> => {
+    try {
+      const chain = chains.find(caip2);
+      if (chain?.kind !== 'evm') throw new Error(`the chain ${caip2} is not configured`);
+      return await chain.movementsOf(hash);
+    } catch (err) {
+      log.warn({ err, action: actionId }, 'the effects of a step could not be read; it is tried again');
+      return undefined;
+    }
+  };
+
+  return {
+    name: 'read-effects',
+    everyMs: EVERY_MS,
+    async run() {
+      const nowMs = clock.now();
+      const due = await inUnit((em) => claimUnreadSteps(em, nowMs, BATCH));
+      const found = await Promise.all(
+        due.map(async (each) => {
+          const movements = await read(each);
+          const againMs = movements === undefined ? nowMs + AGAIN_MS : nowMs;
+          await inUnit((em) => storeEffects(em, each, { found: movements, nowMs: againMs }));
+          return movements;
+        }),
+      );
+      return due.length === BATCH && found.some((movements) => movements !== undefined);
+    },
+  };
+}
