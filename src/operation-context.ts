@@ -121,10 +121,10 @@ export interface OperationContext extends PreparationContext {
    */
   afterRefusal(work: (em: SqlEntityManager) => Promise<void>): void;
   /**
-   * Notes the public keys whose signatures authorized the request. Its response, if stored under an idempotency key, is
-   * repeated only to requests that they signed too.
+   * Notes the public keys whose signatures authorized the request, and the canonical payloads that they cover. The
+   * response, if it is stored, is repeated only to requests that these keys signed too.
    */
-  noteSigners(publicKeys: readonly string[]): void;
+  noteSignatures(publicKeys: readonly string[], payloads: readonly Uint8Array[]): void;
   /** Runs work in a separate transaction, for use after the commit. */
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }

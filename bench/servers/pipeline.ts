@@ -54,6 +54,11 @@ const handler = await createApp({
     ),
     openUnit: async () => unit,
     idempotency: { begin: async () => undefined, keep: async () => {}, end: () => {} },
+    singleUse: {
+      begin: async () => ({ isRequired: false }),
+      keep: async () => {},
+      replace: async () => {},
+    },
     check: createResponseCheck({
       mode: options.checkResponses ? 'always' : 'off',
       validators: responseValidators,

@@ -25,8 +25,8 @@ export interface VerifiedSignatures {
   readonly keys: ReadonlySet<string>;
   /** For each signature, the key under which it verified. */
   readonly keyOfSignature: readonly (string | undefined)[];
-  /** Index of the payload that the verified signatures cover; undefined when none verified. */
-  readonly payloadIndex: number | undefined;
+  /** Indices of the payloads that the verified signatures cover. */
+  readonly payloadIndices: ReadonlySet<number>;
 }
 
 /**
@@ -70,7 +70,7 @@ export function* verifySignatures(search: Search): Generator<number, VerifiedSig
   const digests = new Map<Uint8Array, Uint8Array>();
   const judged = new Map<string, Found | undefined>();
   let order = payloads.map((_, index) => index);
-  let payloadIndex: number | undefined;
+  const payloadIndices = new Set<number>();
 
   for (const [position, text] of signatures.entries()) {
     const signature = decodeCanonicalBase64(text);
@@ -84,12 +84,12 @@ export function* verifySignatures(search: Search): Generator<number, VerifiedSig
     if (found !== undefined) {
       verified.add(found.key);
       keyOfSignature[position] = found.key;
-      payloadIndex = found.payload;
+      payloadIndices.add(found.payload);
       order = [found.payload, ...order.filter((index) => index !== found.payload)];
     }
     if (isEnough(verified)) break;
   }
-  return { keys: verified, keyOfSignature, payloadIndex };
+  return { keys: verified, keyOfSignature, payloadIndices };
 }
 
 interface Found {

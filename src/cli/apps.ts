@@ -92,8 +92,8 @@ export function appsCommand(): Command {
 const settingsHelp = `
 Settings: jwt_auth {jwks_url or verification_key, user_id_claim, audiences}, allowed_origins [url], test_accounts
 [{email, phone_number, otp_code}], identity_tokens true|false; safeguards:
-archive_requires_owner, policy_parts_require_owner, strict_methods, block_test_logins, block_linking_test_accounts
-true|false, identity_changes "app_secret", "user_key" or {"wait_hours": n}, require_request_expiry false or seconds.
+archive_requires_owner, policy_parts_require_owner, single_use_signatures, strict_methods, block_test_logins,
+block_linking_test_accounts true|false, identity_changes "app_secret", "user_key" or {"wait_hours": n}, require_request_expiry false or seconds.
 
 Example:
   $ custos apps configure cm3k8v0q1x5z7b2n4w6y9t0ra --settings '{"jwt_auth":{"jwks_url":"https://login.example.com/jwks.json"}}'`;

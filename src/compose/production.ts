@@ -17,6 +17,7 @@ import type { ServeConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
 import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
+import { acceptOnce } from '../domain/base/used-signatures/accept-once.ts';
 import { entities } from '../domain/tables.ts';
 import { createUserTokens } from '../domain/wallets/tokens/verify-access-token.ts';
 import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
@@ -100,7 +101,16 @@ export async function startProduction(
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
     const admission = admissionFor(config.admission, log);
     const idempotency = answerOnce();
-    const run = createRunOperation({ services, registry, openUnit, idempotency, check, admission });
+    const singleUse = acceptOnce(services.safeguards);
+    const run = createRunOperation({
+      services,
+      registry,
+      openUnit,
+      idempotency,
+      singleUse,
+      check,
+      admission,
+    });
     const newRequestId = requestIdsFrom(entropy);
     const desk = policyDesk({ services, database });
     const listening = await listen({

@@ -5,6 +5,7 @@ export const publishedSafeguards: Safeguards = {
   archive_requires_owner: false,
   identity_changes: 'app_secret',
   require_request_expiry: false,
+  single_use_signatures: false,
   block_test_logins: false,
   block_linking_test_accounts: false,
   strict_methods: false,
@@ -17,6 +18,7 @@ export const strictSafeguards: Safeguards = {
   identity_changes: 'user_key',
   // Published clients send 15 minutes with every request; the rest allows for their clocks.
   require_request_expiry: 20 * 60,
+  single_use_signatures: true,
   block_test_logins: true,
   block_linking_test_accounts: true,
   // CHOICE: off, because published rules for `*` are the only way to sign hashes under a policy, and clients use it.

@@ -12,6 +12,7 @@ import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
 import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
+import { acceptOnce } from '../domain/base/used-signatures/accept-once.ts';
 import { entities } from '../domain/tables.ts';
 import { createUserTokens } from '../domain/wallets/tokens/verify-access-token.ts';
 import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
@@ -97,8 +98,17 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
   const validators = responseValidators;
   const check = createResponseCheck({ mode: 'always', validators, log });
   const idempotency = answerOnce();
+  const singleUse = acceptOnce(services.safeguards);
   const admission = admissionFor(config.admission, log);
-  const run = createRunOperation({ services, registry, openUnit, idempotency, check, admission });
+  const run = createRunOperation({
+    services,
+    registry,
+    openUnit,
+    idempotency,
+    singleUse,
+    check,
+    admission,
+  });
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
   const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };

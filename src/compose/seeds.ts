@@ -77,7 +77,7 @@ function inTransaction(
       // INVARIANT: seeds are rows only; nothing is sent.
       afterCommit: () => assert.fail('a seed left something for after the commit'),
       afterRefusal: () => undefined,
-      noteSigners: () => undefined,
+      noteSignatures: () => undefined,
       inUnit: (work) => work(em as SqlEntityManager),
     }),
   );

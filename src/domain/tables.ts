@@ -19,6 +19,7 @@ import { WebhookEndpointEntity } from './access/webhooks/webhook-endpoint.entity
 import { WebhookSecretEntity } from './access/webhooks/webhook-secret.entity.ts';
 import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
 import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
+import { UsedSignatureEntity } from './base/used-signatures/used-signature.entity.ts';
 import { TransactionEntity } from './money/transactions/transaction.entity.ts';
 import { TransactionAuthorizationEntity } from './money/transactions/transaction-authorization.entity.ts';
 import { WalletActionEntity } from './money/wallet-actions/wallet-action.entity.ts';
@@ -68,6 +69,7 @@ export const entities = [
   PolicyEntity,
   TransactionAuthorizationEntity,
   TransactionEntity,
+  UsedSignatureEntity,
   UserEntity,
   UserKeyEntity,
   UserSearchTermEntity,

@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
 import type { OperationContext, PreparationContext, Services } from '../operation-context.ts';
 import type { Idempotency, KeptAnswer, KeyUse } from '../ports/idempotency.ts';
+import type { SignedRequest, SingleUse } from '../ports/single-use.ts';
 import { keepPrepared, type Prepared } from '../prepared.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { isKeptRefusal, keyUseOf } from './idempotency.ts';
@@ -32,6 +33,7 @@ export interface RunOptions {
   readonly registry: object;
   readonly openUnit: OpenUnit;
   readonly idempotency: Idempotency;
+  readonly singleUse: SingleUse;
   readonly check: CheckResponse;
   /** Without it, every request begins its unit of work immediately. */
   readonly admission?: Pick<Admission, 'begin'> | undefined;
@@ -44,6 +46,8 @@ const MAX_ATTEMPTS = 3;
 interface Work {
   readonly handler: AnyHandlerFile;
   readonly use: KeyUse | undefined;
+  /** Its signed payloads count once. */
+  readonly isSingleUse?: boolean;
   /** The result of the handler's `prepare`; undefined if it has none. */
   readonly prepared: Prepared<unknown> | undefined;
   readonly options: RunOptions;
@@ -94,7 +98,7 @@ function inputOf(exchange: HttpExchange): Input {
 async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
   const { use, options } = work;
   const unit = await openAdmitted(exchange, options);
-  if (use === undefined) return runIn(unit, exchange, work);
+  if (use === undefined) return runUnlessUsed(unit, exchange, work);
   let kept: KeptAnswer | undefined;
   try {
     kept = await options.idempotency.begin(unit.em, use);
@@ -107,10 +111,32 @@ async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
     return repeat(kept);
   }
   try {
-    return await runIn(unit, exchange, work);
+    return await runUnlessUsed(unit, exchange, work);
   } finally {
     options.idempotency.end(use);
   }
+}
+
+/** Runs the request, unless its signed payload was used before and counts once: then the first response is repeated. */
+async function runUnlessUsed(unit: UnitOfWork, exchange: HttpExchange, work: Work): Promise<Answer> {
+  const { method } = operationOf(exchange);
+  const isSigned = method !== 'GET' && exchange.app !== undefined && exchange.proof!.signatures.length > 0;
+  if (!isSigned) return runIn(unit, exchange, work);
+  let first: KeptAnswer | undefined;
+  let isRequired: boolean;
+  try {
+    ({ first, isRequired } = await work.options.singleUse.begin(unit.em, signedRequestOf(exchange)));
+  } catch (error) {
+    await unit.rollback();
+    throw error;
+  }
+  if (first === undefined) return runIn(unit, exchange, { ...work, isSingleUse: isRequired });
+  await unit.rollback();
+  return repeat(first);
+}
+
+function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
+  return { appId: app!.id, proof: proof! };
 }
 
 /**
@@ -159,55 +185,58 @@ interface Later {
   readonly afterRefusal: RefusalWork[];
   /** The public keys whose signatures authorized the request. */
   readonly signers: Set<string>;
+  /** The canonical payloads that these signatures cover. */
+  readonly payloads: Set<Uint8Array>;
 }
 
 type RefusalWork = (em: SqlEntityManager) => Promise<void>;
 
-async function runIn(
-  unit: UnitOfWork,
-  exchange: HttpExchange,
-  { handler, use, prepared, options }: Work,
-): Promise<Answer> {
+async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: Work): Promise<Answer> {
+  const { handler, prepared, options } = work;
   const { successStatus: status } = operationOf(exchange);
-  const later: Later = { afterCommit: [], afterRefusal: [], signers: new Set() };
+  const later: Later = { afterCommit: [], afterRefusal: [], signers: new Set(), payloads: new Set() };
   let answer: Answer;
   try {
     const context = contextOf(unit, exchange, { later, options });
     const body = await handler.run(inputOf(exchange), context, prepared);
     options.check(exchange, status, body);
     answer = body === undefined ? { status } : { status, text: JSON.stringify(body) };
-    if (use !== undefined) {
-      const kept = { status, text: answer.text, signers: [...later.signers] };
-      await options.idempotency.keep(unit.em, use, kept);
-    }
+    const kept = { status, text: answer.text, signers: [...later.signers] };
+    await keep(unit.em, exchange, { work, later, answer: kept, replaces: false });
     await unit.commit();
   } catch (error) {
     await unit.rollback();
     if (error instanceof ApiError && error.code !== 'internal_error') {
       options.check(exchange, error.status, error.toBody());
-      const kept = isKeptRefusal(error) ? use : undefined;
-      await settleRefusal(error, { use: kept, replaces: false, later }, options);
+      await settleRefusal(error, { work, later });
     }
     throw error;
   }
-  const { signers } = later;
-  for (const work of later.afterCommit) await runAfterCommit(work, exchange, { use, signers, options });
+  for (const run of later.afterCommit) await runAfterCommit(run, exchange, { work, later });
   return answer;
 }
 
-/** Runs the callbacks for after the commit. If one of them refuses, the refusal replaces the stored response. */
+/** A request that was run, and what its handler has registered. */
+interface Run {
+  readonly work: Work;
+  readonly later: Later;
+}
+
+/** Runs a callback for after the commit. If it refuses, the refusal replaces the stored response. */
 async function runAfterCommit(
-  work: () => Promise<void>,
+  callback: () => Promise<void>,
   exchange: HttpExchange,
-  { use, signers, options }: Pick<Work, 'use' | 'options'> & Pick<Later, 'signers'>,
+  { work, later }: Run,
 ): Promise<void> {
+  const { check, openUnit } = work.options;
   try {
-    await work();
+    await callback();
   } catch (error) {
     // Wrapped, so that a collision here does not run the handler again after its commit.
     if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
-    options.check(exchange, error.status, error.toBody());
-    await settleRefusal(error, { use, replaces: true, later: { afterRefusal: [], signers } }, options);
+    check(exchange, error.status, error.toBody());
+    const answer = refusalAnswer(error, later);
+    await inUnitOf(openUnit)((em) => keep(em, exchange, { work, later, answer, replaces: true }));
     throw error;
   }
 }
@@ -237,36 +266,43 @@ function contextOf(
     ...preparationContextOf(unit.em, exchange, options.services),
     afterCommit: (work) => void later.afterCommit.push(work),
     afterRefusal: (work) => void later.afterRefusal.push(work),
-    noteSigners(publicKeys) {
+    noteSignatures(publicKeys, payloads) {
       for (const key of publicKeys) later.signers.add(key);
+      for (const payload of payloads) later.payloads.add(payload);
     },
     inUnit: inUnitOf(options.openUnit),
   };
-}
-
-/** How the refusal of a request is settled. */
-interface Refusal {
-  /** The key under which it is stored; undefined if it is not. */
-  readonly use: KeyUse | undefined;
-  readonly replaces: boolean;
-  readonly later: Pick<Later, 'afterRefusal' | 'signers'>;
 }
 
 /**
  * Stores the refusal under its idempotency key and runs the handler's callbacks for a refusal. In a separate
  * transaction, because that of the handler has ended.
  */
-async function settleRefusal(
-  error: ApiError,
-  { use, replaces, later: { afterRefusal: works, signers } }: Refusal,
-  { openUnit, idempotency }: RunOptions,
-): Promise<void> {
-  if (use === undefined && works.length === 0) return;
+async function settleRefusal(error: ApiError, { work, later }: Run): Promise<void> {
+  const { openUnit, idempotency } = work.options;
+  const use = isKeptRefusal(error) ? work.use : undefined;
+  if (use === undefined && later.afterRefusal.length === 0) return;
   await inUnitOf(openUnit)(async (em) => {
-    const answer = { status: error.status, text: JSON.stringify(error.toBody()), signers: [...signers] };
-    if (use !== undefined) await idempotency.keep(em, use, answer, { replaces });
-    for (const work of works) await work(em);
+    if (use !== undefined) await idempotency.keep(em, use, refusalAnswer(error, later));
+    for (const callback of later.afterRefusal) await callback(em);
   });
+}
+
+function refusalAnswer(error: ApiError, { signers }: Later): KeptAnswer {
+  return { status: error.status, text: JSON.stringify(error.toBody()), signers: [...signers] };
+}
+
+/** Stores the response to a request under its idempotency key and its signed payloads. */
+async function keep(
+  em: SqlEntityManager,
+  exchange: HttpExchange,
+  { work, later, answer, replaces }: Run & { answer: KeptAnswer; replaces: boolean },
+): Promise<void> {
+  const { use, isSingleUse, options } = work;
+  if (use !== undefined) await options.idempotency.keep(em, use, answer, { replaces });
+  if (isSingleUse !== true || later.payloads.size === 0) return;
+  const used = { payloads: [...later.payloads], answer };
+  await options.singleUse[replaces ? 'replace' : 'keep'](em, signedRequestOf(exchange), used);
 }
 
 function repeat({ status, text }: KeptAnswer): Answer {

@@ -1,6 +1,7 @@
 import { dropStaleRecords } from '../domain/access/aggregations/running-totals.ts';
 import { dropOldDeliveries } from '../domain/access/webhooks/webhook-deliveries.ts';
 import { dropExpiredAnswers } from '../domain/base/idempotency/answer-once.ts';
+import { dropExpiredSignatures } from '../domain/base/used-signatures/accept-once.ts';
 import { dropExpiredUses, USES_AT_ONCE } from '../domain/wallets/wallet-uses/find-uses.ts';
 import { dropExpiredImports } from '../domain/wallets/wallets/begin-import.ts';
 import type { JobContext } from './job-context.ts';
@@ -8,9 +9,17 @@ import type { Job } from './runner.ts';
 
 const EVERY_MS = 60_000;
 
+const drops = [
+  dropExpiredAnswers,
+  dropExpiredSignatures,
+  dropExpiredImports,
+  dropStaleRecords,
+  dropOldDeliveries,
+];
+
 /**
- * Deletes expired rows: stored responses of idempotency keys, unfinished imports, amounts outside every aggregation
- * window, old webhook deliveries and old records of wallet uses.
+ * Deletes expired rows: stored responses of idempotency keys, used signatures, unfinished imports, amounts outside
+ * every aggregation window, old webhook deliveries and old records of wallet uses.
  */
 export function sweepExpired({ services, inUnit }: JobContext): Job {
   return {
@@ -19,7 +28,7 @@ export function sweepExpired({ services, inUnit }: JobContext): Job {
     async run() {
       const nowMs = services.clock.now();
       let dropped = 0;
-      for (const drop of [dropExpiredAnswers, dropExpiredImports, dropStaleRecords, dropOldDeliveries]) {
+      for (const drop of drops) {
         dropped += await inUnit((em) => drop(em, nowMs));
       }
       const uses = await inUnit((em) => dropExpiredUses(em, nowMs));

@@ -15,6 +15,8 @@ export interface Safeguards {
    * seconds ahead.
    */
   readonly require_request_expiry: false | number;
+  /** A signed payload is accepted once; a repeated request gets the first response. */
+  readonly single_use_signatures: boolean;
   /** Test accounts can neither log in nor be listed. */
   readonly block_test_logins: boolean;
   /** A test account cannot be linked to a user who belongs to a key quorum. */

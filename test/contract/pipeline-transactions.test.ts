@@ -1,15 +1,26 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { aliceKey } from '../../mocks/authorization-keys.ts';
+import { strictSafeguards } from '../../src/compose/safeguards.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
+import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
 import { ApiError } from '../../src/errors.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
 import { unitsOf } from '../../src/http/unit-of-work.ts';
 import type { OperationContext, PreparationContext, Services } from '../../src/operation-context.ts';
 import { type Prepared, unwrapPrepared } from '../../src/prepared.ts';
+import { signRequest } from '../support/call.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { unsignedProof } from '../support/unsigned-proof.ts';
-import { appHeaders, compile, keptLog, startToyServer, type ToyServer } from '../unit/http/toy-server.ts';
+import {
+  appHeaders,
+  compile,
+  keptLog,
+  startToyServer,
+  type ToyServer,
+  toyApp,
+} from '../unit/http/toy-server.ts';
 
 // The toy shop with a database: toys are stored as rows in `apps`.
 
@@ -69,6 +80,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         registry,
         openUnit: unitsOf(database),
         idempotency: answerOnce(),
+        singleUse: acceptOnce(strictSafeguards),
         check: createResponseCheck({ mode: 'always', validators, log: keptLog() }),
       }),
     });
@@ -225,6 +237,29 @@ describe.each(databaseKinds)('on %s', (kind) => {
       const refused = { status: 400, body: { error: 'the bear is not wanted', code: 'invalid_state' } };
       expect(await create('bear', { key: 'k' })).toMatchObject(refused);
       expect(await create('bear', { key: 'k' })).toMatchObject(refused);
+      expect({ runs, toys: await toys() }).toEqual({ runs: 1, toys: ['bear'] });
+    });
+
+    test('can refuse: the refusal is repeated for a signed payload that counts once', async () => {
+      const row = sql`insert into apps (id, name, secret_hashes, settings, created_at_ms) values (${toyApp.id}, 'app', '[]', '{}', 0)`;
+      await row.execute(database.orm.em.fork().getKysely());
+      handler = async (input, context) => {
+        context.noteSignatures([aliceKey.publicKey], context.proof.canonicalPayloads());
+        context.afterCommit(async () => {
+          throw new ApiError('invalid_state', 'the bear is not wanted');
+        });
+        return insertToy(input, context);
+      };
+      const body = { name: 'bear' };
+      const request = { method: 'POST', target: '/v1/toys', body };
+      const signed = { 'service-app-id': toyApp.id };
+      const signature = signRequest({ baseUrl: server.url }, request, signed, aliceKey.privateKey);
+      const headers = { ...json, 'service-authorization-signature': signature };
+      for (const _ of ['first', 'again']) {
+        expect(await server.fetch('POST', '/v1/toys', { headers, body: JSON.stringify(body) })).toMatchObject(
+          { status: 400, body: { error: 'the bear is not wanted', code: 'invalid_state' } },
+        );
+      }
       expect({ runs, toys: await toys() }).toEqual({ runs: 1, toys: ['bear'] });
     });
 

@@ -105,6 +105,7 @@ const floors: Record<string, string[][]> = {
       'safeguards',
       'sealed-keys',
     ],
+    ['used-signatures'],
   ],
   access: [
     ['apps', 'chains', 'owners', 'user-records', 'webhooks'],

@@ -50,7 +50,7 @@ export function contextOf(em: SqlEntityManager, appId: string, nowMs = startMs):
     proof: unsignedProof,
     afterCommit: () => assert.fail('nothing is done after this commit'),
     afterRefusal: () => undefined,
-    noteSigners: () => undefined,
+    noteSignatures: () => undefined,
     inUnit: (work) => work(em),
   };
 }

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createAggregation } from '../../src/domain/access/aggregations/change-aggregation.ts';
 import { openRunningTotals } from '../../src/domain/access/aggregations/running-totals.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
+import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { beginImport } from '../../src/domain/wallets/wallets/begin-import.ts';
 import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
@@ -32,7 +34,12 @@ describe.each(databaseKinds)('%s', (kind) => {
   beforeEach(() => resetDatabase(database));
 
   async function rows(): Promise<Record<string, number>> {
-    const tables = ['idempotency_records', 'wallet_imports', 'aggregation_records'] as const;
+    const tables = [
+      'idempotency_records',
+      'used_signatures',
+      'wallet_imports',
+      'aggregation_records',
+    ] as const;
     const counts: Record<string, number> = {};
     for (const table of tables) {
       const { count } = await database.orm.em
@@ -68,15 +75,40 @@ describe.each(databaseKinds)('%s', (kind) => {
         encryption_type: 'HPKE',
       });
       const use = { appId: 'acme', key: 'first', fingerprint: 'f', proof: unsignedProof, nowMs: startMs };
-      await answerOnce().keep(context.em, use, { status: 200, text: '{}', signers: [] });
+      const answer = { status: 200, text: '{}', signers: [] };
+      await answerOnce().keep(context.em, use, answer);
+      const { keep } = acceptOnce(publishedSafeguards);
+      for (const expiryMs of [startMs, undefined]) {
+        const payloads = [new TextEncoder().encode(`expires at ${expiryMs}`)];
+        const proof = { ...unsignedProof, expiryMs };
+        await keep(context.em, { appId: 'acme', proof }, { payloads, answer });
+      }
     });
-    const everything = { idempotency_records: 1, wallet_imports: 1, aggregation_records: 1 };
+    const everything = {
+      idempotency_records: 1,
+      used_signatures: 2,
+      wallet_imports: 1,
+      aggregation_records: 1,
+    };
 
-    await sweepAt(startMs + hourMs - 1);
+    // Other processes may be behind this clock by five minutes, and still accept the request.
+    await sweepAt(startMs + hourMs / 12);
     expect(await rows()).toEqual(everything);
+    await sweepAt(startMs + hourMs - 1);
+    expect(await rows()).toEqual({ ...everything, used_signatures: 1 });
     await sweepAt(startMs + hourMs);
-    expect(await rows()).toEqual({ idempotency_records: 1, wallet_imports: 0, aggregation_records: 0 });
+    expect(await rows()).toEqual({
+      ...everything,
+      used_signatures: 1,
+      wallet_imports: 0,
+      aggregation_records: 0,
+    });
     await sweepAt(startMs + 24 * hourMs);
-    expect(await rows()).toEqual({ idempotency_records: 0, wallet_imports: 0, aggregation_records: 0 });
+    expect(await rows()).toEqual({
+      idempotency_records: 0,
+      used_signatures: 1,
+      wallet_imports: 0,
+      aggregation_records: 0,
+    });
   });
 });

@@ -7,7 +7,7 @@ import type { OperationContext } from '../../src/operation-context.ts';
  */
 export function afterCommitOf(database: UnitSource): Pick<
   OperationContext,
-  'afterCommit' | 'afterRefusal' | 'noteSigners' | 'inUnit'
+  'afterCommit' | 'afterRefusal' | 'noteSignatures' | 'inUnit'
 > & {
   finish(): Promise<void>;
 } {
@@ -15,7 +15,7 @@ export function afterCommitOf(database: UnitSource): Pick<
   return {
     afterCommit: (work) => void left.push(work),
     afterRefusal: () => undefined,
-    noteSigners: () => undefined,
+    noteSignatures: () => undefined,
     inUnit: inUnitOf(unitsOf(database)),
     async finish() {
       for (const work of left.splice(0)) await work();

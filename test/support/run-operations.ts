@@ -11,6 +11,7 @@ import { canonicalPayloads } from '../../src/authorization/canonical-payload.ts'
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createApp } from '../../src/domain/access/apps/create-app.ts';
 import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
+import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
 import { entities } from '../../src/domain/tables.ts';
 import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';
 import { ApiError } from '../../src/errors.ts';
@@ -25,6 +26,7 @@ import type { OperationContext, ProposedRequest, Services } from '../../src/oper
 import type { Chains } from '../../src/ports/chains.ts';
 import type { JwksSource } from '../../src/ports/jwks.ts';
 import type { KeyVault } from '../../src/ports/key-vault.ts';
+import type { Safeguards } from '../../src/ports/safeguards.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { recordAnswer } from '../ledger/record-answers.ts';
 import { afterCommitOf } from './after-commit.ts';
@@ -54,12 +56,17 @@ export interface RunInput {
   readonly body?: unknown;
   /** Private P-256 keys, base64 PKCS#8, that sign the request. */
   readonly signWith?: readonly string[];
+  /** The signed text, which replaces the canonical payload. Default: the same for all requests. */
+  readonly payload?: string;
+  /** Unix ms. */
+  readonly expiryMs?: number;
   readonly idempotencyKey?: string;
 }
 
 export interface OperationsOptions {
   readonly chains?: Chains;
   readonly jwks?: JwksSource;
+  readonly safeguards?: Partial<Safeguards>;
   /** Connections of PostgreSQL held at most. */
   readonly poolSize?: number;
 }
@@ -69,8 +76,8 @@ type RunAnswer<Id extends OperationId> =
   | { readonly status: 400 | 401 | 403 | 404 | 409 | 503; readonly body: ReturnType<ApiError['toBody']> };
 
 /** Signatures over a text that replaces the canonical payload: other tests cover how requests are signed. */
-function signedProof(privateKeys: readonly string[]) {
-  const text = new TextEncoder().encode('the request');
+function signedProof(privateKeys: readonly string[], payload = 'the request') {
+  const text = new TextEncoder().encode(payload);
   const signatures = privateKeys.map((privateKey) => {
     const key = createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' });
     return sign('sha256', text, key).toString('base64');
@@ -115,7 +122,7 @@ export function operationsOn(
 function makeServices(
   { database, clock }: Pick<Served, 'database' | 'clock'>,
   seed: string,
-  { chains, jwks }: OperationsOptions,
+  { chains, jwks, safeguards }: OperationsOptions,
 ): Services {
   const entropy = seededEntropy(seed);
   return {
@@ -134,7 +141,7 @@ function makeServices(
     fiatProviders: noFiatProviders,
     uses: createUseLog({ inUnit: inUnitOf(unitsOf(database)), log: silentLog }),
     diagnostics: true,
-    safeguards: publishedSafeguards,
+    safeguards: { ...publishedSafeguards, ...safeguards },
     prefix: 'service',
     webhooks: noWebhooks,
   };
@@ -150,6 +157,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
     registry,
     openUnit: unitsOf(database),
     idempotency: answerOnce(),
+    singleUse: acceptOnce(services.safeguards),
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),
   });
   const proof = unsignedProof;
@@ -172,7 +180,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         options,
       });
     },
-    async run(id, { path = {}, query = {}, body, signWith = [], idempotencyKey }) {
+    async run(id, { path = {}, query = {}, body, signWith = [], payload, expiryMs, idempotencyKey }) {
       const exchange = {
         id: 'test',
         response: { destroyed: false },
@@ -185,7 +193,8 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         body,
         proof: {
           ...proof,
-          ...signedProof(signWith),
+          ...signedProof(signWith, payload),
+          expiryMs,
           payloadsOf: ({ method, url, body: proposed }: ProposedRequest) =>
             canonicalPayloads({ method, urls: [url], body: proposed, headers: { 'service-app-id': app.id } }),
         },

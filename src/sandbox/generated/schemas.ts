@@ -294,6 +294,8 @@ export type SandboxAppSettings = {
   identity_changes?: unknown | undefined;
   /** A number of seconds: requests that an owner signs need a `service-request-expiry` at most so far ahead, and intents need one of any length. Default: `false`. */
   require_request_expiry?: unknown | undefined;
+  /** `true`: a signed request, or a signature of an intent, is accepted once. A repeated request gets the first response. Default: `false`. */
+  single_use_signatures?: unknown | undefined;
   /** `true`: test accounts can neither log in nor be listed. Default: `false`. */
   block_test_logins?: unknown | undefined;
   /** `true`: a test account cannot be linked to a user who belongs to a key quorum. Default: `false`. */

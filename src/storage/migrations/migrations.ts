@@ -4,6 +4,7 @@ import { boundUseRecords } from './0003-bound-use-records.ts';
 import { waitingAccounts } from './0004-waiting-accounts.ts';
 import { keepSignersOfAnswers } from './0005-keep-signers-of-answers.ts';
 import { stepsOfActions } from './0006-steps-of-actions.ts';
+import { usedSignatures } from './0007-used-signatures.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -14,4 +15,5 @@ export const migrations: readonly SchemaMigration[] = [
   waitingAccounts,
   keepSignersOfAnswers,
   stepsOfActions,
+  usedSignatures,
 ];

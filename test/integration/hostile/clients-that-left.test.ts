@@ -1,7 +1,9 @@
 import { sql } from 'kysely';
 import { Agent, fetch } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
+import { acceptOnce } from '../../../src/domain/base/used-signatures/accept-once.ts';
 import type { HttpExchange } from '../../../src/http/http-exchange.ts';
 import { type Admission, createAdmission } from '../../../src/http/overload/admission.ts';
 import { measureLoopDelay } from '../../../src/http/overload/loop-delay.ts';
@@ -48,6 +50,7 @@ describe.each(databaseKinds)('clients that give up waiting for a lock, on %s', (
       registry: { createToy },
       openUnit: unitsOf(database),
       idempotency: answerOnce(),
+      singleUse: acceptOnce(publishedSafeguards),
       check: () => undefined,
       admission,
     });

@@ -36,13 +36,14 @@ describe('verifySignatures', () => {
     expect(result).toEqual({
       keys: new Set([bob.publicKey, ann.publicKey]),
       keyOfSignature: [bob.publicKey, ann.publicKey],
-      payloadIndex: 1,
+      payloadIndices: new Set([1]),
     });
   });
 
   test('accepts signers with different forms of the same request', () => {
     const result = verify({ signatures: [bob.sign('third'), ann.sign('first')], payloads, keys });
     expect(result.keys).toEqual(new Set([bob.publicKey, ann.publicKey]));
+    expect(result.payloadIndices).toEqual(new Set([2, 0]));
   });
 
   test('reports a second signature of the same key, and counts it once', () => {

@@ -79,7 +79,11 @@ async function requireParty(context: OperationContext, parties: readonly Eligibl
   const verified = await verify(context, parties);
   const agreed = parties.find(({ quorum }) => countQuorum(quorum, verified.keys).satisfied);
   if (agreed === undefined) throw await refusal(context, parties, verified);
-  context.noteSigners(quorumKeys(agreed.quorum).filter((key) => verified.keys.has(key)));
+  const payloads = context.proof.canonicalPayloads();
+  context.noteSignatures(
+    quorumKeys(agreed.quorum).filter((key) => verified.keys.has(key)),
+    [...verified.payloadIndices].map((index) => payloads[index]!),
+  );
   return agreed.signedBy;
 }
 
@@ -128,7 +132,7 @@ export function findAgreed(
 const nothingVerified: VerifiedSignatures = {
   keys: new Set(),
   keyOfSignature: [],
-  payloadIndex: undefined,
+  payloadIndices: new Set(),
 };
 
 // The public keys that last signed for an owner, in signature order. The same keys usually sign again, and each

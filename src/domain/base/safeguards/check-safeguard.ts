@@ -5,6 +5,7 @@ const checks: { readonly [Name in keyof Safeguards]: (value: unknown) => string 
   archive_requires_owner: expectBoolean,
   identity_changes: expectIdentityRule,
   require_request_expiry: expectMaxExpiry,
+  single_use_signatures: expectBoolean,
   block_test_logins: expectBoolean,
   block_linking_test_accounts: expectBoolean,
   strict_methods: expectBoolean,

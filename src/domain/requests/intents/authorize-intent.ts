@@ -11,6 +11,7 @@ import type { Member } from '../../access/key-quorums/list-memberships.ts';
 import { holdKeyQuorums } from '../../access/key-quorums/lock-key-quorum.ts';
 import { type EligibleParty, findAgreed, loadParties } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
+import { useForIntent } from '../../base/used-signatures/accept-once.ts';
 import { inSlices } from '../../in-slices.ts';
 import type { Tables } from '../../tables.ts';
 import { authorizationDetails, memberView } from './authorization-details.ts';
@@ -119,19 +120,20 @@ async function eligibleParties(
   return loadParties(context, { ownerId, signers }, intent.id);
 }
 
-/** The member key that verifies the signature. */
+/** The member key that verifies the signature, whose payload is then used. */
 async function requireMemberKey(
   context: OperationContext,
   { intent, input }: HeldIntent,
   { signature, parties }: { signature: string; parties: readonly EligibleParty[] },
 ): Promise<string> {
   const { method, path } = operations[intent.operation_id as OperationId];
+  const expiryMs = intent.request_expiry_ms ?? undefined;
   const payloads = context.proof.payloadsOf({
     method,
     path: fillTemplate(path, input.path),
     url: intent.url,
     body: input.body,
-    expiryMs: intent.request_expiry_ms ?? undefined,
+    expiryMs,
   });
   const live = parties.flatMap(({ quorum }) => quorumKeys(quorum));
   const expired = parties.flatMap(({ quorum }) => expiredKeys(quorum));
@@ -139,7 +141,11 @@ async function requireMemberKey(
     verifySignatures({ signatures: [signature], payloads, keys: [...live, ...expired] }),
   );
   const [key] = verified.keys;
-  if (key !== undefined && live.includes(key)) return key;
+  if (key !== undefined && live.includes(key)) {
+    const [index] = verified.payloadIndices;
+    await useForIntent(context, { intentId: intent.id, payload: payloads[index!]!, expiryMs });
+    return key;
+  }
   const isUserWithoutKeys = live.length === 0 && key === undefined;
   throw new ApiError(
     key !== undefined

@@ -1,0 +1,159 @@
+import { hash } from 'node:crypto';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { ApiError, StaleReadError } from '../../../errors.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import type { KeptAnswer } from '../../../ports/idempotency.ts';
+import type { Safeguards } from '../../../ports/safeguards.ts';
+import type { SignedRequest, SingleUse } from '../../../ports/single-use.ts';
+import type { Tables } from '../../tables.ts';
+import { requireSigners } from '../idempotency/require-signers.ts';
+import { readSafeguards } from '../safeguards/read-safeguards.ts';
+
+// HOT: with the setting on, runs for every request that an owner signs; no bench case covers it.
+
+/** How far the clocks of two processes may differ. */
+const CLOCK_SKEW_MS = 5 * 60_000;
+
+/**
+ * Accepts each signed payload of an app once, where the safeguard `single_use_signatures` is on. A repeated request gets
+ * the first response, so clients can retry.
+ *
+ * CHOICE: a payload without an expiry is stored forever, because its signatures are valid for as long as the owner does
+ * not change. Refused requests use nothing: nothing was done for them.
+ */
+export function acceptOnce(defaults: Safeguards): SingleUse {
+  return {
+    async begin(em, request) {
+      const { single_use_signatures: isRequired } = await readSafeguards({
+        app: { id: request.appId },
+        em,
+        safeguards: defaults,
+      });
+      if (!isRequired) return { isRequired };
+      const first = await findFirst(em, request);
+      if (first !== undefined) await requireSigners(request.proof, first.signers);
+      return { isRequired, first };
+    },
+    async keep(em, { appId, proof }, { payloads, answer }) {
+      for (const payload of payloads) {
+        const row = { digest: digestOf(payload), intent_id: null, ...columnsOf(answer) };
+        const owner = await claim(em, { app_id: appId, ...row, expires_at_ms: proof.expiryMs ?? null });
+        if (owner === 'mine') continue;
+        if (owner === 'intent') throw alreadyUsed();
+        throw new StaleReadError('another request has used the same signed payload meanwhile');
+      }
+    },
+    async replace(em, { appId }, { payloads, answer }) {
+      await em
+        .getKysely<Tables>()
+        .updateTable('used_signatures')
+        .set(columnsOf(answer))
+        .where('app_id', '=', appId)
+        .where('digest', 'in', payloads.map(digestOf))
+        .execute();
+    },
+  };
+}
+
+/** A payload that a member of an intent's key quorum has signed. */
+export interface IntentPayload {
+  readonly intentId: string;
+  readonly payload: Uint8Array;
+  /** Unix ms. */
+  readonly expiryMs: number | undefined;
+}
+
+/**
+ * Uses a signed payload for an intent, where the app's safeguards say so: no direct request and no other intent can use
+ * it. Other members sign the same payload for the same intent.
+ *
+ * @throws ApiError zero_correct_authorization_signatures
+ */
+export async function useForIntent(
+  context: Pick<OperationContext, 'app' | 'em' | 'safeguards'>,
+  { intentId, payload, expiryMs }: IntentPayload,
+): Promise<void> {
+  if (!(await readSafeguards(context)).single_use_signatures) return;
+  const owner = await claim(context.em, {
+    app_id: context.app.id,
+    digest: digestOf(payload),
+    intent_id: intentId,
+    status: null,
+    answer: null,
+    signers: null,
+    expires_at_ms: expiryMs ?? null,
+  });
+  if (owner !== 'mine') throw alreadyUsed();
+}
+
+/** Deletes payloads whose requests have expired; returns how many. */
+export async function dropExpiredSignatures(em: SqlEntityManager, nowMs: number): Promise<number> {
+  const { numDeletedRows } = await em
+    .getKysely<Tables>()
+    .deleteFrom('used_signatures')
+    .where('expires_at_ms', '<', nowMs - CLOCK_SKEW_MS)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
+async function findFirst(
+  em: SqlEntityManager,
+  { appId, proof }: SignedRequest,
+): Promise<KeptAnswer | undefined> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('used_signatures')
+    .select(['status', 'answer', 'signers'])
+    .where('app_id', '=', appId)
+    .where('digest', 'in', proof.canonicalPayloads().map(digestOf))
+    .where('intent_id', 'is', null)
+    .executeTakeFirst();
+  if (row === undefined || row.status === null) return undefined;
+  const signers = JSON.parse(row.signers ?? '[]') as string[];
+  return { status: row.status, text: row.answer ?? undefined, signers };
+}
+
+interface Row {
+  readonly app_id: string;
+  readonly digest: string;
+  readonly intent_id: string | null;
+  readonly status: number | null;
+  readonly answer: string | null;
+  readonly signers: string | null;
+  readonly expires_at_ms: number | null;
+}
+
+/** Inserts the row, unless the payload was used before; says who uses it. */
+async function claim(em: SqlEntityManager, row: Row): Promise<'mine' | 'request' | 'intent'> {
+  const database = em.getKysely<Tables>();
+  const { numInsertedOrUpdatedRows } = await database
+    .insertInto('used_signatures')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['app_id', 'digest']).doNothing())
+    .executeTakeFirstOrThrow();
+  if (numInsertedOrUpdatedRows === 1n) return 'mine';
+  const other = await database
+    .selectFrom('used_signatures')
+    .select('intent_id')
+    .where('app_id', '=', row.app_id)
+    .where('digest', '=', row.digest)
+    .executeTakeFirst();
+  if (other === undefined || other.intent_id === null) return 'request';
+  return other.intent_id === row.intent_id ? 'mine' : 'intent';
+}
+
+function columnsOf({ status, text, signers }: KeptAnswer) {
+  return { status, answer: text ?? null, signers: JSON.stringify(signers) };
+}
+
+// SHA-256(canonical payload)
+function digestOf(payload: Uint8Array): string {
+  return hash('sha256', payload, 'base64');
+}
+
+function alreadyUsed(): ApiError {
+  return new ApiError(
+    'zero_correct_authorization_signatures',
+    'the signature was used before, and this app accepts each signed request once',
+  );
+}
