@@ -14,7 +14,7 @@ import {
 // Random spoilt requests to every operation: nothing is a 5xx, and no body that the document refuses is accepted. The
 // document's judge sees every answer. `TEST_LONG=1` sends a million.
 const isLong = process.env.TEST_LONG === '1';
-const runs = isLong ? 6_000 : 300;
+const runs = isLong ? 6_000 : 120;
 
 /** Of a text in the URL: Node itself refuses heads of more than 16 KB. */
 const LONGEST = 300;

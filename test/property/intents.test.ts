@@ -9,7 +9,7 @@ import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 
 // Random histories of intents, run twice: by the server, and by an independent model of §7.3.
 const keys = [aliceKey, bobKey, carolKey];
-const runs = process.env.TEST_LONG === undefined ? 100 : 2000;
+const runs = process.env.TEST_LONG === undefined ? 50 : 2000;
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
