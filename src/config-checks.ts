@@ -275,6 +275,8 @@ export interface RpcEndpoints {
   readonly caip2: string;
   readonly urls: readonly string[];
   readonly ceilings?: FeeCeilings;
+  /** Blocks until a deposit counts as final; 0: deposits are not followed. */
+  readonly confirmations?: number;
 }
 
 const WEI_PER_GWEI = 1_000_000_000n;
@@ -314,6 +316,30 @@ export function feeCeilings(
   return endpoints.map((each) => {
     const ceilings = byChain.get(each.caip2);
     return ceilings === undefined ? each : { ...each, ceilings };
+  });
+}
+
+/** Adds confirmations, in entries such as `eip155:1=32` or `eip155:1=off`, to the endpoints of their chains. */
+export function confirmations(
+  faults: Faults,
+  name: string,
+  {
+    entries,
+    endpoints,
+  }: { readonly entries: readonly string[]; readonly endpoints: readonly RpcEndpoints[] },
+): RpcEndpoints[] {
+  const byChain = new Map<string, number>();
+  for (const entry of entries) {
+    const [caip2 = '', blocks = ''] = entry.split(/=(.*)/s);
+    if (!endpoints.some((each) => each.caip2 === caip2)) {
+      faults.push(`${name}: expected the id of a chain that has nodes, got \`${caip2}\``);
+    }
+    if (/^([1-9]\d{0,3}|off)$/.test(blocks)) byChain.set(caip2, blocks === 'off' ? 0 : Number(blocks));
+    else faults.push(`${name}: expected \`off\` or a number of blocks up to 9999, got \`${blocks}\``);
+  }
+  return endpoints.map((each) => {
+    const blocks = byChain.get(each.caip2);
+    return blocks === undefined ? each : { ...each, confirmations: blocks };
   });
 }
 

@@ -178,6 +178,7 @@ const serveNames = [
   'CUSTOS_RESPONSE_CHECK',
   'CUSTOS_RPC',
   'CUSTOS_FEE_CEILINGS',
+  'CUSTOS_CONFIRMATIONS',
   'CUSTOS_DRAIN_SECONDS',
   'CUSTOS_LOG_LEVEL',
   'CUSTOS_SEED',
@@ -232,9 +233,12 @@ export function readServeConfig(
     trustedProxies,
     masterKeys: check.masterKeys(faults, env),
     // Endpoints from the environment and the option are combined.
-    rpc: check.feeCeilings(faults, 'CUSTOS_FEE_CEILINGS', {
-      entries: words(env.CUSTOS_FEE_CEILINGS),
-      endpoints: check.rpcEndpoints(faults, 'CUSTOS_RPC', [...words(env.CUSTOS_RPC), ...(flags.rpc ?? [])]),
+    rpc: check.confirmations(faults, 'CUSTOS_CONFIRMATIONS', {
+      entries: words(env.CUSTOS_CONFIRMATIONS),
+      endpoints: check.feeCeilings(faults, 'CUSTOS_FEE_CEILINGS', {
+        entries: words(env.CUSTOS_FEE_CEILINGS),
+        endpoints: check.rpcEndpoints(faults, 'CUSTOS_RPC', [...words(env.CUSTOS_RPC), ...(flags.rpc ?? [])]),
+      }),
     }),
     drainMs:
       1000 *

@@ -40,6 +40,8 @@ Settings (environment):
   CUSTOS_FEE_CEILINGS      the most that nodes may ask for, per chain, separated by spaces:
                            eip155:1=price_gwei:300,tip_gwei:50,gas:5000000,fee_gwei:90000000
                                                                         2000, 500, 16777216, 1 ether
+  CUSTOS_CONFIRMATIONS     blocks until a deposit counts as final, per chain, separated by spaces:
+                           eip155:1=32 eip155:10=off                                       12 on most chains
   CUSTOS_PREFIX            the word that clients use for service                            service
   CUSTOS_LOG_LEVEL         debug, info, warn, error, silent                                 info
 

@@ -25,7 +25,12 @@ export function sandboxChains(
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
   const simulated = openSimulatedChains({ file, clock, confirmAfterMs, knownTokens: namedTokens });
-  const real = connectChains(rpc, log);
+  // A deposit is reported as soon as it is in a block, as on simulated chains.
+  const real = connectChains(
+    rpc.map((endpoints) => ({ ...endpoints, confirmations: 1 })),
+    log,
+    tokensNamedOn,
+  );
   const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
   return {
     // Real chains are not exchanged: the simulated exchange would not see deposits on them.
@@ -33,10 +38,20 @@ export function sandboxChains(
     chains: {
       find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
       // A chain with a real node may have been simulated in this folder before.
-      listing: async () => (await simulated.used()).filter((caip2) => real.find(caip2) === undefined),
+      listing: async () => [
+        ...(await simulated.used()).filter((caip2) => real.find(caip2) === undefined),
+        ...((await real.listing?.()) ?? []),
+      ],
     },
     simulated: { ...simulated, has },
   };
+}
+
+/** The addresses of a chain's tokens that the contract names. */
+export function tokensNamedOn(caip2: string): readonly string[] {
+  return namedTokens()
+    .filter((token) => token.caip2 === caip2)
+    .map(({ address }) => address);
 }
 
 /** Tokens that the contract names exist from the start, with their decimals. */

@@ -34,6 +34,7 @@ import type { Log } from '../ports/log.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { defaultTimeouts, postgresPool } from '../storage/postgres-dialect.ts';
 import { admissionFor } from './admission.ts';
+import { tokensNamedOn } from './chains.ts';
 import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
 import { strictSafeguards } from './safeguards.ts';
@@ -71,7 +72,7 @@ export async function startProduction(
     ids,
     vault,
     jwks,
-    chains: connectChains(config.rpc, log),
+    chains: connectChains(config.rpc, log, tokensNamedOn),
     prices: noPrices,
     custodians: noCustodians,
     fiatProviders: noFiatProviders,

@@ -1,9 +1,17 @@
-import { readChainPosition, recordDeposits } from '../domain/money/transactions/record-deposits.ts';
+import {
+  claimTransfers,
+  recordDeposits,
+  releaseTransfers,
+} from '../domain/money/transactions/record-deposits.ts';
+import { watchedAddresses } from '../domain/money/transactions/watched-addresses.ts';
+import type { AnyChain } from '../ports/chains.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 const BATCH = 100;
+
+type Followed = AnyChain & Required<Pick<AnyChain, 'transfersAfter'>>;
 
 /**
  * Reads new transfers on every chain that lists them, from the last stored position, and records the deposits of
@@ -11,30 +19,46 @@ const BATCH = 100;
  */
 export function followDeposits({ services, inUnit }: JobContext): Job {
   /** Whether more transfers can be read right away. */
-  const read = async (caip2: string): Promise<boolean> => {
+  const read = async (chain: Followed): Promise<boolean> => {
+    const { caip2, transferLeaseMs: leaseMs } = chain;
+    const claim = await inUnit((em) => claimTransfers(em, { caip2, nowMs: services.clock.now(), leaseMs }));
+    if (claim === undefined) return false;
+    try {
+      const watched = watchedAddresses(inUnit);
+      const { hasMore, ...page } = await chain.transfersAfter({ ...claim, limit: BATCH, watched });
+      const isNew = page.position !== claim.after;
+      const context = { ids: services.ids, nowMs: services.clock.now() };
+      if (isNew) await inUnit((em) => recordDeposits({ ...context, em }, { caip2, ...claim, ...page }));
+      else if (leaseMs !== undefined) await inUnit((em) => releaseTransfers(em, caip2));
+      return hasMore;
+    } catch (err) {
+      if (leaseMs !== undefined) await inUnit((em) => releaseTransfers(em, caip2));
+      throw err;
+    }
+  };
+
+  const tryRead = async (caip2: string): Promise<boolean> => {
     const chain = services.chains.find(caip2);
-    if (chain?.transfersAfter === undefined) return false;
-    const after = await inUnit((em) => readChainPosition(em, caip2));
-    const transfers = await chain.transfersAfter(after, BATCH);
-    if (transfers.length === 0) return false;
-    const nowMs = services.clock.now();
-    await inUnit((em) => recordDeposits({ ids: services.ids, em, nowMs }, { caip2, after, transfers }));
-    return transfers.length === BATCH;
+    if (!isFollowed(chain)) return false;
+    try {
+      return await read(chain);
+    } catch (err) {
+      services.log.warn({ err, caip2 }, 'the transfers of a chain could not be read; it is tried again');
+      return false;
+    }
   };
 
   return {
     name: 'follow-deposits',
     everyMs: EVERY_MS,
     async run() {
-      let hasMore = false;
-      for (const caip2 of (await services.chains.listing?.()) ?? []) {
-        try {
-          hasMore = (await read(caip2)) || hasMore;
-        } catch (err) {
-          services.log.warn({ err, caip2 }, 'the transfers of a chain could not be read; it is tried again');
-        }
-      }
-      return hasMore;
+      // Side by side, so that a slow chain does not delay the others longer than one batch.
+      const chains = (await services.chains.listing?.()) ?? [];
+      return (await Promise.all(chains.map(tryRead))).includes(true);
     },
   };
+}
+
+function isFollowed(chain: AnyChain | undefined): chain is Followed {
+  return chain?.transfersAfter !== undefined;
 }

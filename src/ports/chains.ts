@@ -1,4 +1,4 @@
-import type { ChainTransfer, TransferQuery } from './chain-transfers.ts';
+import type { ChainTransfer, TransferPage, TransferQuery, TransferReading } from './chain-transfers.ts';
 import type { SparkOperators } from './spark-operators.ts';
 
 /** The status of a broadcast transaction, as reported by the chain. */
@@ -88,8 +88,10 @@ interface Chain {
   statusOf(hash: string, signedBytes: Uint8Array): Promise<ChainStatus>;
   /** Transfers from or to an address, newest first; undefined for chains without an index (plain JSON-RPC). */
   transfersOf?(query: TransferQuery): Promise<readonly ChainTransfer[]>;
-  /** All transfers on the chain after a position, oldest first; undefined for chains without an index. */
-  transfersAfter?(position: string | undefined, limit: number): Promise<readonly ChainTransfer[]>;
+  /** The next transfers on the chain; final, where the chain can be reorganized. */
+  transfersAfter?(reading: TransferReading): Promise<TransferPage>;
+  /** How long one process may take to read the next transfers; undefined if that takes no time worth sharing. */
+  readonly transferLeaseMs?: number;
 }
 
 /** The highest values that are accepted from nodes. Wei per gas; gas; wei. */
@@ -204,6 +206,6 @@ export type AnyChain = EvmChain | SolanaChain | TronChain | PlainChain;
 export interface Chains {
   /** Undefined when the chain is not configured. */
   find(caip2: string): AnyChain | undefined;
-  /** Ids of the chains in use that index transfers; undefined when no chain does. */
+  /** Ids of the chains in use whose transfers can be read; undefined when there are none. */
   listing?(): Promise<readonly string[]>;
 }

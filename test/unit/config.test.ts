@@ -168,6 +168,29 @@ describe('fee ceilings', () => {
   });
 });
 
+describe('confirmations', () => {
+  const rpc = 'eip155:1=https://a.example eip155:137=https://b.example solana:x=https://c.example';
+
+  test('are set per chain', () => {
+    const env = { ...whole, CUSTOS_RPC: rpc, CUSTOS_CONFIRMATIONS: 'eip155:1=32 eip155:137=off' };
+    expect(readServeConfig({}, env).rpc.map(({ confirmations }) => confirmations)).toEqual([
+      32,
+      0,
+      undefined,
+    ]);
+  });
+
+  test.each([
+    ['eip155:10=1', 'expected the id of a chain that has nodes, got `eip155:10`'],
+    ['eip155:1=0', 'expected `off` or a number of blocks up to 9999, got `0`'],
+    ['eip155:1=10000', 'got `10000`'],
+    ['eip155:1', 'got ``'],
+  ])('%s is refused', (entry, fault) => {
+    const faults = faultsOf({ ...whole, CUSTOS_RPC: rpc, CUSTOS_CONFIRMATIONS: entry });
+    expect(faults).toEqual([expect.stringContaining(fault)]);
+  });
+});
+
 describe('master keys', () => {
   const otherHex = 'ab'.repeat(32);
   const kms = {

@@ -3,23 +3,51 @@ import type { AnyChain, Chains, EvmCeilings, EvmChain, SolanaChain } from '../..
 import type { Log } from '../../ports/log.ts';
 import { lazyMethods } from '../lazy-methods.ts';
 import { ceilingsOf } from './ceilings.ts';
+import { confirmationsOf } from './confirmations.ts';
 
 interface Endpoints {
   readonly caip2: string;
   readonly urls: readonly string[];
   /** Ceilings that replace the chain's defaults. */
   readonly ceilings?: Partial<EvmCeilings>;
+  /** Blocks until a deposit counts as final; 0: deposits are not followed; undefined: the chain's default. */
+  readonly confirmations?: number;
 }
+
+interface Connecting {
+  readonly log: Log;
+  /** Addresses of the chain's tokens that have a name. */
+  readonly namedTokens: (caip2: string) => readonly string[];
+}
+
+/** CHOICE: a process that reads a page of transfers has a minute to itself, then another one tries. */
+const LEASE_MS = 60_000;
 
 /** The chains with configured nodes. The client for a kind of node is imported on the first call. */
-export function connectChains(endpoints: readonly Endpoints[], log: Log): Chains {
-  const chains = new Map(endpoints.map((each) => [each.caip2, connect(each, log)]));
-  return { find: (caip2) => chains.get(caip2) };
+export function connectChains(
+  endpoints: readonly Endpoints[],
+  log: Log,
+  namedTokens: Connecting['namedTokens'] = () => [],
+): Chains {
+  const chains = new Map(endpoints.map((each) => [each.caip2, connect(each, { log, namedTokens })]));
+  const followed = [...chains.values()].filter((chain) => chain.transfersAfter !== undefined);
+  return {
+    find: (caip2) => chains.get(caip2),
+    listing: async () => followed.map(({ caip2 }) => caip2),
+  };
 }
 
-function connect({ caip2, urls, ceilings }: Endpoints, log: Log): AnyChain {
+function connect(endpoints: Endpoints, { log, namedTokens }: Connecting): AnyChain {
+  const { caip2, urls, ceilings } = endpoints;
+  const confirmations = confirmationsOf(caip2, endpoints.confirmations);
+  const options = { caip2, urls, log, confirmations: BigInt(confirmations) };
+  const isFollowed = confirmations > 0;
   if (caip2.startsWith('eip155:')) {
-    const load = loadOnce(async () => (await import('./evm.ts')).connectEvm(caip2, urls, log));
+    const load = loadOnce(async () => {
+      const { connectEvm } = await import('./evm.ts');
+      const tokens = namedTokens(caip2).map((address) => address.toLowerCase());
+      return connectEvm({ ...options, namedTokens: tokens });
+    });
     const chainId = BigInt(caip2.slice('eip155:'.length));
     return {
       kind: 'evm',
@@ -38,9 +66,13 @@ function connect({ caip2, urls, ceilings }: Endpoints, log: Log): AnyChain {
         'read',
         'code',
       ),
+      ...(isFollowed ? followed(load) : {}),
     };
   }
-  const load = loadOnce(async () => (await import('./solana.ts')).connectSolana(caip2, urls, log));
+  const load = loadOnce(async () => {
+    const { connectSolana } = await import('./solana.ts');
+    return connectSolana(caip2, urls, log);
+  });
   return {
     kind: 'solana',
     caip2,
@@ -49,4 +81,8 @@ function connect({ caip2, urls, ceilings }: Endpoints, log: Log): AnyChain {
       ...(['tokenAccounts', 'mint', 'rentExemption'] as const),
     ),
   };
+}
+
+function followed(load: () => Promise<EvmChain | SolanaChain>) {
+  return { transferLeaseMs: LEASE_MS, ...lazyMethods(load)('transfersAfter') };
 }

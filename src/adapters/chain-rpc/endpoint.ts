@@ -1,9 +1,13 @@
 import { ChainUnavailableError } from '../chain-unavailable-error.ts';
 
-/** Responses are bounded, because parsing one occupies the thread. Only blocks grow beyond this. */
+/** Responses are bounded, because parsing one occupies the thread. Only what blocks contain grows beyond this. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
-const BLOCK_METHODS: ReadonlySet<string> = new Set(['eth_getBlockByNumber', 'eth_getBlockByHash']);
+const BLOCK_METHODS: ReadonlySet<string> = new Set([
+  'eth_getBlockByNumber',
+  'eth_getBlockByHash',
+  'eth_getLogs',
+]);
 /** 2^256 has 78 decimal digits; parsing much longer numbers takes seconds. */
 const MAX_DIGITS = 80;
 const MAX_DEPTH = 32;
@@ -23,18 +27,34 @@ export class NodeError extends Error {
   }
 }
 
+/** What a block contains does not fit into a response: not the node's fault, so it is not skipped for it. */
+export class AnswerTooLargeError extends Error {
+  constructor(method: string, maxBytes: number) {
+    super(`expected a response to ${method} of at most ${maxBytes} bytes`);
+    this.name = 'AnswerTooLargeError';
+  }
+}
+
 // Without -32603: nodes also return it for transactions that they refuse.
 const OVERLOADED = new Set([-32005, -32016, 429]);
 
-/** Calls one node. Throws NodeError for a JSON-RPC error, ChainUnavailableError without a JSON-RPC response. */
+/**
+ * Calls one node. Throws NodeError for a JSON-RPC error, ChainUnavailableError without a JSON-RPC response,
+ * AnswerTooLargeError for a block beyond the limit.
+ */
 export async function callNode(
   url: string,
   call: { readonly method: string; readonly params: readonly unknown[]; readonly timeoutMs: number },
 ): Promise<unknown> {
   const { method, params, timeoutMs } = call;
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+  const isWhole = method === 'eth_getLogs' || (method === 'eth_getBlockByNumber' && params[1] === true);
   const maxBytes = BLOCK_METHODS.has(method) ? MAX_BLOCK_BYTES : MAX_ANSWER_BYTES;
   const answer = await post(url, body, { timeoutMs, maxBytes });
+  if (answer === undefined) {
+    if (isWhole) throw new AnswerTooLargeError(method, maxBytes);
+    throw unavailable(url, `expected a response of at most ${maxBytes} bytes`);
+  }
   const { error, result } = answer as { error?: unknown; result?: unknown };
   if (error === undefined || error === null) {
     if (result === undefined) throw unavailable(url, 'expected a result or an error in the response');
@@ -42,9 +62,20 @@ export async function callNode(
   }
   const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
   const refusal = new NodeError(Number(code), String(message), data);
-  if (OVERLOADED.has(refusal.code))
-    throw unavailable(url, 'the node is overloaded or limits requests', refusal);
+  // Some nodes refuse with the same code what is too long to be returned.
+  const isOverloaded = OVERLOADED.has(refusal.code) && !(isWhole && isTooMuch(refusal));
+  if (isOverloaded) throw unavailable(url, 'the node is overloaded or limits requests', refusal);
   throw refusal;
+}
+
+/**
+ * Whether a response is too large. Nodes that refuse for this reason have no common error code: these words are of
+ * Geth, Erigon, Nethermind, Alchemy, Infura and QuickNode.
+ */
+export function isTooMuch(error: unknown): boolean {
+  if (error instanceof AnswerTooLargeError) return true;
+  const said = error instanceof NodeError ? error.message : '';
+  return /more than \d+ (results|logs)|response size|too many (results|logs)|max results/i.test(said);
 }
 
 /** The node's name for messages: the host only, because the path may contain an API key. */
@@ -56,12 +87,16 @@ function unavailable(url: string, what: string, cause?: unknown): ChainUnavailab
   return new ChainUnavailableError(`${nameOfNode(url)}: ${what}`, { cause });
 }
 
-// NOTE: messages must not contain bodies or URLs, which may include signed bytes and API keys.
+/**
+ * Undefined if the response is longer than `maxBytes`.
+ *
+ * NOTE: messages must not contain bodies or URLs, which may include signed bytes and API keys.
+ */
 async function post(
   url: string,
   body: string,
   { timeoutMs, maxBytes }: { readonly timeoutMs: number; readonly maxBytes: number },
-): Promise<object> {
+): Promise<object | undefined> {
   let status: number;
   let text: string | undefined;
   try {
@@ -79,7 +114,7 @@ async function post(
     const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
     throw unavailable(url, isTimeout ? `no response within ${timeoutMs} ms` : 'no connection', error);
   }
-  if (text === undefined) throw unavailable(url, `expected a response of at most ${maxBytes} bytes`);
+  if (text === undefined) return undefined;
   const answer = parse(text);
   // Only the body counts: some nodes return JSON-RPC errors with a 4xx or 5xx status.
   if (answer === undefined) throw unavailable(url, `status ${status} without a JSON-RPC response`);

@@ -10,6 +10,7 @@ import { NodeError } from './endpoint.ts';
 import { movementsOf } from './evm-movements.ts';
 import { classifyRefusal, isAlreadyKnown, revertReason } from './evm-refusals.ts';
 import { simulateSequence } from './evm-sequence.ts';
+import { type EvmTransfersOptions, evmTransfersAfter } from './evm-transfers.ts';
 import { allEqual, makeNodes, type Nodes, type Read, WrongChainError } from './nodes.ts';
 
 /** Wei per gas; for nodes without `eth_maxPriorityFeePerGas`. */
@@ -23,8 +24,14 @@ const FEE_TOLERANCE = 2n;
 /** Wei per gas: below it, base fees count as equal, since factors between tiny amounts mean nothing. */
 const SMALL_FEE = 1_000_000_000n;
 
+export interface EvmOptions extends Pick<EvmTransfersOptions, 'confirmations' | 'namedTokens'> {
+  readonly caip2: string;
+  readonly urls: readonly string[];
+  readonly log: Log;
+}
+
 /** An EVM chain behind JSON-RPC. */
-export function connectEvm(caip2: string, urls: readonly string[], log: Log): EvmChain {
+export function connectEvm({ caip2, urls, log, confirmations, namedTokens }: EvmOptions): EvmChain {
   const chainId = BigInt(caip2.slice('eip155:'.length));
   const nodes = makeNodes({
     caip2,
@@ -70,6 +77,8 @@ export function connectEvm(caip2: string, urls: readonly string[], log: Log): Ev
       return { isAccepted: true, hash };
     },
     statusOf: (hash, signedBytes) => statusOf(nodes, hash, signedBytes),
+    transfersAfter: (reading) =>
+      evmTransfersAfter({ nodes, caip2, log, confirmations, namedTokens }, reading),
   };
 }
 

@@ -1,4 +1,9 @@
-import type { ChainTransfer, TransferQuery } from '../../ports/chain-transfers.ts';
+import type {
+  ChainTransfer,
+  TransferPage,
+  TransferQuery,
+  TransferReading,
+} from '../../ports/chain-transfers.ts';
 import type { AnyChain, TransactionMovements } from '../../ports/chains.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { type Ledger, type Movement, NATIVE } from './ledger.ts';
@@ -122,21 +127,23 @@ export function movementsOf(
   };
 }
 
-/** All transfers on the chain after a position, oldest first. */
+/** All transfers on the chain after a position, whoever receives them. */
 export function transfersAfter(
   { store }: World,
   caip2: string,
-  {
-    position,
-    limit,
-    text,
-  }: { position: string | undefined; limit: number; text: (address: string) => string },
-): readonly ChainTransfer[] {
+  { reading, text }: { reading: TransferReading; text: (address: string) => string },
+): TransferPage {
+  const { after, limit } = reading;
   const rows = store.all<TransferRow>(
     'select * from transfers where caip2 = ? and position > ? order by position limit ?',
-    ...[caip2, Number(position ?? 0), limit],
+    ...[caip2, Number(after ?? 0), limit],
   );
-  return rows.map((row) => toTransfer(row, text));
+  const last = rows.at(-1);
+  return {
+    transfers: rows.map((row) => toTransfer(row, text)),
+    position: last === undefined ? after : String(last.position),
+    hasMore: rows.length === limit,
+  };
 }
 
 function toTransfer(row: TransferRow, text: (address: string) => string): ChainTransfer {
@@ -149,6 +156,7 @@ function toTransfer(row: TransferRow, text: (address: string) => string): ChainT
     blockNumber: BigInt(row.block_number),
     blockTimestampSeconds: row.block_seconds,
     position: String(row.position),
+    key: String(row.position),
   };
 }
 

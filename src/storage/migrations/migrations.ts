@@ -5,6 +5,7 @@ import { waitingAccounts } from './0004-waiting-accounts.ts';
 import { keepSignersOfAnswers } from './0005-keep-signers-of-answers.ts';
 import { stepsOfActions } from './0006-steps-of-actions.ts';
 import { usedSignatures } from './0007-used-signatures.ts';
+import { readTransfersOfNodes } from './0008-read-transfers-of-nodes.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -16,4 +17,5 @@ export const migrations: readonly SchemaMigration[] = [
   keepSignersOfAnswers,
   stepsOfActions,
   usedSignatures,
+  readTransfersOfNodes,
 ];

@@ -6,7 +6,9 @@ export const ChainPositionEntity = defineEntity({
   tableName: 'chain_positions',
   properties: {
     caip2: p.text().primary(),
-    /** `ChainTransfer.position` of the last reported transfer. */
+    /** `TransferPage.position` of the last recorded page; empty if none has been. */
     position: p.text(),
+    /** Until then, the process that is reading the next page has the chain to itself. */
+    leasedUntilMs: p.bigint('number').default(0),
   },
 });

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { ChainTransfer } from '../../../ports/chain-transfers.ts';
+import type { TransferPage } from '../../../ports/chain-transfers.ts';
 import { readSparkAddress, sparkAddress } from '../../../signing/spark.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { ChainPositionEntity } from '../../access/chains/chain-position.entity.ts';
@@ -11,24 +11,64 @@ import { assetOf } from './record-funds.ts';
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
 
-/** Transfers read from a chain's transfer list. */
-export interface ReadTransfers {
+/** A page of a chain's transfers. */
+export interface ReadTransfers extends Omit<TransferPage, 'hasMore'> {
   readonly caip2: string;
-  /** The position before the first of them; undefined is the start of the chain. */
+  /** The position from which it was read; undefined is the beginning. */
   readonly after: string | undefined;
-  /** Oldest first, at least one. */
-  readonly transfers: readonly ChainTransfer[];
 }
 
-/** The position from which a chain's next transfers are read; undefined is the start of the chain. */
-export async function readChainPosition(em: SqlEntityManager, caip2: string): Promise<string | undefined> {
-  return (await em.findOne(ChainPositionEntity, { caip2 }))?.position;
+/** How far a chain's transfers are recorded; undefined if nothing is. */
+interface Claim {
+  readonly after: string | undefined;
+}
+
+/**
+ * Claims the reading of a chain's next transfers, so that of several processes one reads them.
+ *
+ * @param leaseMs after this time the claim of a process that died expires; undefined claims nothing.
+ * Result: undefined while another process reads them.
+ */
+export async function claimTransfers(
+  em: SqlEntityManager,
+  {
+    caip2,
+    nowMs,
+    leaseMs,
+  }: { readonly caip2: string; readonly nowMs: number; readonly leaseMs?: number | undefined },
+): Promise<Claim | undefined> {
+  if (leaseMs === undefined) return { after: positionOf(await em.findOne(ChainPositionEntity, { caip2 })) };
+  const database = em.getKysely<Tables>();
+  await database
+    .insertInto('chain_positions')
+    .values({ caip2, position: NOTHING_READ, leased_until_ms: 0 })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  const claimed = await database
+    .updateTable('chain_positions')
+    .set({ leased_until_ms: nowMs + leaseMs })
+    .where('caip2', '=', caip2)
+    .where('leased_until_ms', '<=', nowMs)
+    .returning('position')
+    .executeTakeFirst();
+  return claimed && { after: positionOf(claimed) };
+}
+
+/** Ends a claim whose transfers could not be read. */
+export async function releaseTransfers(em: SqlEntityManager, caip2: string): Promise<void> {
+  await em.nativeUpdate(ChainPositionEntity, { caip2 }, { leasedUntilMs: 0 });
+}
+
+const NOTHING_READ = '';
+
+function positionOf(row: { readonly position: string } | null): string | undefined {
+  return row === null || row.position === NOTHING_READ ? undefined : row.position;
 }
 
 /**
  * Records `wallet.funds_deposited` for every wallet that received one of these transfers, from any sender, and moves
- * the chain's position past the last of them in the same transaction. Does nothing when another process has moved the
- * position since it was read: that process has recorded the events.
+ * the chain's position past them in the same transaction; ends the claim. Does nothing when another process has moved
+ * the position since it was read: that process has recorded the events.
  *
  * CHOICE: deposits are reported only while the wallet exists and is not archived; earlier holdings are not.
  *
@@ -39,6 +79,7 @@ export async function recordDeposits(
   read: ReadTransfers,
 ): Promise<boolean> {
   if (!(await movePosition(context.em, read))) return false;
+  if (read.transfers.length === 0) return true;
   const receivers = await receiversOf(context.em, read);
   for (const transfer of read.transfers) {
     const asset = assetOf(read.caip2, transfer.tokenAddress ?? 'native');
@@ -49,8 +90,8 @@ export async function recordDeposits(
         type: 'wallet.funds_deposited',
         payload: {
           wallet_id: receiver.id,
-          // One transaction may contain several transfers to one wallet; each has its own position.
-          idempotency_key: `deposited:${read.caip2}:${transfer.position}:${receiver.id}`,
+          // One transaction may contain several transfers to one wallet; each has its own key.
+          idempotency_key: `deposited:${read.caip2}:${transfer.key}:${receiver.id}`,
           caip2: read.caip2,
           asset,
           amount: String(transfer.rawAmount),
@@ -74,13 +115,12 @@ export async function recordDeposits(
  */
 async function movePosition(
   em: SqlEntityManager,
-  { caip2, after, transfers }: ReadTransfers,
+  { caip2, after, position }: ReadTransfers,
 ): Promise<boolean> {
-  const { position } = transfers.at(-1)!;
   const stored = await em.findOne(ChainPositionEntity, { caip2 }, lockForUpdate);
-  if (stored?.position !== after) return false;
-  if (stored === null) em.create(ChainPositionEntity, { caip2, position });
-  else stored.position = position;
+  if (positionOf(stored) !== after) return false;
+  if (stored === null) em.create(ChainPositionEntity, { caip2, position: position ?? NOTHING_READ });
+  else em.assign(stored, { position: position ?? NOTHING_READ, leasedUntilMs: 0 });
   await em.flush();
   return true;
 }

@@ -54,6 +54,12 @@ export const WalletEntity = defineEntity({
     },
     // The address first, because chain reports are looked up across all apps.
     { name: 'wallets_by_address', properties: ['address', 'appId'] },
+    // Solana has no list of all transfers: its addresses are asked one after the other.
+    {
+      name: 'wallets_on_solana',
+      properties: ['address'],
+      where: "chain_type = 'solana' and archived_at_ms is null",
+    },
     { name: 'wallets_by_policy', properties: ['policyId'], where: 'policy_id is not null' },
   ],
   uniques: [

@@ -121,8 +121,7 @@ function transferLists({
     movementsOf: (hash) => atHead(() => movementsOf(world, caip2, { hash, text: checksummed })),
     transfersOf: (query) =>
       atHead(() => transfersOf(world, caip2, { query: lowerCase(query), text: checksummed })),
-    transfersAfter: (position, limit) =>
-      atHead(() => transfersAfter(world, caip2, { position, limit, text: checksummed })),
+    transfersAfter: (reading) => atHead(() => transfersAfter(world, caip2, { reading, text: checksummed })),
   };
 }
 

@@ -62,8 +62,7 @@ export function simulatePlain(world: World, caip2: string): Simulated<PlainChain
       broadcast: async () => refuse('invalid', `transactions on \`${caip2}\` are not simulated`),
       statusOf: async () => ({ kind: 'unknown', isExpired: false }),
       transfersOf: (query) => atHead(() => transfersOf(world, caip2, { query, text })),
-      transfersAfter: (position, limit) =>
-        atHead(() => transfersAfter(world, caip2, { position, limit, text })),
+      transfersAfter: (reading) => atHead(() => transfersAfter(world, caip2, { reading, text })),
     },
     ledger,
     decimalsOf: (tokenAddress) =>

@@ -60,8 +60,7 @@ function queries(
       }),
     rentExemption: async (sizeBytes) => rentExemption(sizeBytes),
     transfersOf: (query) => atHead(() => transfersOf(world, caip2, { query, text: identity })),
-    transfersAfter: (position, limit) =>
-      atHead(() => transfersAfter(world, caip2, { position, limit, text: identity })),
+    transfersAfter: (reading) => atHead(() => transfersAfter(world, caip2, { reading, text: identity })),
   };
 }
 

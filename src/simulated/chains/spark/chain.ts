@@ -88,8 +88,7 @@ export function simulateSpark(world: World, caip2: string): Simulated<PlainChain
       statusOf: (hash) =>
         atHead(() => pool.status(hash, blocks.isFinal) ?? { kind: 'unknown', isExpired: false }),
       transfersOf: (query) => atHead(() => transfersOf(world, caip2, { query, text })),
-      transfersAfter: (position, limit) =>
-        atHead(() => transfersAfter(world, caip2, { position, limit, text })),
+      transfersAfter: (reading) => atHead(() => transfersAfter(world, caip2, { reading, text })),
     },
     ledger,
     decimalsOf: (tokenAddress) => (tokenAddress === null ? 0 : tokens.token(tokenAddress)?.decimals),

@@ -76,8 +76,7 @@ function queries(
       atHead(() => tokens.map((token) => state.ledger.balance(address, token ?? NATIVE))),
     referenceBlock: () => atHead(() => referenceOf(caip2, blocks.head().number)),
     transfersOf: (query) => atHead(() => transfersOf(world, caip2, { query, text })),
-    transfersAfter: (position, limit) =>
-      atHead(() => transfersAfter(world, caip2, { position, limit, text })),
+    transfersAfter: (reading) => atHead(() => transfersAfter(world, caip2, { reading, text })),
   };
 }
 

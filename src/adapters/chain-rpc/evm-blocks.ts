@@ -1,0 +1,216 @@
+import { list, quantity, record, text, unexpected } from './answers.ts';
+import { isTooMuch } from './endpoint.ts';
+import type { Read } from './nodes.ts';
+
+/** keccak256("Transfer(address,address,uint256)") */
+const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+
+/**
+ * CHOICE: the most transfers of tokens without a name that one transaction reports to an address. Anyone can deploy a
+ * token that logs thousands of them at almost no cost.
+ */
+const UNNAMED_PER_TRANSACTION = 20;
+
+/** A block with what it transfers. */
+export interface ReadBlock {
+  readonly number: bigint;
+  readonly hash: string;
+  readonly parentHash: string;
+  readonly timestampSeconds: number;
+  /** Whether it is too large to be read whole, so that `transfers` are only those of named tokens. */
+  readonly isTooLarge: boolean;
+  /** Native value first, then tokens, each in the order of the block. */
+  readonly transfers: readonly BlockTransfer[];
+}
+
+/** Addresses are lower case. */
+export interface BlockTransfer {
+  readonly hash: string;
+  readonly sender: string;
+  readonly recipient: string;
+  /** Null is the native asset. */
+  readonly token: string | null;
+  readonly rawAmount: bigint;
+  /** The index of the log in the block, or `n` and the index of the transaction. */
+  readonly place: string;
+  /** The index of the transfer in its transaction, or `n` for the value of the transaction itself. */
+  readonly ordinal: string;
+}
+
+interface BlockQuestion {
+  readonly number: bigint;
+  /** Lower case. */
+  readonly namedTokens: readonly string[];
+}
+
+/** A block and its transfers, by two calls. The logs are asked for by the block's hash, so both are of one block. */
+export async function readBlock(read: Read, question: BlockQuestion): Promise<ReadBlock> {
+  const method = 'eth_getBlockByNumber';
+  const whole = await unlessTooLarge(() => read(method, toQuantity(question.number), true));
+  const block = record(method, whole ?? (await read(method, toQuantity(question.number), false)));
+  const header = headerOf(block, question.number);
+  const timestampSeconds = Number(quantity('timestamp', block.timestamp));
+  const logs = await unlessTooLarge(() =>
+    read('eth_getLogs', { blockHash: header.hash, topics: [TRANSFER] }),
+  );
+  if (whole === undefined || logs === undefined) {
+    const transfers = await namedTransfers(read, { ...question, blockHash: header.hash });
+    return { ...header, timestampSeconds, isTooLarge: true, transfers };
+  }
+  const native = list(method, block.transactions).flatMap((each) => nativeTransfer(record(method, each)));
+  const tokens = withoutFloods(tokenTransfers(logs, header.hash), new Set(question.namedTokens));
+  return { ...header, timestampSeconds, isTooLarge: false, transfers: [...native, ...tokens] };
+}
+
+/**
+ * Block of several nodes, of which some may have found it too large.
+ *
+ * Result: undefined if they differ.
+ */
+export function agreedBlock(
+  blocks: readonly ReadBlock[],
+  namedTokens: readonly string[],
+): { readonly answer: ReadBlock } | undefined {
+  const isTooLarge = blocks.some((block) => block.isTooLarge);
+  const comparable = blocks.map((block) => (isTooLarge ? onlyNamed(block, namedTokens) : block));
+  const texts = comparable.map((block) =>
+    JSON.stringify(block, (_, value) => (typeof value === 'bigint' ? String(value) : value)),
+  );
+  return new Set(texts).size === 1 ? { answer: comparable[0]! } : undefined;
+}
+
+function onlyNamed(block: ReadBlock, namedTokens: readonly string[]): ReadBlock {
+  const transfers = block.transfers
+    .filter(({ token }) => token !== null && namedTokens.includes(token))
+    // The ordinals depend on which logs were returned.
+    .map((transfer) => ({ ...transfer, ordinal: `l${transfer.place}` }));
+  return { ...block, isTooLarge: true, transfers };
+}
+
+/** The header of a block that the node must have. */
+export async function readHeader(
+  read: Read,
+  number: bigint,
+): Promise<Pick<ReadBlock, 'number' | 'hash' | 'parentHash'>> {
+  const answer = await read('eth_getBlockByNumber', toQuantity(number), false);
+  return headerOf(record('block', answer), number);
+}
+
+/** Whether a transaction of a block was executed without being reverted. */
+export async function hasSucceeded(read: Read, hash: string, blockHash: string): Promise<boolean> {
+  const method = 'eth_getTransactionReceipt';
+  const receipt = record(method, await read(method, hash));
+  if (hashText(receipt.blockHash) !== blockHash) unexpected(method);
+  return quantity('status', receipt.status) === 1n;
+}
+
+function headerOf(block: Record<string, unknown>, number: bigint) {
+  if (quantity('number', block.number) !== number) unexpected('eth_getBlockByNumber');
+  return { number, hash: hashText(block.hash), parentHash: hashText(block.parentHash) };
+}
+
+async function unlessTooLarge(ask: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (isTooMuch(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * CHOICE: of a block that does not fit into a response, which somebody has filled on purpose, only transfers of the
+ * named tokens are read: these cannot be forged, and each costs its sender a real transfer.
+ */
+async function namedTransfers(
+  read: Read,
+  { namedTokens, blockHash }: BlockQuestion & { readonly blockHash: string },
+): Promise<readonly BlockTransfer[]> {
+  if (namedTokens.length === 0) return [];
+  const logs = await read('eth_getLogs', { blockHash, topics: [TRANSFER], address: namedTokens });
+  return tokenTransfers(logs, blockHash);
+}
+
+function nativeTransfer(transaction: Record<string, unknown>): BlockTransfer[] {
+  const { hash, from, to, value, transactionIndex } = transaction;
+  if (to === null || to === undefined) return [];
+  const rawAmount = quantity('value', value);
+  if (rawAmount === 0n) return [];
+  return [
+    {
+      hash: hashText(hash),
+      sender: addressText(from),
+      recipient: addressText(to),
+      token: null,
+      rawAmount,
+      place: `n${quantity('transactionIndex', transactionIndex)}`,
+      ordinal: 'n',
+    },
+  ];
+}
+
+/** In the order of the block, each log once. */
+function tokenTransfers(logs: unknown, blockHash: string): BlockTransfer[] {
+  const byIndex = new Map<number, Record<string, unknown>>();
+  for (const item of list('eth_getLogs', logs)) {
+    const entry = record('eth_getLogs', item);
+    if (entry.removed === true || hashText(entry.blockHash) !== blockHash) unexpected('eth_getLogs');
+    byIndex.set(Number(quantity('logIndex', entry.logIndex)), entry);
+  }
+  const counts = new Map<string, number>();
+  return [...byIndex]
+    .sort(([left], [right]) => left - right)
+    .flatMap(([index, entry]) => {
+      const hash = hashText(entry.transactionHash);
+      const count = counts.get(hash) ?? 0;
+      counts.set(hash, count + 1);
+      return tokenTransfer(entry, { hash, place: String(index), ordinal: String(count) });
+    });
+}
+
+/** Contracts may log anything under the topic: what is not the transfer of an ERC-20 token is left out. */
+function tokenTransfer(
+  entry: Record<string, unknown>,
+  place: Pick<BlockTransfer, 'hash' | 'place' | 'ordinal'>,
+): BlockTransfer[] {
+  const [topic, from, to, ...more] = list('topics', entry.topics).map((each) =>
+    text('topics', each).toLowerCase(),
+  );
+  const data = text('data', entry.data);
+  const [sender, recipient] = [paddedAddress(from), paddedAddress(to)];
+  if (topic !== TRANSFER || more.length > 0 || sender === undefined || recipient === undefined) return [];
+  if (!/^0x[0-9a-fA-F]{64}$/.test(data)) return [];
+  const rawAmount = BigInt(data);
+  return rawAmount === 0n
+    ? []
+    : [{ ...place, sender, recipient, token: addressText(entry.address), rawAmount }];
+}
+
+function withoutFloods(transfers: readonly BlockTransfer[], named: ReadonlySet<string>): BlockTransfer[] {
+  const counts = new Map<string, number>();
+  return transfers.filter(({ hash, recipient, token }) => {
+    if (named.has(token ?? '')) return true;
+    const key = `${hash}:${recipient}`;
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    return count <= UNNAMED_PER_TRANSACTION;
+  });
+}
+
+function paddedAddress(topic: string | undefined): string | undefined {
+  return topic !== undefined && /^0x0{24}[0-9a-f]{40}$/.test(topic) ? `0x${topic.slice(26)}` : undefined;
+}
+
+function addressText(value: unknown): string {
+  if (typeof value !== 'string' || !/^0x[0-9a-fA-F]{40}$/.test(value)) unexpected('address');
+  return value.toLowerCase();
+}
+
+function hashText(value: unknown): string {
+  if (typeof value !== 'string' || !/^0x[0-9a-fA-F]{64}$/.test(value)) unexpected('hash');
+  return value.toLowerCase();
+}
+
+function toQuantity(value: bigint): string {
+  return `0x${value.toString(16)}`;
+}
