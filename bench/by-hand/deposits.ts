@@ -8,7 +8,7 @@ import { inUnitOf, unitsOf } from '../../src/http/unit-of-work.ts';
 import { checksumAddress } from '../../src/signing/ethereum/address.ts';
 import { migrate } from '../../src/storage/migrate.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
-import { makeNodeChain, type NodeChain, startNodeOf } from '../../test/support/node-chain.ts';
+import { makeNodeChain, type NodeChain, startNodeOf } from '../../test/support/nodes/node-chain.ts';
 
 // `node bench/by-hand/deposits.ts`: what it costs to look for deposits in a block, by the number of wallets. A block
 // has 200 transactions and 300 token transfers, as on Ethereum. DATABASE_URL measures PostgreSQL, which must be empty.

@@ -119,7 +119,7 @@ async function unlessTooLarge(ask: () => Promise<unknown>): Promise<unknown> {
 }
 
 /**
- * CHOICE: of a block that does not fit into a response, which somebody has filled on purpose, only transfers of the
+ * CHOICE: of a block that does not fit into a response, which was filled on purpose, only transfers of the
  * named tokens are read: these cannot be forged, and each costs its sender a real transfer.
  */
 async function namedTransfers(

@@ -127,7 +127,7 @@ export function movementsOf(
   };
 }
 
-/** All transfers on the chain after a position, whoever receives them. */
+/** All transfers on the chain after a position, to any recipient. */
 export function transfersAfter(
   { store }: World,
   caip2: string,

@@ -9,13 +9,13 @@ import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { databaseKinds } from '../../support/databases.ts';
-import { blockHash, makeNodeChain, type NodeChain, startNodeOf } from '../../support/node-chain.ts';
+import { blockHash, makeNodeChain, type NodeChain, startNodeOf } from '../../support/nodes/node-chain.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import type { ScriptedNode } from '../../support/scripted-node.ts';
 
 const CHAIN_ID = 31_337;
 const caip2 = `eip155:${CHAIN_ID}`;
-const stranger = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266';
+const sender = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266';
 const logger = getAddress('0x10663310663310663310663310663310663310aa');
 
 // PUSH1 60 CALLDATASIZE SUB, CALLDATACOPY, the topics by CALLDATALOAD, LOG3: logs what it is called with.
@@ -95,7 +95,7 @@ describe.each(databaseKinds)('transfers on a node of Ethereum, on %s', (kind) =>
   function pay(value: bigint, more: object = {}): Promise<unknown> {
     const gas = toHex(100_000);
     return anvil.ask('eth_sendTransaction', {
-      ...{ from: stranger, to: wallet.address, value: toHex(value), gas },
+      ...{ from: sender, to: wallet.address, value: toHex(value), gas },
       ...more,
     });
   }
@@ -105,9 +105,9 @@ describe.each(databaseKinds)('transfers on a node of Ethereum, on %s', (kind) =>
     return pay(0n, { to: logger, data: `0x${first}${from}${to}${toHex(amount, { size: 32 }).slice(2)}` });
   }
 
-  test('a deposit of anybody is reported once, when its block has the confirmations', async () => {
+  test('a deposit from any sender is reported once, when its block has the confirmations', async () => {
     const hash = await pay(5n * 10n ** 17n);
-    const tokenHash = await log(transferTopics(stranger, wallet.address), 250n);
+    const tokenHash = await log(transferTopics(sender, wallet.address), 250n);
     const job = jobOf(operations);
     await mine(1);
     await readAll(job);
@@ -126,7 +126,7 @@ describe.each(databaseKinds)('transfers on a node of Ethereum, on %s', (kind) =>
       type: 'wallet.funds_deposited',
       wallet_id: wallet.id,
       caip2,
-      sender: stranger,
+      sender: sender,
       recipient: wallet.address,
       block: { number, timestamp: Number(timestamp) },
     };
@@ -150,8 +150,8 @@ describe.each(databaseKinds)('transfers on a node of Ethereum, on %s', (kind) =>
 
   test('what moves nothing is not reported', async () => {
     await pay(0n);
-    await log(transferTopics(stranger, wallet.address), 0n);
-    const padded = transferTopics(stranger, wallet.address);
+    await log(transferTopics(sender, wallet.address), 0n);
+    const padded = transferTopics(sender, wallet.address);
     // The upper bytes of an address are zero.
     await log([padded[0]!, padded[1]!, padded[2]!.replace('0x00', '0x01')], 7n);
     await mine(1);
@@ -213,7 +213,7 @@ describe.each(databaseKinds)('transfers on a node of Ethereum, on %s', (kind) =>
     const other = await makeWallet(operations);
     await operations.run('archiveWallet', { path: { wallet_id: other.id } });
     await pay(3n, { to: other.address });
-    await pay(3n, { to: stranger });
+    await pay(3n, { to: sender });
     await mine(3);
     await readAll(jobOf(operations));
     expect(await reported(operations)).toEqual([]);
@@ -254,7 +254,7 @@ describe.each(databaseKinds)('transfers that scripted nodes list, on %s', (kind)
     return {
       address: token,
       transactionHash: hash,
-      topics: transferTopics(stranger, wallet.address),
+      topics: transferTopics(sender, wallet.address),
       data: toHex(100 + index, { size: 32 }),
     };
   }
@@ -264,14 +264,14 @@ describe.each(databaseKinds)('transfers that scripted nodes list, on %s', (kind)
 
   testNodes('a block costs two calls, and one for each deposit of the native asset', async () => {
     await start(chain);
-    const strangers = Array.from({ length: 300 }, (_, index) => ({
-      hash: hashOf(`to a stranger ${index}`),
-      from: stranger,
+    const others = Array.from({ length: 300 }, (_, index) => ({
+      hash: hashOf(`to another address ${index}`),
+      from: sender,
       to: pad(toHex(index + 1), { size: 20 }),
       value: '0x1',
     }));
-    const ours = { hash: hashOf('to us'), from: stranger, to: wallet.address.toLowerCase(), value: '0x2' };
-    chain.blocks.set(6, { transactions: [...strangers, ours], logs: [transferLog(0)] });
+    const ours = { hash: hashOf('to us'), from: sender, to: wallet.address.toLowerCase(), value: '0x2' };
+    chain.blocks.set(6, { transactions: [...others, ours], logs: [transferLog(0)] });
     chain.head = 8;
     const before = nodes[0]!.calls.length;
     await readAll(jobOf(operations));
@@ -302,7 +302,7 @@ describe.each(databaseKinds)('transfers that scripted nodes list, on %s', (kind)
       const nft = encodeEventTopics({
         abi: erc721Abi,
         eventName: 'Transfer',
-        args: { from: stranger, to: wallet.address as `0x${string}`, tokenId: 5n },
+        args: { from: sender, to: wallet.address as `0x${string}`, tokenId: 5n },
       });
       const same = { ...transferLog(0), logIndex: '0x0' };
       const worthless = Array.from({ length: 50 }, (_, index) =>

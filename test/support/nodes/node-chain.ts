@@ -1,5 +1,5 @@
 import { keccak256, toHex } from 'viem';
-import { type Scripted, startScriptedNode } from './scripted-node.ts';
+import { type Scripted, startScriptedNode } from '../scripted-node.ts';
 
 /** A log or a transaction of a scripted block. */
 export interface NodeBlock {
