@@ -6,13 +6,22 @@ import { knownChains } from '../domain/access/chains/known-chains.ts';
 import type { Services } from '../operation-context.ts';
 import type { Chains } from '../ports/chains.ts';
 import type { Exchange } from '../ports/exchange.ts';
+import type { FiatProviders } from '../ports/fiat-providers.ts';
 import { openSimulatedChains, type SimulatedChains } from '../simulated/chains/simulated-chains.ts';
+import type { FiatControls } from '../simulated/fiat/providers.ts';
 
 interface SandboxChains {
   readonly chains: Chains;
   /** Without chains that have a real node. */
   readonly simulated: SimulatedChains;
   readonly exchange: Exchange;
+  readonly fiatProviders: FiatProviders;
+  readonly fiatControls: FiatControls;
+}
+
+interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids' | 'prices'> {
+  /** The hosted page of a customer of the identity office. */
+  pageOf(token: string): string;
 }
 
 /**
@@ -21,7 +30,7 @@ interface SandboxChains {
  */
 export function sandboxChains(
   { dataFolder, confirmAfterMs, rpc }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc'>,
-  { clock, log, ids, prices }: Pick<Services, 'clock' | 'log' | 'ids' | 'prices'>,
+  { clock, log, ids, prices, pageOf }: SandboxWorld,
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
   const simulated = openSimulatedChains({ file, clock, confirmAfterMs, knownTokens: namedTokens });
@@ -32,7 +41,17 @@ export function sandboxChains(
     tokensNamedOn,
   );
   const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
+  // Both environments are simulated, apart from each other.
+  const fiat = simulated.fiat({
+    ids,
+    prices,
+    pageOf,
+    supports: has,
+    environments: ['sandbox', 'production'],
+  });
   return {
+    fiatProviders: fiat.providers,
+    fiatControls: fiat.controls,
     // Real chains are not exchanged: the simulated exchange would not see deposits on them.
     exchange: simulated.exchange({ ids, prices, supports: has }),
     chains: {

@@ -1,6 +1,5 @@
 import { type AdjustableClock, adjustableClock, systemClock } from '../adapters/clock.ts';
 import { seededEntropy, systemEntropy } from '../adapters/entropy.ts';
-import { noFiatProviders } from '../adapters/fiat-providers-none.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { databaseOf, type SandboxState, startErrorOf } from '../adapters/sandbox-folder.ts';
@@ -30,6 +29,7 @@ import type { Log } from '../ports/log.ts';
 import { bringDueTimesTo, LONGEST_PLAN_MS } from '../sandbox/bring-due-times.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { simulatedCustodians } from '../simulated/custodians.ts';
+import type { FiatControls } from '../simulated/fiat/providers.ts';
 import { fixedPrices } from '../simulated/prices.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { resetDatabase } from '../storage/reset-database.ts';
@@ -52,6 +52,8 @@ export interface Sandbox extends RunningSandbox {
   readonly clock: AdjustableClock;
   readonly services: Services;
   readonly chains: SimulatedChains;
+  /** The simulated bank and identity office. */
+  readonly fiat: FiatControls;
   readonly database: Database;
   /** Restores the seed data, as `POST /_sandbox/reset` does. */
   reset(): Promise<void>;
@@ -88,7 +90,7 @@ export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log
 async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): Promise<Sandbox> {
   const { state: memory } = kept;
   const certificate = await certificateFor(config);
-  const { ports, clock, chains, restart, newRequestId } = makeServices(config, memory, log);
+  const { ports, clock, chains, fiat, listensAt, restart, newRequestId } = makeServices(config, memory, log);
   const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
   const database = await openDatabase(entities, { kind: 'sqlite', file });
   const apps = createAppDirectory(database.orm, clock);
@@ -118,6 +120,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
       await resetDatabase(database);
       await chains.reset();
       clock.reset();
+      fiat.setUp(true);
       restart();
       await plantSeeds(seeds);
     });
@@ -161,6 +164,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
       mounts: [control],
     });
+    listensAt(config.publicUrls[0] ?? listening.baseUrl);
     return {
       ...listening,
       appId: memory.appId,
@@ -171,6 +175,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
       clock,
       services,
       chains,
+      fiat,
       database,
       reset,
       settle: () => jobs.finish(),
@@ -196,7 +201,12 @@ function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
   const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
   const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
   const [ids, prices] = [makeIds(entropy), fixedPrices];
-  const { chains, simulated, exchange } = sandboxChains(config, { clock, log, ids, prices });
+  // Known as soon as the server listens; links to the hosted page are only made by requests.
+  let baseUrl = '';
+  const pageOf = (token: string): string => `${baseUrl}/_sandbox/verify/${token}`;
+  const { chains, simulated, exchange, fiatProviders, fiatControls } = sandboxChains(config, {
+    ...{ clock, log, ids, prices, pageOf },
+  });
   const ports: Omit<Services, 'uses'> = {
     clock,
     // The seed determines ids, keys and secrets. Values that appear in no response, such as nonces of seals, are
@@ -209,7 +219,7 @@ function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
     prices,
     custodians: simulatedCustodians,
     exchange,
-    fiatProviders: noFiatProviders,
+    fiatProviders,
     webhooks: createWebhookSender({ guard: anyAddress }),
     log,
     prefix: config.prefix,
@@ -221,6 +231,10 @@ function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
     ports,
     clock,
     chains: simulated,
+    fiat: fiatControls,
+    listensAt: (url: string) => {
+      baseUrl = url;
+    },
     // Ids are drawn many at a time; those drawn before the restart are discarded.
     restart: () => {
       restart();

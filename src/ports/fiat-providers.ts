@@ -7,6 +7,8 @@ import type {
   KyxEnvironment,
 } from '../generated/schemas.ts';
 
+export type { FiatDepositInstructions };
+
 /** The provider's own environments. Each has its own customers, accounts and money. */
 export type FiatEnvironment = KyxEnvironment;
 

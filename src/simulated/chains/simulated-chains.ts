@@ -11,7 +11,10 @@ import type {
   TronChain,
 } from '../../ports/chains.ts';
 import type { Exchange } from '../../ports/exchange.ts';
+import type { FiatEnvironment, FiatProviders } from '../../ports/fiat-providers.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
+import type { FiatParts } from '../fiat/parts.ts';
+import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
 import { NATIVE } from './ledger.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
@@ -42,6 +45,8 @@ export interface SimulatedChains extends Chains {
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
   /** Exchanges assets between the simulated chains that `supports` accepts. */
   exchange(options: ExchangeOptions): Exchange;
+  /** A bank and identity office whose money moves on the simulated chains that `supports` accepts. */
+  fiat(options: FiatOptions): { providers: FiatProviders; controls: FiatControls };
   /** Deletes all state. */
   reset(): Promise<void>;
   close(): Promise<void>;
@@ -49,6 +54,10 @@ export interface SimulatedChains extends Chains {
 
 interface ExchangeOptions extends Pick<ExchangeParts, 'ids' | 'prices'> {
   supports(caip2: string): boolean;
+}
+
+interface FiatOptions extends ExchangeOptions, Pick<FiatParts, 'pageOf'> {
+  readonly environments: readonly FiatEnvironment[];
 }
 
 interface SimulatedChainsOptions extends Omit<World, 'store' | 'knownTokens'> {
@@ -232,6 +241,11 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
         return simulateExchange({ clock, ids, prices, store, chain });
       });
       return lazyMethods(make)('quote', 'statusOf');
+    },
+    fiat({ ids, prices, supports, pageOf, environments }) {
+      const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
+      const parts = async () => ({ clock, ids, prices, chain, pageOf, store: await open() });
+      return simulateFiatProviders(parts, environments);
     },
     // Opens the file if necessary: it may contain chains from an earlier start.
     reset: async () => (await open()).reset(),

@@ -55,5 +55,66 @@ create table if not exists exchange_orders (
 create unique index if not exists exchange_orders_by_deposit on exchange_orders (source_caip2, deposit_hash);
 `;
 
+// Personal data is never stored here: of what customers submit, only its field names and the resulting outcome.
+const fiat = `
+create table fiat_customers (
+  environment text not null, id text not null, reference text not null, kind text not null, token text not null,
+  terms text not null, verification text not null, standing text not null, reasons text not null,
+  requirements text not null, endorsements text not null, provided text not null, outcome text not null,
+  decides_ms integer, redirect_uri text,
+  primary key (environment, id)
+) strict, without rowid;
+create unique index fiat_customers_by_reference on fiat_customers (environment, reference);
+create unique index fiat_customers_by_token on fiat_customers (token);
+create table fiat_bank_accounts (
+  environment text not null, id text not null, customer_id text not null, request_key text not null,
+  last_4 text not null, is_removed integer not null,
+  primary key (environment, id)
+) strict, without rowid;
+create unique index fiat_bank_accounts_by_key on fiat_bank_accounts (environment, request_key);
+create table fiat_virtual_accounts (
+  number integer primary key autoincrement, environment text not null, id text not null, customer_id text not null,
+  request_key text not null, currency text not null, caip2 text not null, asset text not null, token text,
+  decimals integer not null, address text not null, status text not null
+) strict;
+create unique index fiat_virtual_accounts_by_id on fiat_virtual_accounts (environment, id);
+create unique index fiat_virtual_accounts_by_key on fiat_virtual_accounts (environment, request_key);
+create table fiat_deposits (
+  environment text not null, id text not null, account_id text not null, reference text not null,
+  currency text not null, amount text not null, rail text not null, sender text, outcome text not null,
+  state text not null,
+  due_ms integer, reason_code text, reason text,
+  primary key (environment, id)
+) strict, without rowid;
+create unique index fiat_deposits_by_reference on fiat_deposits (environment, account_id, reference);
+create index fiat_deposits_due on fiat_deposits (environment, due_ms) where due_ms is not null;
+create table fiat_deposit_reports (
+  position integer primary key autoincrement, environment text not null, deposit_id text not null,
+  state text not null, at_ms integer not null, hash text, raw_output text
+) strict;
+create index fiat_deposit_reports_in_order on fiat_deposit_reports (environment, position);
+create table fiat_payouts (
+  environment text not null, id text not null, request_key text not null, bank_account_id text not null,
+  caip2 text not null, token text, payer text not null, raw_amount text not null, address text not null,
+  currency text not null, amount text not null, expires_seconds integer not null, outcome text not null,
+  state text not null, due_ms integer, deposit_hash text, refund_hash text, reason text,
+  primary key (environment, id)
+) strict, without rowid;
+create unique index fiat_payouts_by_key on fiat_payouts (environment, request_key);
+create index fiat_payouts_by_address on fiat_payouts (caip2, address);
+create table fiat_payout_deposits (
+  caip2 text not null, hash text not null, address text not null, refund_hash text,
+  primary key (caip2, hash, address)
+) strict, without rowid;
+create table fiat_books (
+  environment text not null, currency text not null, account text not null, amount text not null,
+  primary key (environment, currency, account)
+) strict, without rowid;
+create table fiat_stocks (
+  environment text not null, caip2 text not null, asset text not null,
+  primary key (environment, caip2, asset)
+) strict, without rowid;
+`;
+
 /** What leads from one version of the store to the next, oldest first. A released step is never changed. */
-export const chainStoreSteps: readonly string[] = [initial];
+export const chainStoreSteps: readonly string[] = [initial, fiat];

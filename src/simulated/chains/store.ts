@@ -18,6 +18,15 @@ const TABLES = [
   'transfers',
   'exchange_stocks',
   'exchange_orders',
+  'fiat_customers',
+  'fiat_bank_accounts',
+  'fiat_virtual_accounts',
+  'fiat_deposits',
+  'fiat_deposit_reports',
+  'fiat_payouts',
+  'fiat_payout_deposits',
+  'fiat_books',
+  'fiat_stocks',
 ];
 
 const RESTART = 'delete from sqlite_sequence;';
