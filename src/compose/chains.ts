@@ -2,7 +2,7 @@ import { connectChains } from '../adapters/chain-rpc/connect.ts';
 import { chainsOf } from '../adapters/sandbox-folder.ts';
 import type { SandboxConfig } from '../config.ts';
 import { assetsOf } from '../domain/access/chains/known-assets.ts';
-import { knownChains } from '../domain/access/chains/known-chains.ts';
+import { chainOfCaip2, knownChains } from '../domain/access/chains/known-chains.ts';
 import type { Services } from '../operation-context.ts';
 import type { Chains } from '../ports/chains.ts';
 import type { Exchange } from '../ports/exchange.ts';
@@ -33,7 +33,10 @@ export function sandboxChains(
   { clock, log, ids, prices, pageOf }: SandboxWorld,
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
-  const simulated = openSimulatedChains({ file, clock, confirmAfterMs, knownTokens: namedTokens });
+  const simulated = openSimulatedChains({
+    ...{ file, clock, confirmAfterMs, knownTokens: namedTokens },
+    nativeSymbol: (caip2) => chainOfCaip2(caip2)?.native?.asset,
+  });
   // A deposit is reported as soon as it is in a block, as on simulated chains.
   const real = connectChains(
     rpc.map((endpoints) => ({ ...endpoints, confirmations: 1 })),

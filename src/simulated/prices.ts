@@ -30,10 +30,18 @@ const usd: Readonly<Record<string, string>> = {
   prl: '1',
 };
 
+/** The price of an asset by its symbol in lower case; undefined for assets without one. */
+export function fixedUsd(symbol: string): string | undefined {
+  return Object.hasOwn(usd, symbol) ? usd[symbol] : undefined;
+}
+
 /** Constant prices for tests. */
 export const fixedPrices: Prices = {
   inUsd: async (symbols) =>
     new Map(
-      symbols.flatMap((symbol) => (Object.hasOwn(usd, symbol) ? [[symbol, usd[symbol]!] as const] : [])),
+      symbols.flatMap((symbol) => {
+        const price = fixedUsd(symbol);
+        return price === undefined ? [] : [[symbol, price] as const];
+      }),
     ),
 };

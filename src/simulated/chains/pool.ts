@@ -1,4 +1,5 @@
 import type { ChainStatus } from '../../ports/chains.ts';
+import { readWithBigints, writeWithBigints } from './bigint-json.ts';
 import type { Movement } from './ledger.ts';
 import type { ChainStore } from './store.ts';
 
@@ -74,7 +75,7 @@ export function makePool<Plan>(store: ChainStore, caip2: string): Pool<Plan> {
       store.run(
         `insert into transactions (caip2, hash, sender, lane, nonce, plan, state, received_ms, due_ms)
          values (?, ?, ?, ?, ?, ?, 'pending', ?, ?)`,
-        ...[caip2, hash, sender, lane, nonce ?? null, writePlan(plan), receivedMs, dueMs],
+        ...[caip2, hash, sender, lane, nonce ?? null, writeWithBigints(plan), receivedMs, dueMs],
       );
     },
     isKnown: (hash) => {
@@ -161,18 +162,7 @@ function toEntry<Plan>(row: TransactionRow): PoolEntry<Plan> {
     sender: row.sender,
     lane: row.lane,
     nonce: row.nonce ?? undefined,
-    plan: readPlan(row.plan) as Plan,
+    plan: readWithBigints(row.plan) as Plan,
     dueMs: row.due_ms,
   };
-}
-
-// Serializes bigints as digits followed by `n`; no string in a plan has that format.
-function writePlan(plan: unknown): string {
-  return JSON.stringify(plan, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value));
-}
-
-function readPlan(text: string): unknown {
-  return JSON.parse(text, (_, value: unknown) =>
-    typeof value === 'string' && /^\d+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
-  );
 }

@@ -60,10 +60,12 @@ interface FiatOptions extends ExchangeOptions, Pick<FiatParts, 'pageOf'> {
   readonly environments: readonly FiatEnvironment[];
 }
 
-interface SimulatedChainsOptions extends Omit<World, 'store' | 'knownTokens'> {
+interface SimulatedChainsOptions extends Omit<World, 'store' | 'knownTokens' | 'nativeSymbol'> {
   /** Path of the chains' file, or `:memory:`. */
   readonly file: string;
   knownTokens?: World['knownTokens'];
+  /** CHOICE: `eth` unless it is known. */
+  nativeSymbol?(caip2: string): string | undefined;
 }
 
 /** The implementation for one CAIP-2 namespace, imported on the first call to one of its chains. */
@@ -191,7 +193,8 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     if (kind === undefined) return undefined;
     const make = loadOnce(async (): Promise<Simulated> => {
       const [store, simulate] = await Promise.all([open(), kind.load()]);
-      return simulate({ store, clock, confirmAfterMs, knownTokens: tokens }, caip2);
+      const nativeSymbol = (named: string): string => options.nativeSymbol?.(named) ?? 'eth';
+      return simulate({ store, clock, confirmAfterMs, knownTokens: tokens, nativeSymbol }, caip2);
     });
     const entry = { chain: kind.proxy(caip2, make), make };
     chains.set(caip2, entry);

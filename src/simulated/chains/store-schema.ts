@@ -116,5 +116,13 @@ create table fiat_stocks (
 ) strict, without rowid;
 `;
 
+const contractState = `
+create table contract_state (
+  caip2 text not null, contract text not null, key text not null, value text not null,
+  primary key (caip2, contract, key)
+) strict, without rowid;
+create index contract_state_by_key on contract_state (caip2, key, contract);
+`;
+
 /** What leads from one version of the store to the next, oldest first. A released step is never changed. */
-export const chainStoreSteps: readonly string[] = [initial, fiat];
+export const chainStoreSteps: readonly string[] = [initial, fiat, contractState];

@@ -27,6 +27,7 @@ const TABLES = [
   'fiat_payout_deposits',
   'fiat_books',
   'fiat_stocks',
+  'contract_state',
 ];
 
 const RESTART = 'delete from sqlite_sequence;';

@@ -34,7 +34,8 @@ export function applyTokenCall(
   movements.push({ sender: owner, recipient: call.to, asset: token, amount: call.amount });
 }
 
-function spendAllowance(
+/** Throws RevertError. */
+export function spendAllowance(
   accounts: ContractAccounts,
   key: { token: string; owner: string; spender: string },
   amount: bigint,

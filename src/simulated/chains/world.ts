@@ -25,6 +25,8 @@ export interface World {
   /** See `--confirm-after`; undefined: with the next block. */
   readonly confirmAfterMs: number | undefined;
   knownTokens(): readonly KnownToken[];
+  /** The symbol of a chain's native asset, in lower case. */
+  nativeSymbol(caip2: string): string;
 }
 
 /** A deposit from the faucet or from a payer's account. */

@@ -6,7 +6,7 @@ import { BATCH_EXECUTOR_ADDRESS } from '../../../signing/ethereum/batch-executor
 import { ENTRY_POINT_ADDRESS, SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import { termsOf } from '../chain-terms.ts';
 import { assertNodeAvailable, decodeOrRefuse } from '../decode-or-refuse.ts';
-import { NATIVE } from '../ledger.ts';
+import { NATIVE, RevertError } from '../ledger.ts';
 import { PAYMASTER_ADDRESS, tempoChains } from '../sponsors.ts';
 import {
   knownToken,
@@ -22,6 +22,8 @@ import { dryRun, dryRunAll } from './dry-run.ts';
 import { fundEvm } from './faucet.ts';
 import { type EvmParts, makeEvmParts } from './parts.ts';
 import { decodeSigned } from './plan.ts';
+import { isWrappedNative, programAt } from './programs/find-program.ts';
+import type { ProgramView } from './programs/program.ts';
 import { answerTokenQuery } from './token-queries.ts';
 
 /** Contracts deployed on every simulated chain. */
@@ -60,7 +62,7 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
 function queries(
   parts: EvmParts,
 ): Pick<EvmChain, 'balances' | 'nonce' | 'fees' | 'simulate' | 'simulateSequence' | 'read' | 'code'> {
-  const { caip2, state, atHead } = parts;
+  const { caip2, state, blocks, atHead } = parts;
   const { accounts, ledger } = state;
   const { baseFee, priorityFee } = termsOf(caip2);
   return {
@@ -70,19 +72,23 @@ function queries(
       ),
     nonce: (address) => atHead(() => BigInt(nextNonce(parts, address.toLowerCase()))),
     fees: async () => ({ maxFeePerGas: 2n * baseFee + priorityFee, maxPriorityFeePerGas: priorityFee }),
-    simulate: (call) => atHead(() => dryRun(state, call)),
-    simulateSequence: (calls) => atHead(() => dryRunAll(state, calls)),
+    simulate: (call) => atHead(() => dryRun(state, blocks.head(), call)),
+    simulateSequence: (calls) => atHead(() => dryRunAll(state, blocks.head(), calls)),
     read: ({ to, data }) =>
       atHead(() => {
         const address = to.toLowerCase();
-        return answerTokenQuery({ token: tokenOf(parts, address), to: address, data, state });
+        return (
+          readProgram({ state, block: blocks.head() }, address, data) ??
+          answerTokenQuery({ token: tokenOf(parts, address), to: address, data, state })
+        );
       }),
     code: (address) =>
       atHead(() => {
         const key = address.toLowerCase();
         const delegate = accounts.delegate(key);
         if (delegate !== undefined) return hexToBytes(`ef0100${delegate.slice(2)}`);
-        const isContract = CONTRACTS.has(key) || tokenOf(parts, key) !== undefined;
+        const isContract =
+          CONTRACTS.has(key) || programAt(state, key) !== undefined || tokenOf(parts, key) !== undefined;
         // CHOICE: simulated contracts have no bytecode; this returns INVALID, the code of a contract that always fails.
         return isContract ? Uint8Array.of(0xfe) : new Uint8Array();
       }),
@@ -132,7 +138,19 @@ function nextNonce({ state, pool }: EvmParts, address: string): number {
 }
 
 function tokenOf({ world, caip2, state }: EvmParts, address: string) {
-  return state.accounts.token(address) ?? knownToken(world, caip2, address);
+  const token = state.accounts.token(address) ?? knownToken(world, caip2, address);
+  if (token !== undefined || !isWrappedNative(state, address)) return token;
+  return { decimals: 18, symbol: `W${world.nativeSymbol(caip2).toUpperCase()}` };
+}
+
+/** What a program returns; nothing when it reverts, as the call of a node. Undefined for other addresses. */
+function readProgram(view: ProgramView, address: string, data: Uint8Array): Uint8Array | undefined {
+  try {
+    return programAt(view.state, address)?.read(view, data);
+  } catch (error) {
+    if (error instanceof RevertError) return new Uint8Array();
+    throw error;
+  }
 }
 
 function lowerCase(query: TransferQuery): TransferQuery {

@@ -1,6 +1,5 @@
 import { FEE_ACCOUNT, NATIVE } from '../ledger.ts';
-import { tempoChains } from '../sponsors.ts';
-import type { EvmState } from './machine.ts';
+import { type EvmState, hasNativeAsset } from './frame.ts';
 import type { EvmPlan } from './plan.ts';
 
 // Tempo has no native asset: gas is priced in 10^-18 US dollars and paid in stablecoins of 6 decimals.
@@ -14,10 +13,6 @@ interface Charge {
   readonly owner: string;
   readonly asset: string;
   readonly amount: bigint;
-}
-
-export function hasNativeAsset({ chainId }: Pick<EvmState, 'chainId'>): boolean {
-  return !tempoChains.has(`eip155:${chainId}`);
 }
 
 /** Who pays the gas of a transaction, in which asset, and the amount for a quantity of gas at a price. */

@@ -3,14 +3,15 @@ import { BATCH_EXECUTOR_ADDRESS, decodeBatch } from '../../../signing/ethereum/b
 import { contractAddress } from '../../../signing/ethereum/contract-address.ts';
 import { SIMPLE_ACCOUNT_ADDRESS } from '../../../signing/ethereum/simple-account.ts';
 import { decodeTokenCall, type TokenCall } from '../../../signing/ethereum/token-calls.ts';
-import type { ContractAccounts } from '../accounts.ts';
 import type { Machine } from '../blocks.ts';
-import { type Ledger, type Movement, NATIVE, RevertError } from '../ledger.ts';
-import type { Execution, Pool, PoolEntry } from '../pool.ts';
-import type { ChainStore } from '../store.ts';
+import { type Movement, NATIVE, RevertError } from '../ledger.ts';
+import type { Block, Execution, Pool, PoolEntry } from '../pool.ts';
 import { applyTokenCall } from '../token-effects.ts';
-import { canAfford, hasNativeAsset, withGas } from './gas-payment.ts';
+import { type EvmState, effectsOf, type Frame, moveValue } from './frame.ts';
+import { canAfford, withGas } from './gas-payment.ts';
 import type { EvmPlan, PlannedAuthorization, PlannedCall } from './plan.ts';
+import { programAt } from './programs/find-program.ts';
+import type { ProgramCall } from './programs/program.ts';
 
 // CHOICE: gas per token call, close to that of common token contracts.
 const TOKEN_GAS: Readonly<Record<TokenCall['name'], bigint>> = {
@@ -28,15 +29,6 @@ const NEW_AUTHORITY_GAS = 25_000n;
 const KNOWN_AUTHORITY_GAS = 12_500n;
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** The state of one EVM chain. */
-export interface EvmState {
-  readonly store: ChainStore;
-  readonly chainId: bigint;
-  readonly baseFee: bigint;
-  readonly ledger: Ledger;
-  readonly accounts: ContractAccounts;
-}
-
 export interface EvmRun {
   readonly gasUsed: bigint;
   /** The least gas limit: refunds are paid after the execution. */
@@ -45,17 +37,11 @@ export interface EvmRun {
   readonly movements: readonly Movement[];
 }
 
-interface Frame {
-  readonly state: EvmState;
-  readonly movements: Movement[];
-  gas: bigint;
-}
-
 /** Executes EVM transactions like a node, limited to the contracts that simulated chains support. */
 export function makeEvmMachine(state: EvmState, pool: Pool<EvmPlan>): Machine<EvmPlan> {
   return {
     readiness: (entry, nowSeconds) => readinessOf(state, entry, nowSeconds),
-    run: (entry) => include(state, entry),
+    run: (entry, block) => include(state, entry, block),
     replacementOf({ sender, lane, nonce = 0, hash, plan }) {
       if (plan.sentinel !== 'replaced' || state.accounts.nonce(sender, lane) > nonce)
         return pool.ofNonce(sender, lane, nonce) ?? null;
@@ -97,12 +83,12 @@ function acceptsOperations({ accounts, chainId }: EvmState, { sender, authorizat
   return accounts.delegate(sender) === SIMPLE_ACCOUNT_ADDRESS;
 }
 
-function include(state: EvmState, entry: PoolEntry<EvmPlan>): Execution {
+function include(state: EvmState, entry: PoolEntry<EvmPlan>, block: Block): Execution {
   const { plan, sender, lane, nonce = 0 } = entry;
   state.accounts.setNonce(sender, lane, nonce + 1);
   let run: EvmRun | undefined;
   const fee = withGas(state, plan, () => {
-    run = runEvm(state, plan, { nonce, isIncluded: true });
+    run = runEvm(state, plan, { nonce, block, isIncluded: true });
     return run;
   });
   return { fee, failure: run?.revert?.message, movements: run?.movements ?? [] };
@@ -121,9 +107,9 @@ type Runnable = Pick<
 export function runEvm(
   state: EvmState,
   plan: Runnable,
-  { nonce, isIncluded }: { nonce: number; isIncluded: boolean },
+  { nonce, block, isIncluded }: { nonce: number; block: Block; isIncluded: boolean },
 ): EvmRun {
-  const frame: Frame = { state, movements: [], gas: 0n };
+  const frame: Frame = { state, block, movements: [], gas: 0n };
   const refund = delegateAccounts(state, plan.authorizations);
   let revert: RevertError | undefined;
   try {
@@ -171,30 +157,21 @@ function delegateAccounts(state: EvmState, authorizations: readonly PlannedAutho
 function runCall(frame: Frame, from: string, { to, value, data }: PlannedCall, nonce: number): void {
   const { accounts } = frame.state;
   const recipient = to ?? contractAddress(from, nonce);
-  const token = to === null ? undefined : decodeTokenCall(hexToBytes(data.slice(2)));
+  const bytes = hexToBytes(data.slice(2));
   const delegate = accounts.delegate(recipient);
   moveValue(frame, from, recipient, value);
-  // CHOICE: an unsupported contract accepts the value and does nothing else.
   if (delegate === BATCH_EXECUTOR_ADDRESS) runBatch(frame, from, recipient, data);
-  else if (delegate === undefined && token !== undefined) {
-    frame.gas += TOKEN_GAS[token.name];
-    const { ledger } = frame.state;
-    applyTokenCall(
-      { ledger, accounts, movements: frame.movements },
-      { from, token: recipient, value },
-      token,
-    );
-  }
+  else if (delegate === undefined && to !== null) runContract(frame, recipient, { from, value, data: bytes });
 }
 
-function moveValue({ state, movements }: Frame, from: string, to: string, value: bigint): void {
-  if (value === 0n) return;
-  if (!hasNativeAsset(state))
-    throw new RevertError('expected no value on a chain without a native asset', true);
-  const shortfall = 'insufficient funds for transfer';
-  state.ledger.debit({ owner: from, asset: NATIVE, amount: value, shortfall });
-  state.ledger.credit(to, NATIVE, value);
-  movements.push({ sender: from, recipient: to, asset: NATIVE, amount: value });
+function runContract(frame: Frame, address: string, call: ProgramCall): void {
+  const program = programAt(frame.state, address);
+  const token = program === undefined ? decodeTokenCall(call.data) : undefined;
+  program?.run(frame, call);
+  // CHOICE: an unsupported contract accepts the value and does nothing else.
+  if (token === undefined) return;
+  frame.gas += TOKEN_GAS[token.name];
+  applyTokenCall(effectsOf(frame), { from: call.from, token: address, value: call.value }, token);
 }
 
 function runBatch(frame: Frame, from: string, account: string, data: string): void {

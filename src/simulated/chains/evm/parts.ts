@@ -4,8 +4,10 @@ import { termsOf } from '../chain-terms.ts';
 import { makeLedger } from '../ledger.ts';
 import { makePool, type Pool } from '../pool.ts';
 import type { World } from '../world.ts';
-import { type EvmState, makeEvmMachine } from './machine.ts';
+import type { EvmState } from './frame.ts';
+import { makeEvmMachine } from './machine.ts';
 import type { EvmPlan } from './plan.ts';
+import { makeContractState } from './programs/contract-state.ts';
 
 /** The components of one simulated EVM chain. */
 export interface EvmParts {
@@ -22,11 +24,14 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
   const { store, clock, confirmAfterMs } = world;
   const terms = termsOf(caip2);
   const state: EvmState = {
+    world,
+    caip2,
     store,
     chainId: BigInt(caip2.slice('eip155:'.length)),
     baseFee: terms.baseFee,
     ledger: makeLedger(store, caip2),
     accounts: makeContractAccounts(store, caip2),
+    contracts: makeContractState(store, caip2),
   };
   const pool = makePool<EvmPlan>(store, caip2);
   const machine = makeEvmMachine(state, pool);

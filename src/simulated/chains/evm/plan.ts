@@ -10,6 +10,7 @@ import {
 import { decodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
 import type { EthereumTransactionView } from '../../../signing/ethereum/transaction-view.ts';
 import { type Sentinel, sentinelOf } from '../sentinels.ts';
+import { programRecipient } from './programs/find-program.ts';
 
 /** One call of a transaction; addresses and data are lower-case 0x hex. */
 export interface PlannedCall {
@@ -128,12 +129,13 @@ export function sentinelAmong(calls: readonly PlannedCall[]): Sentinel | undefin
   return sentinelOf(calls.flatMap(recipientsOf));
 }
 
-/** The recipients of a call, including those of batched calls and token transfers. */
+/** The recipients of a call, including those of batched calls, token transfers and programs. */
 function recipientsOf({ to, data }: { to: string | null; data: string }): string[] {
   const bytes = hexToBytes(data.slice(2));
   const batch = decodeBatch(bytes) ?? [];
   const inner = batch.flatMap((call) => recipientsOf({ to: call.to, data: bytesTo0xHex(call.data) }));
   const token = decodeTokenCall(bytes);
   const recipient = token === undefined || token.name === 'approve' ? [] : [token.to];
-  return [...(to === null ? [] : [to]), ...recipient, ...inner];
+  const paid = programRecipient(bytes);
+  return [...(to === null ? [] : [to]), ...recipient, ...(paid === undefined ? [] : [paid]), ...inner];
 }

@@ -1,7 +1,7 @@
 import * as AbiParameters from 'ox/AbiParameters';
 import { hexToBytes } from '../../../crypto/encoding.ts';
 import { decodeTokenQuery } from '../../../signing/ethereum/token-calls.ts';
-import type { EvmState } from './machine.ts';
+import type { EvmState } from './frame.ts';
 
 const uint = AbiParameters.from('uint256');
 const text = AbiParameters.from('string');

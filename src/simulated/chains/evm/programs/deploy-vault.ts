@@ -1,0 +1,69 @@
+import { rawAmountWorth } from '../../../exchange/rates.ts';
+import { fixedUsd } from '../../../prices.ts';
+import { recordDeposit, registerToken } from '../../world.ts';
+import { give, hashOf } from '../faucet.ts';
+import { type Frame, sendToken } from '../frame.ts';
+import type { ProgramView } from './program.ts';
+import {
+  accrue,
+  borrowerOf,
+  liquidityOf,
+  payInterest,
+  readVault,
+  type Vault,
+  writeVault,
+} from './vault-state.ts';
+
+/** CHOICE: what the faucet gives the borrower of a vault, in US dollars; units of an asset without a price. */
+const BORROWER_USD = 1_000_000n;
+
+/** A new vault. Addresses are lower-case 0x hex. */
+export interface VaultPlan
+  extends Pick<Vault, 'asset' | 'offset' | 'apyBps' | 'feeBps' | 'feeKind' | 'admin'> {
+  readonly address: string;
+  readonly decimals: number;
+  readonly symbol: string;
+}
+
+/** Puts a vault at an address; its borrower gets what it will pay as interest. Throws InvalidDepositError. */
+export function deployVault(view: ProgramView, { address, decimals, symbol, ...terms }: VaultPlan): void {
+  const { state, block } = view;
+  const price = fixedUsd(symbol.toLowerCase()) ?? '1';
+  const rawAmount = rawAmountWorth(BORROWER_USD, { price, decimals });
+  give(state, block, { owner: borrowerOf(address), asset: terms.asset, rawAmount, decimals, symbol });
+  const share = { address, decimals: decimals + terms.offset, symbol: `v${symbol}`, program: null };
+  registerToken(state.world, state.caip2, share);
+  const start = { isPaused: false, lent: 0n, claimableFees: 0n, paidSeconds: block.seconds, remainder: 0n };
+  writeVault(view, address, { ...terms, ...start });
+}
+
+/** What changes in a vault. `rawLiquidity` is how much it can pay out from now on. */
+export interface VaultChange {
+  readonly apyBps?: number | undefined;
+  readonly rawLiquidity?: bigint | undefined;
+  readonly isPaused?: boolean | undefined;
+}
+
+/**
+ * Changes a vault after paying its interest. What it cannot pay out is lent to the borrower. Returns the most that it
+ * could pay out when `rawLiquidity` exceeds that, and changes nothing then.
+ */
+export function changeVault(view: ProgramView, address: string, change: VaultChange): bigint | undefined {
+  const stored = readVault(view, address);
+  if (stored === undefined) throw new Error(`expected the address of a vault, got \`${address}\``);
+  const { totals, vault: accrued } = accrue(view, address, stored);
+  const most = totals.assets + accrued.claimableFees;
+  if (change.rawLiquidity !== undefined && change.rawLiquidity > most) return most;
+  const frame: Frame = { ...view, movements: [], gas: 0n };
+  const { vault } = payInterest(frame, address, stored);
+  const more =
+    change.rawLiquidity === undefined ? 0n : liquidityOf(frame, address, vault) - change.rawLiquidity;
+  if (more > 0n) sendToken(frame, vault.asset, address, borrowerOf(address), more);
+  if (more < 0n) sendToken(frame, vault.asset, borrowerOf(address), address, -more);
+  const { apyBps = vault.apyBps, isPaused = vault.isPaused } = change;
+  writeVault(frame, address, { ...vault, apyBps, isPaused, lent: vault.lent + more });
+  for (const movement of frame.movements) {
+    recordDeposit(view.state.world, view.state.caip2, { ...movement, block: view.block, hashOf });
+  }
+  return undefined;
+}

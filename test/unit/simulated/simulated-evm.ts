@@ -1,0 +1,68 @@
+import { hexToBytes } from '../../../src/crypto/encoding.ts';
+import type { Clock } from '../../../src/ports/clock.ts';
+import { give } from '../../../src/simulated/chains/evm/faucet.ts';
+import { BLOCK_GAS_LIMIT, runEvm } from '../../../src/simulated/chains/evm/machine.ts';
+import { type EvmParts, makeEvmParts } from '../../../src/simulated/chains/evm/parts.ts';
+import { programAt } from '../../../src/simulated/chains/evm/programs/find-program.ts';
+import { answerTokenQuery } from '../../../src/simulated/chains/evm/token-queries.ts';
+import { type Movement, RevertError } from '../../../src/simulated/chains/ledger.ts';
+import { openChainStore } from '../../../src/simulated/chains/store.ts';
+
+/** The machine of one simulated EVM chain without blocks and gas: a call happens at the second that it names. */
+export interface SimulatedEvm extends Disposable {
+  readonly state: EvmParts['state'];
+  give(owner: string, asset: string, rawAmount: bigint, decimals?: number): void;
+  /** The reason of a revert; undefined when the call succeeds. */
+  call(call: { from: string; to: string; data: string; value?: bigint; seconds: number }): {
+    readonly revert: string | undefined;
+    readonly movements: readonly Movement[];
+  };
+  /** The return data of a program; undefined when it reverts. */
+  read(to: string, data: string, seconds: number): Uint8Array | undefined;
+}
+
+const clock: Clock = { now: () => 1_800_000_000_000 };
+
+export function simulatedEvm(
+  tokens: readonly { address: string; symbol: string; decimals: number }[],
+): SimulatedEvm {
+  const caip2 = 'eip155:8453';
+  const store = openChainStore(':memory:');
+  const knownTokens = tokens.map((token) => ({ ...token, caip2 }));
+  const world = {
+    store,
+    clock,
+    confirmAfterMs: 0,
+    knownTokens: () => knownTokens,
+    nativeSymbol: () => 'eth',
+  };
+  const { state, blocks } = makeEvmParts(world, caip2);
+  blocks.head();
+  const blockAt = (seconds: number) => ({ number: seconds, seconds });
+  return {
+    state,
+    give: (owner, asset, rawAmount, decimals = 18) =>
+      void give(state, blockAt(0), { owner, asset, rawAmount, decimals, symbol: 'TKN' }),
+    call({ from, to, data, value = 0n, seconds }) {
+      const plan = {
+        ...{ sender: from, calls: [{ to, value, data }], authorizations: [] },
+        ...{ gasLimit: BLOCK_GAS_LIMIT, intrinsicGas: 21_000n, floorGas: 21_000n, sentinel: null },
+      };
+      const options = { nonce: 0, block: blockAt(seconds), isIncluded: true };
+      const { revert, movements } = runEvm(state, plan, options);
+      return { revert: revert?.message, movements };
+    },
+    read(to, data, seconds) {
+      try {
+        const view = { state, block: blockAt(seconds) };
+        const bytes = hexToBytes(data.slice(2));
+        const token = state.accounts.token(to);
+        return programAt(state, to)?.read(view, bytes) ?? answerTokenQuery({ token, to, data: bytes, state });
+      } catch (error) {
+        if (error instanceof RevertError) return undefined;
+        throw error;
+      }
+    },
+    [Symbol.dispose]: () => store.close(),
+  };
+}
