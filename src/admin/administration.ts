@@ -11,6 +11,7 @@ import type { App, AppSettings } from '../domain/access/apps/app.entity.ts';
 import { checkAppSettings } from '../domain/access/apps/app-settings.ts';
 import { type AppContext, createApp } from '../domain/access/apps/create-app.ts';
 import { findApp, listApps } from '../domain/access/apps/find-app.ts';
+import { sealTestCodes, withoutTestCodes } from '../domain/access/apps/test-accounts.ts';
 import { rotateAppSecret, updateApp } from '../domain/access/apps/update-app.ts';
 import { entities } from '../domain/tables.ts';
 import { rotateSigningKey } from '../domain/wallets/tokens/signing-keys.ts';
@@ -80,10 +81,13 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
       return rotated;
     },
     async configure(appId, given) {
-      const settings = checkAppSettings(given, { ids: makeIds(systemEntropy), nowMs: systemClock.now() });
-      await checkJwtAuthReachable({ jwks: createHttpJwks(systemClock) }, settings);
+      const checked = checkAppSettings(given, { ids: makeIds(systemEntropy), nowMs: systemClock.now() });
+      await checkJwtAuthReachable({ jwks: createHttpJwks(systemClock) }, checked);
+      // Other settings can be changed without the master key.
+      const hasCodes = Array.isArray(checked['test_accounts']);
+      const settings = hasCodes ? await sealTestCodes(vaultOf(config), appId, checked) : checked;
       const app = await inTransaction(config, (context) => updateApp(context, appId, { settings }));
-      return { ...view(app), settings: app.settings };
+      return { ...view(app), settings: withoutTestCodes(app.settings) };
     },
     rotateSigningKey: (appId) =>
       inTransaction(config, async (context) => {

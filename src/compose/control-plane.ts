@@ -52,6 +52,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     document: readDocument,
     eventLog: () => eventLog.name(),
     entropy: services.entropy,
+    vault: services.vault,
     ids: services.ids,
     jwks: services.jwks,
     chains,

@@ -16,6 +16,7 @@ import { requireMasterKey } from '../admin/require-master-key.ts';
 import type { ServeConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
+import { sealStoredTestCodes } from '../domain/access/apps/test-accounts.ts';
 import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../domain/base/used-signatures/accept-once.ts';
 import { entities } from '../domain/tables.ts';
@@ -98,6 +99,7 @@ export async function startProduction(
   try {
     await requireMigrated(database);
     await requireMasterKey(database, vault, 'start with the master key that they were made with');
+    await sealStoredTestCodes(database.orm.em, vault);
     const apps = createAppDirectory(database.orm, clock);
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
     const admission = admissionFor(config.admission, log);

@@ -10,6 +10,7 @@ import { requireMasterKey } from '../admin/require-master-key.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
 import { createAppDirectory } from '../domain/access/apps/app-directory.ts';
+import { sealStoredTestCodes } from '../domain/access/apps/test-accounts.ts';
 import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../domain/base/used-signatures/accept-once.ts';
 import { entities } from '../domain/tables.ts';
@@ -137,6 +138,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
       'bring back its `sandbox.json`, or begin with an empty folder',
     );
     kept.keep();
+    await sealStoredTestCodes(database.orm.em, services.vault);
     await ensureSeeds(seeds);
     // The clock of an earlier start may have been ahead.
     const nowMs = clock.now();

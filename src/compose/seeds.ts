@@ -7,6 +7,7 @@ import { hashAppSecret, secretsInForce } from '../domain/access/apps/app-secret.
 import { checkAppSettings } from '../domain/access/apps/app-settings.ts';
 import { createApp } from '../domain/access/apps/create-app.ts';
 import { getApp } from '../domain/access/apps/find-app.ts';
+import { sealTestCodes } from '../domain/access/apps/test-accounts.ts';
 import { rotateAppSecret, updateApp } from '../domain/access/apps/update-app.ts';
 import { dropEvents } from '../domain/base/events/list-events.ts';
 import type { OperationContext, Services } from '../operation-context.ts';
@@ -25,11 +26,13 @@ export interface Seeds {
 /** Creates the app and, if configured, the named seed data in an empty database. */
 export function plantSeeds(seeds: Seeds): Promise<void> {
   return inTransaction(seeds, async (context) => {
+    const wanted = { ...settingsOf(seeds), test_accounts: [acmeApp.testAccount] };
+    const settings = checkAppSettings(wanted, context);
     await createApp(context, {
       id: seeds.appId,
       name: acmeApp.name,
       secret: seeds.appSecret,
-      settings: checkAppSettings({ ...settingsOf(seeds), test_accounts: [acmeApp.testAccount] }, context),
+      settings: await sealTestCodes(context.vault, seeds.appId, settings),
     });
     if (seeds.config.seedData) await plantSeedData(context);
     // CHOICE: seed data emits no events, because it represents the state before any endpoint existed.

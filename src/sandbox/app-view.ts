@@ -1,7 +1,13 @@
 import type { App } from '../domain/access/apps/app.entity.ts';
+import { withoutTestCodes } from '../domain/access/apps/test-accounts.ts';
 import type { SandboxApp } from './generated/schemas.ts';
 
 /** The control plane's representation of an app, without its secrets. */
 export function appView(app: App): SandboxApp {
-  return { id: app.id, name: app.name, created_at_ms: app.createdAtMs, settings: app.settings };
+  return {
+    id: app.id,
+    name: app.name,
+    created_at_ms: app.createdAtMs,
+    settings: withoutTestCodes(app.settings),
+  };
 }

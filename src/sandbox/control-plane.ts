@@ -4,6 +4,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Entropy } from '../ports/entropy.ts';
 import type { Ids } from '../ports/ids.ts';
 import type { JwksSource } from '../ports/jwks.ts';
+import type { KeyVault } from '../ports/key-vault.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
 
@@ -80,6 +81,7 @@ export interface ControlContext extends PolicyDesk {
   readonly clock: ControllableClock;
   readonly entropy: Entropy;
   readonly ids: Ids;
+  readonly vault: KeyVault;
   readonly jwks: JwksSource;
   readonly chains: ControllableChains;
   /** Deletes the state and seeds it again; also resets the clock and seeded entropy. */

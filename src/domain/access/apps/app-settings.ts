@@ -2,6 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto';
 import { invalidField } from '../../../errors.ts';
 import type { Ids } from '../../../ports/ids.ts';
 import { checkSafeguard, isSafeguard } from '../../base/safeguards/check-safeguard.ts';
+import type { StoredSeal } from '../../base/sealed-keys/sealed-codes.ts';
 import type { AppSettings } from './app.entity.ts';
 import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
 
@@ -22,8 +23,9 @@ export interface TestAccountSettings {
   readonly id: string;
   readonly email: string;
   readonly phone_number: string;
-  /** Six digits. */
-  readonly otp_code: string;
+  /** Six digits; in stored settings it is sealed. */
+  readonly otp_code?: string;
+  readonly sealed_otp_code?: StoredSeal;
   readonly created_at_ms: number;
   readonly updated_at_ms: number;
 }
@@ -56,7 +58,8 @@ export interface SettingDefaults {
 }
 
 /**
- * Checks an operator's settings and returns them in stored form. Unknown settings pass unchanged; null, which removes
+ * Checks an operator's settings and returns them in stored form, except for the codes of test accounts, which
+ * `sealTestCodes` seals. Unknown settings pass unchanged; null, which removes
  * a setting, is allowed. A test account without an id or times gets them.
  *
  * @throws ApiError invalid_data that names the setting.

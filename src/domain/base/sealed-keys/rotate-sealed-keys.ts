@@ -7,6 +7,7 @@ import {
   walletKeyBinding,
   webhookSecretBinding,
 } from './seal-bindings.ts';
+import { masterKeysOfCodes, rotateTestCodes } from './sealed-codes.ts';
 
 // HOT: re-seals every secret of the database in batches; no bench case covers it.
 
@@ -82,6 +83,7 @@ export async function rotateSealedKeys(
       onProgress(moved);
     }
   }
+  moved += await inTransaction((em) => rotateTestCodes(em, vault));
   await inTransaction((em) => forgetUnusedKeys(em, vault.currentMasterKeyId));
   return moved;
 }
@@ -94,6 +96,8 @@ async function forgetUnusedKeys(em: SqlEntityManager, currentId: string): Promis
   for (const table of tables) {
     unused = unused.where('master_key_id', 'not in', database.selectFrom(table).select('master_key_id'));
   }
+  const ofCodes = await masterKeysOfCodes(em);
+  if (ofCodes.length > 0) unused = unused.where('master_key_id', 'not in', ofCodes);
   await unused.execute();
 }
 

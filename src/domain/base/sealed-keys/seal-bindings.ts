@@ -27,5 +27,10 @@ export function webhookSecretBinding(secret: SealingRow): SealBinding {
   return { purpose: 'webhook-secret', rowId: secret.id, appId: secret.app_id };
 }
 
+/** The binding of the one-time code of a test account. */
+export function testCodeBinding(appId: string, accountId: string): SealBinding {
+  return { purpose: 'test-account-code', rowId: accountId, appId };
+}
+
 /** The binding of the known value that verifies a master key. */
 export const masterKeyCheckBinding: SealBinding = { purpose: '', rowId: 'master-key-check', appId: '' };

@@ -1,16 +1,14 @@
-import { hash, timingSafeEqual } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   AuthenticatePasswordlessRequest,
   PasswordlessAuthenticateResponse,
 } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
-import {
-  type KnownAppSettings,
-  readAppSettings,
-  type TestAccountSettings,
-} from '../../access/apps/app-settings.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
+import { isTestCode } from '../../access/apps/test-accounts.ts';
 import { type AccountKey, findUser, getLogin } from '../../access/user-records/find-user.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
@@ -29,19 +27,18 @@ import { UserSessionEntity } from './user-session.entity.ts';
 // Kysely.
 
 /**
- * Logs a user in with the one-time code of a test account and opens a session.
+ * Logs the user of a test account in and opens a session. `prepared`: from `findTestAccount`.
  *
- * CHOICE: no e-mail or text messages are sent, so only test accounts have codes.
- *
- * @throws ApiError invalid_data, invalid_credentials also where test logins are blocked, allowlist_rejected; user_does_not_exist for an unknown user
- * under `no-signup`.
+ * @throws ApiError invalid_credentials where test logins are blocked; allowlist_rejected; user_does_not_exist for an
+ * unknown user under `no-signup`.
  */
 export async function logInWithCode(
   context: OperationContext,
   input: AuthenticatePasswordlessRequest,
+  prepared: Prepared<AccountKey>,
 ): Promise<PasswordlessAuthenticateResponse> {
+  const key = unwrapPrepared(prepared);
   const settings = readAppSettings((await findApp(context.em, context.app.id)).settings);
-  const key = readHandle(input, settings);
   const { block_test_logins: isBlocked } = await readSafeguards(context);
   const login = await getLogin(context, key);
   if (isBlocked || login?.waitsUntilMs !== undefined) throw new ApiError('invalid_credentials');
@@ -61,18 +58,29 @@ export async function logInWithCode(
   };
 }
 
-/** The account whose code the caller presents. */
-function readHandle(input: AuthenticatePasswordlessRequest, settings: KnownAppSettings): AccountKey {
-  const { email, phone_number: phoneNumber, code } = input;
+/**
+ * The test account whose one-time code the caller presents.
+ *
+ * CHOICE: no e-mail or text messages are sent, so only test accounts have codes.
+ *
+ * @throws ApiError invalid_data, invalid_credentials
+ */
+export async function findTestAccount(
+  { app, em, vault }: PreparationContext,
+  { email, phone_number: phoneNumber, code }: AuthenticatePasswordlessRequest,
+): Promise<AccountKey> {
   if (email === undefined && phoneNumber === undefined) {
     throw invalidField('', 'expected `email` or `phone_number`');
   }
+  const settings = readAppSettings((await findApp(em, app.id)).settings);
   const account = settings.test_accounts.find(
     (candidate) =>
       (email === undefined || normalizeEmail(candidate.email) === normalizeEmail(email)) &&
       (phoneNumber === undefined || isSameNumber(candidate.phone_number, phoneNumber)),
   );
-  if (account === undefined || !isSameCode(account, code)) throw new ApiError('invalid_credentials');
+  if (account === undefined || !(await isTestCode(vault, app.id, account, code))) {
+    throw new ApiError('invalid_credentials');
+  }
   return email === undefined
     ? { type: 'phone', subject: normalizePhoneNumber(account.phone_number) ?? account.phone_number }
     : { type: 'email', subject: normalizeEmail(account.email) };
@@ -80,10 +88,6 @@ function readHandle(input: AuthenticatePasswordlessRequest, settings: KnownAppSe
 
 function isSameNumber(known: string, given: string): boolean {
   return (normalizePhoneNumber(known) ?? known) === (normalizePhoneNumber(given) ?? given);
-}
-
-function isSameCode({ otp_code: known }: TestAccountSettings, given: string): boolean {
-  return timingSafeEqual(hash('sha256', known, 'buffer'), hash('sha256', given, 'buffer'));
 }
 
 async function otherAccounts(context: OperationContext, userId: string | undefined): Promise<AccountKey[]> {

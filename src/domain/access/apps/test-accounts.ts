@@ -1,0 +1,93 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { KeyVault } from '../../../ports/key-vault.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { testCodeBinding } from '../../base/sealed-keys/seal-bindings.ts';
+import { toSealedKey, toStoredSeal } from '../../base/sealed-keys/sealed-codes.ts';
+import type { Tables } from '../../tables.ts';
+import { AppEntity, type AppSettings } from './app.entity.ts';
+import { readAppSettings, type TestAccountSettings } from './app-settings.ts';
+
+/**
+ * Replaces the codes of test accounts by sealed ones, so that the settings can be stored. Asks the vault: call it outside
+ * of transactions.
+ *
+ * Shape: `settings` as returned by `checkAppSettings`.
+ */
+export async function sealTestCodes(
+  vault: KeyVault,
+  appId: string,
+  settings: AppSettings,
+): Promise<AppSettings> {
+  if (!Array.isArray(settings.test_accounts)) return settings;
+  const accounts: Omit<TestAccountSettings, 'otp_code'>[] = [];
+  for (const { otp_code: code, ...account } of readAppSettings(settings).test_accounts) {
+    if (code === undefined) {
+      accounts.push(account);
+      continue;
+    }
+    const sealed = await vault.seal(Buffer.from(code, 'utf8'), testCodeBinding(appId, account.id));
+    accounts.push({ ...account, sealed_otp_code: toStoredSeal(sealed) });
+  }
+  return { ...settings, test_accounts: accounts };
+}
+
+/** The one-time code of a test account, six digits. */
+export async function openTestCode(
+  vault: KeyVault,
+  appId: string,
+  { id, otp_code: code, sealed_otp_code: sealed }: TestAccountSettings,
+): Promise<string> {
+  // A server of an earlier version has stored it since this one was started.
+  if (code !== undefined || sealed === undefined) return code ?? '';
+  return vault.withSecret(toSealedKey(sealed), testCodeBinding(appId, id), (secret) =>
+    Buffer.from(secret).toString('utf8'),
+  );
+}
+
+/** Whether this is the one-time code of a test account. */
+export async function isTestCode(
+  vault: KeyVault,
+  appId: string,
+  account: TestAccountSettings,
+  given: string,
+): Promise<boolean> {
+  const known = await openTestCode(vault, appId, account);
+  return timingSafeEqual(hash('sha256', known, 'buffer'), hash('sha256', given, 'buffer'));
+}
+
+/** Settings for display: without sealed codes. */
+export function withoutTestCodes(settings: AppSettings): AppSettings {
+  if (!Array.isArray(settings.test_accounts)) return settings;
+  const accounts = readAppSettings(settings).test_accounts.map(
+    ({ otp_code: _, sealed_otp_code: __, ...account }) => account,
+  );
+  return { ...settings, test_accounts: accounts };
+}
+
+// The name with its quotes: `sealed_otp_code` does not contain it.
+const PLAIN_CODE = '%"otp_code"%';
+
+/**
+ * Seals the codes that an earlier version has stored in plain text. Runs at every start.
+ *
+ * HOT: finds the few apps by the text of their settings, instead of reading all; no bench case covers it.
+ */
+export async function sealStoredTestCodes(em: SqlEntityManager, vault: KeyVault): Promise<void> {
+  const rows = await em
+    .fork()
+    .getKysely<Tables>()
+    .selectFrom('apps')
+    .select('id')
+    .where('settings', 'like', PLAIN_CODE)
+    .execute();
+  for (const { id } of rows) {
+    const { settings } = await em.fork().findOneOrFail(AppEntity, { id });
+    const sealed = await sealTestCodes(vault, id, settings);
+    await em.fork().transactional(async (inner) => {
+      const app = await inner.findOneOrFail(AppEntity, { id }, lockForUpdate);
+      // Otherwise they were changed meanwhile, which seals the new codes.
+      if (JSON.stringify(app.settings) === JSON.stringify(settings)) app.settings = sealed;
+    });
+  }
+}
