@@ -99,7 +99,7 @@ export async function startProduction(
   try {
     await requireMigrated(database);
     await requireMasterKey(database, vault, 'start with the master key that they were made with');
-    await sealStoredTestCodes(database.orm.em, vault);
+    await sealStoredTestCodes(vault, inUnitOf(units));
     const apps = createAppDirectory(database.orm, clock);
     const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
     const admission = admissionFor(config.admission, log);

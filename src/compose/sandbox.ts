@@ -138,7 +138,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
       'bring back its `sandbox.json`, or begin with an empty folder',
     );
     kept.keep();
-    await sealStoredTestCodes(database.orm.em, services.vault);
+    await sealStoredTestCodes(services.vault, inUnitOf(units));
     await ensureSeeds(seeds);
     // The clock of an earlier start may have been ahead.
     const nowMs = clock.now();

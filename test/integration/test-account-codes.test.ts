@@ -47,16 +47,18 @@ describe.each(databaseKinds)('on %s', (kind) => {
   test('codes that an earlier version has stored are sealed, and follow the master key', async () => {
     await using operations = await openOperations(kind);
     const { app, clock, database, services } = operations;
+    const inTransaction = <T>(work: (em: SqlEntityManager) => Promise<T>) =>
+      database.orm.em.fork().transactional((em) => work(em as SqlEntityManager));
     const settings = JSON.stringify({ identity_tokens: true, test_accounts: [account] });
     await apps(operations).updateTable('apps').set({ settings }).where('id', '=', app.id).execute();
 
-    await sealStoredTestCodes(database.orm.em, services.vault);
+    await sealStoredTestCodes(services.vault, inTransaction);
     const sealed = await storedSettings(operations);
     expect(sealed).not.toContain(account.otp_code);
     expect(JSON.parse(sealed)).toMatchObject({ identity_tokens: true, test_accounts: [{ id: account.id }] });
     expect(await codes(operations)).toEqual([account.otp_code]);
     expect([await logIn(operations), await logIn(operations, '918274')]).toEqual([200, 401]);
-    await sealStoredTestCodes(database.orm.em, services.vault);
+    await sealStoredTestCodes(services.vault, inTransaction);
     expect(await storedSettings(operations)).toBe(sealed);
 
     // The key of the operations' own vault, and the next one.
@@ -64,8 +66,6 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const latter = localMasterKey('latter', randomBytes(32), systemEntropy);
     const both = createMasterKeyVault({ masterKeys: [latter, former], entropy: systemEntropy });
     const onlyLatter = createMasterKeyVault({ masterKeys: [latter], entropy: systemEntropy });
-    const inTransaction = <T>(work: (em: SqlEntityManager) => Promise<T>) =>
-      database.orm.em.fork().transactional((em) => work(em as SqlEntityManager));
     const startWith = (vault: KeyVault) => inTransaction((em) => checkMasterKey(em, vault));
     await startWith(services.vault);
     await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');

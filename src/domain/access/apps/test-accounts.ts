@@ -7,6 +7,7 @@ import { toSealedKey, toStoredSeal } from '../../base/sealed-keys/sealed-codes.t
 import type { Tables } from '../../tables.ts';
 import { AppEntity, type AppSettings } from './app.entity.ts';
 import { readAppSettings, type TestAccountSettings } from './app-settings.ts';
+import { findApp } from './find-app.ts';
 
 /**
  * Replaces the codes of test accounts by sealed ones, so that the settings can be stored. Asks the vault: call it outside
@@ -73,19 +74,19 @@ const PLAIN_CODE = '%"otp_code"%';
  *
  * HOT: finds the few apps by the text of their settings, instead of reading all; no bench case covers it.
  */
-export async function sealStoredTestCodes(em: SqlEntityManager, vault: KeyVault): Promise<void> {
-  const rows = await em
-    .fork()
-    .getKysely<Tables>()
-    .selectFrom('apps')
-    .select('id')
-    .where('settings', 'like', PLAIN_CODE)
-    .execute();
-  for (const { id } of rows) {
-    const { settings } = await em.fork().findOneOrFail(AppEntity, { id });
+export async function sealStoredTestCodes(
+  vault: KeyVault,
+  inTransaction: <T>(work: (em: SqlEntityManager) => Promise<T>) => Promise<T>,
+): Promise<void> {
+  const ids = await inTransaction(async (em) => {
+    const query = em.getKysely<Tables>().selectFrom('apps').select('id');
+    return (await query.where('settings', 'like', PLAIN_CODE).execute()).map(({ id }) => id);
+  });
+  for (const id of ids) {
+    const { settings } = await inTransaction((em) => findApp(em, id));
     const sealed = await sealTestCodes(vault, id, settings);
-    await em.fork().transactional(async (inner) => {
-      const app = await inner.findOneOrFail(AppEntity, { id }, lockForUpdate);
+    await inTransaction(async (em) => {
+      const app = await em.findOneOrFail(AppEntity, { id }, lockForUpdate);
       // Otherwise they were changed meanwhile, which seals the new codes.
       if (JSON.stringify(app.settings) === JSON.stringify(settings)) app.settings = sealed;
     });
