@@ -60,6 +60,11 @@ export interface RequestProof {
   payloadsOf(proposed: ProposedRequest): readonly Uint8Array[];
   /** While an intent is carried out: its signers, who count instead of the signatures of the request. */
   readonly agreed?: Agreement;
+  /**
+   * While an automation runs: the owner who agreed to it in advance, null for a wallet without one. Counts instead of
+   * the signatures of the request for as long as this owner owns the wallet.
+   */
+  readonly consentOf?: string | null;
 }
 
 /** The request that an intent proposes, with the contract's names. */

@@ -7,6 +7,7 @@ import { followDeposits } from '../jobs/follow-deposits.ts';
 import { followExternalSteps } from '../jobs/follow-external-steps.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
 import { readEffects } from '../jobs/read-effects.ts';
+import { runAutomations } from '../jobs/run-automations.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type JobRunner, startJobs } from '../jobs/runner.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
@@ -46,6 +47,7 @@ export function startBesideRequests(services: Services, units: OpenUnit, owner: 
       readEffects(context),
       followExternalSteps(context),
       followDeposits(context),
+      runAutomations({ ...context, openReader: async () => (await openUnit(false)).em }),
       runWalletActions(context),
       deliverEvents({ ...context, owner, writePayload }),
       sweepExpired(context),

@@ -3,6 +3,9 @@ import type { ColumnType } from 'kysely';
 import { AggregationEntity } from './access/aggregations/aggregation.entity.ts';
 import { AggregationRecordEntity } from './access/aggregations/aggregation-record.entity.ts';
 import { AppEntity } from './access/apps/app.entity.ts';
+import { AttachmentEntity } from './access/automations/attachment.entity.ts';
+import { AutomationEntity } from './access/automations/automation.entity.ts';
+import { ExecutionEntity } from './access/automations/execution.entity.ts';
 import { ChainPositionEntity } from './access/chains/chain-position.entity.ts';
 import { ConditionSetEntity } from './access/condition-sets/condition-set.entity.ts';
 import { ConditionSetItemEntity } from './access/condition-sets/condition-set-item.entity.ts';
@@ -51,10 +54,13 @@ export const entities = [
   AllowlistEntryEntity,
   AppEntity,
   AppSigningKeyEntity,
+  AttachmentEntity,
+  AutomationEntity,
   ChainPositionEntity,
   ConditionSetEntity,
   ConditionSetItemEntity,
   DeletedUserEntity,
+  ExecutionEntity,
   IdempotencyRecordEntity,
   IntentEntity,
   IntentPartyEntity,

@@ -1,3 +1,4 @@
+import { endExecutionOfAction } from '../domain/money/automation-runs/end-execution.ts';
 import { finishWalletActions } from '../domain/money/wallet-actions/finish-wallet-actions.ts';
 import { settleIntentOfAction } from '../domain/requests/intents/settle-intent.ts';
 import type { JobContext } from './job-context.ts';
@@ -5,7 +6,7 @@ import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 
-/** Settles wallet actions whose transactions have ended, and the intents that started them. */
+/** Settles wallet actions whose transactions have ended, and the intents and executions that started them. */
 export function runWalletActions({ services, inUnit }: JobContext): Job {
   return {
     name: 'run-wallet-actions',
@@ -14,7 +15,10 @@ export function runWalletActions({ services, inUnit }: JobContext): Job {
       inUnit(async (em) => {
         const nowMs = services.clock.now();
         const ended = await finishWalletActions(services, em, nowMs);
-        for (const action of ended) await settleIntentOfAction({ ids: services.ids, em, nowMs }, action);
+        for (const action of ended) {
+          await settleIntentOfAction({ ids: services.ids, em, nowMs }, action);
+          await endExecutionOfAction(em, action, nowMs);
+        }
         return ended.length > 0;
       }),
   };

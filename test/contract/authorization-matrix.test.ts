@@ -51,6 +51,15 @@ async function makeOneOfEach(app: TestSandbox): Promise<Ids> {
   const organization = await call(app, 'createOrganization', {
     body: { display_name: 'Acme', default_key_quorum_id: owner_id },
   });
+  const automation = await call(app, 'createWalletAutomation', {
+    body: {
+      owner_id: null,
+      config: {
+        trigger: { type: 'deposit', assets: { mode: 'all' } },
+        action: { type: 'swap', destination_chain_asset: { asset: 'usdc', chain: 'base' } },
+      },
+    },
+  });
   const endpoint = await call(app, 'createWebhookEndpoint', { body: { url: 'https://example.com/hooks' } });
   const account = await call(app, 'createAccount', { body: { wallet_ids: [wallet.body.id] } });
   const intent = await call(app, 'createWalletRpcIntent', {
@@ -81,6 +90,7 @@ async function makeOneOfEach(app: TestSandbox): Promise<Ids> {
     condition_set_item_id: items.body[0]!.id,
     aggregation_id: aggregation.body.id,
     organization_id: organization.body.id,
+    automation_id: automation.body.id,
     endpoint_id: endpoint.body.id,
     account_id: account.body.id,
     intent_id: intent.body.intent_id,

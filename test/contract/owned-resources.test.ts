@@ -35,6 +35,10 @@ const transfer = { source: { asset: 'usdc', chain: 'base', amount: '1' }, destin
 /** The operations that ask an owner, and a body for those that take one. */
 const bodies: Partial<Record<OperationId, unknown>> = {
   archiveWallet: undefined,
+  attachWalletAutomations: { automation_ids: ['jm8mlqpa4mo9wzq7lzgzbpbt'] },
+  deleteWalletAutomation: undefined,
+  detachWalletAutomations: { automation_ids: ['jm8mlqpa4mo9wzq7lzgzbpbt'] },
+  updateWalletAutomation: { enabled: false },
   addConditionSetItems: [{ value: 'other' }],
   createPolicyRule: messageRule('other'),
   deleteAggregation: undefined,
@@ -77,7 +81,17 @@ async function makeOwned(ownerId: string): Promise<Owned> {
       owner_id: ownerId,
     },
   });
+  const { body: automation } = await call(sandbox, 'createWalletAutomation', {
+    body: {
+      owner_id: ownerId,
+      config: {
+        trigger: { type: 'deposit', assets: { mode: 'all' } },
+        action: { type: 'swap', destination_chain_asset: { asset: 'usdc', chain: 'base' } },
+      },
+    },
+  });
   return {
+    automation_id: automation.id,
     wallet_id: wallet.id,
     policy_id: policy.id,
     rule_id: policy.rules[0]!.id,

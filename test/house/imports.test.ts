@@ -110,17 +110,26 @@ const floors: Record<string, string[][]> = {
   access: [
     ['apps', 'chains', 'owners', 'user-records', 'webhooks'],
     ['key-quorums'],
+    ['automations'],
     ['aggregations', 'condition-sets', 'organizations'],
     ['policies'],
   ],
   wallets: [
     ['wallets'],
-    ['balances', 'custodial-wallets', 'users', 'wallet-uses'],
+    ['balances', 'custodial-wallets', 'users', 'wallet-automations', 'wallet-uses'],
     ['accounts', 'allowlist'],
     ['tokens'],
     ['user-keys'],
   ],
-  money: [['gas-spend'], ['transactions'], ['sending'], ['spark'], ['fiat-customers'], ['wallet-actions']],
+  money: [
+    ['gas-spend'],
+    ['transactions'],
+    ['sending'],
+    ['spark'],
+    ['fiat-customers'],
+    ['wallet-actions'],
+    ['automation-runs'],
+  ],
   requests: [['wallet-rpc'], ['policy-desk'], ['intents']],
 };
 

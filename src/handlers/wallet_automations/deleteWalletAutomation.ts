@@ -1,6 +1,7 @@
-import { notImplemented } from '../../errors.ts';
+import { deleteAutomation } from '../../domain/access/automations/change-automation.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const run: Handler<'deleteWalletAutomation'> = async () => {
-  throw notImplemented('deleteWalletAutomation');
+export const run: Handler<'deleteWalletAutomation'> = async ({ path }, context) => {
+  await deleteAutomation(context, path.automation_id);
+  return { success: true };
 };

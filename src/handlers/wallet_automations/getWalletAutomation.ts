@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { automationView, findAutomation } from '../../domain/access/automations/find-automation.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const run: Handler<'getWalletAutomation'> = async () => {
-  throw notImplemented('getWalletAutomation');
-};
+export const run: Handler<'getWalletAutomation'> = async ({ path }, context) =>
+  automationView(await findAutomation(context, path.automation_id));

@@ -1,6 +1,12 @@
-import { notImplemented } from '../../errors.ts';
-import type { Handler } from '../../operation-context.ts';
+import {
+  type Holding,
+  prepareReindex,
+  reindexAutomation,
+} from '../../domain/money/automation-runs/reindex-automation.ts';
+import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
-export const run: Handler<'reindexWalletAutomation'> = async () => {
-  throw notImplemented('reindexWalletAutomation');
-};
+export const prepare: Preparation<'reindexWalletAutomation', Holding> = ({ body }, context) =>
+  prepareReindex(context, body);
+
+export const run: PreparedHandler<'reindexWalletAutomation', Holding> = ({ body }, context, prepared) =>
+  reindexAutomation(context, body, prepared);

@@ -1,6 +1,6 @@
-import { notImplemented } from '../../errors.ts';
+import { updateAutomation } from '../../domain/access/automations/change-automation.ts';
+import { automationView } from '../../domain/access/automations/find-automation.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const run: Handler<'updateWalletAutomation'> = async () => {
-  throw notImplemented('updateWalletAutomation');
-};
+export const run: Handler<'updateWalletAutomation'> = async ({ path, body }, context) =>
+  automationView(await updateAutomation(context, path.automation_id, body));

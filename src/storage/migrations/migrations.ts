@@ -6,6 +6,7 @@ import { keepSignersOfAnswers } from './0005-keep-signers-of-answers.ts';
 import { stepsOfActions } from './0006-steps-of-actions.ts';
 import { usedSignatures } from './0007-used-signatures.ts';
 import { readTransfersOfNodes } from './0008-read-transfers-of-nodes.ts';
+import { walletAutomations } from './0009-wallet-automations.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -18,4 +19,5 @@ export const migrations: readonly SchemaMigration[] = [
   stepsOfActions,
   usedSignatures,
   readTransfersOfNodes,
+  walletAutomations,
 ];

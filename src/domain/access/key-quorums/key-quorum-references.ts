@@ -18,6 +18,7 @@ const references: readonly KeyQuorumReference[] = [
   { as: 'the owner of a policy', isNamed: namedIn('policies', 'owner_id') },
   { as: 'the owner of a condition set', isNamed: namedIn('condition_sets', 'owner_id') },
   { as: 'the owner of an aggregation', isNamed: namedIn('aggregations', 'owner_id') },
+  { as: 'the owner of an automation', isNamed: namedIn('wallet_automations', 'owner_id') },
   { as: 'the default of an organization', isNamed: namedIn('organizations', 'default_key_quorum_id') },
   { as: 'a member of another key quorum', isNamed: namedIn('key_quorum_members', 'member') },
 ];

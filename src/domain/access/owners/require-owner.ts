@@ -35,7 +35,7 @@ export interface Eligible {
 /**
  * Checks the signatures of a request about a resource: first against the owner, then against each additional signer.
  * Without an owner, every caller with the app's credentials may act, and signatures are ignored. While an intent is
- * carried out, the signatures of the intent count instead.
+ * carried out, the signatures of the intent count instead; while an automation runs, the owner's consent in advance.
  *
  * Result: the party that authorized the request, which determines the applicable policies. Throws
  * `missing_or_empty_authorization_header`, `incorrect_quantity_of_authorization_signatures`,
@@ -47,7 +47,11 @@ export async function requireOwner(
   { ownerId, signers = [] }: Eligible,
 ): Promise<SignedBy> {
   if (ownerId === null) return { kind: 'none' };
-  const { signatures, agreed: agreement } = context.proof;
+  const { signatures, agreed: agreement, consentOf } = context.proof;
+  if (consentOf !== undefined) {
+    if (consentOf !== ownerId) throw new ApiError('insufficient_correct_authorization_signatures');
+    return { kind: 'owner' };
+  }
   if (agreement !== undefined) {
     const parties = await loadParties(context, { ownerId, signers }, agreement.intentId);
     const party = findAgreed(parties, agreement);

@@ -7,6 +7,10 @@ import { ChainPositionEntity } from '../../access/chains/chain-position.entity.t
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
+import {
+  type TriggerDeposit,
+  triggerAutomations,
+} from '../../wallets/wallet-automations/trigger-automations.ts';
 import { assetOf } from './record-funds.ts';
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
@@ -67,7 +71,7 @@ function positionOf(row: { readonly position: string } | null): string | undefin
 
 /**
  * Records `wallet.funds_deposited` for every wallet that received one of these transfers, from any sender, and moves
- * the chain's position past them in the same transaction; ends the claim. Does nothing when another process has moved
+ * the chain's position past them in the same transaction; ends the claim. Automations react in this transaction too. Does nothing when another process has moved
  * the position since it was read: that process has recorded the events.
  *
  * CHOICE: deposits are reported only while the wallet exists and is not archived; earlier holdings are not.
@@ -81,6 +85,7 @@ export async function recordDeposits(
   if (!(await movePosition(context.em, read))) return false;
   if (read.transfers.length === 0) return true;
   const receivers = await receiversOf(context.em, read);
+  const deposits: TriggerDeposit[] = [];
   for (const transfer of read.transfers) {
     const asset = assetOf(read.caip2, transfer.tokenAddress ?? 'native');
     if (asset === undefined || transfer.rawAmount === 0n) continue;
@@ -104,8 +109,19 @@ export async function recordDeposits(
           },
         },
       });
+      deposits.push({
+        appId: receiver.app_id,
+        walletId: receiver.id,
+        caip2: read.caip2,
+        assetAddress: normalizeAddress(transfer.tokenAddress ?? 'native'),
+        rawAmount: transfer.rawAmount,
+        transferKey: transfer.key,
+        transactionHash: transfer.hash,
+        blockNumber: String(transfer.blockNumber),
+      });
     }
   }
+  await triggerAutomations(context, deposits);
   return true;
 }
 

@@ -2,6 +2,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
+import { triggerAutomations } from '../../wallets/wallet-automations/trigger-automations.ts';
 import type { TransactionRow } from './transaction-row.ts';
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
@@ -43,14 +44,18 @@ export async function recordFunds(
     },
   });
   const isListed = context.chains.find(row.caip2)?.transfersAfter !== undefined;
-  if (!isListed) await recordFundsDeposited(context, row.id, payload);
+  if (!isListed) await recordFundsDeposited(context, row, payload);
   await database.updateTable('transactions').set({ are_funds_told: 1 }).where('id', '=', row.id).execute();
 }
 
 async function recordFundsDeposited(
   context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
-  transactionId: string,
-  payload: { readonly recipient: string },
+  { id: transactionId, caip2, moved_token: token, transaction_hash: hash }: TransactionRow,
+  payload: {
+    readonly recipient: string;
+    readonly amount: string;
+    readonly block: { readonly number: number };
+  },
 ): Promise<void> {
   const receivers = await context.em
     .getKysely<Tables>()
@@ -71,6 +76,15 @@ async function recordFundsDeposited(
       },
     });
   }
+  const deposits = receivers.map((receiver) => ({
+    ...{ appId: receiver.app_id, walletId: receiver.id, caip2 },
+    assetAddress: normalizeAddress(token ?? 'native'),
+    rawAmount: BigInt(payload.amount),
+    transferKey: transactionId,
+    transactionHash: hash ?? '',
+    blockNumber: String(payload.block.number),
+  }));
+  await triggerAutomations(context, deposits);
 }
 
 const tokenTypes: Readonly<Record<string, { readonly type: string; readonly address: string }>> = {

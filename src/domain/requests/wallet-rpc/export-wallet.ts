@@ -7,6 +7,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import type { PolicyAction } from '../../../policy/action.ts';
 import type { ChainType } from '../../../signing/chains.ts';
 import { privateKeyForExport } from '../../../signing/private-key-forms.ts';
+import { endAttachments } from '../../access/automations/end-attachments.ts';
 import { KeyQuorumMemberEntity } from '../../access/key-quorums/key-quorum-member.entity.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
@@ -103,6 +104,7 @@ async function markExported(
     .set({ exported_at_ms: context.nowMs })
     .where('id', '=', wallet.id)
     .execute();
+  await endAttachments(context.em, wallet.id);
   const userId = await soleUserOf(context, wallet.owner_id);
   await recordEvent(context, {
     appId: context.app.id,

@@ -1,5 +1,6 @@
 import { ApiError, notFound } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { endAttachments } from '../../access/automations/end-attachments.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
@@ -35,6 +36,7 @@ export async function archiveWallet(context: OperationContext, walletId: string)
     .returning(walletColumns)
     .executeTakeFirst();
   if (row === undefined) throw notFound('Wallet');
+  await endAttachments(context.em, row.id);
   await announceChange(context, { resource: 'wallet', id: row.id, change: 'archived' });
   await recordEvent(context, {
     appId: context.app.id,

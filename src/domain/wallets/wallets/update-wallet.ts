@@ -3,6 +3,7 @@ import type { UpdateWalletRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { findApp } from '../../access/apps/find-app.ts';
+import { endAttachments } from '../../access/automations/end-attachments.ts';
 import { checkOwner, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { announceChange } from '../../base/resource-changes/announce-change.ts';
@@ -42,6 +43,7 @@ export async function updateWallet(
   if (input.additional_signers !== undefined) {
     await replaceSigners(context, wallet.id, input.additional_signers);
   }
+  if (row.owner_id !== wallet.owner_id) await endAttachments(context.em, wallet.id);
   await announceChange(context, { resource: 'wallet', id: wallet.id, change: 'changed' });
   return row;
 }

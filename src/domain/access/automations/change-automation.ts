@@ -1,0 +1,80 @@
+import { invalidField } from '../../../errors.ts';
+import type {
+  CreateWalletAutomationRequest,
+  UpdateWalletAutomationRequest,
+} from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { resolveOwner } from '../key-quorums/resolve-owner.ts';
+import { requireOwner } from '../owners/require-owner.ts';
+import { AttachmentEntity } from './attachment.entity.ts';
+import { AutomationEntity, type StoredAutomation } from './automation.entity.ts';
+import { findAutomationForUpdate } from './find-automation.ts';
+import { resolveConfig } from './resolve-config.ts';
+
+/**
+ * Creates an enabled automation. It acts on nothing until it is attached to a wallet.
+ *
+ * @throws ApiError invalid_data for an owner, chain, asset or vault that does not exist.
+ */
+export async function createAutomation(
+  context: OperationContext,
+  input: CreateWalletAutomationRequest,
+): Promise<StoredAutomation> {
+  const automation = context.em.create(AutomationEntity, {
+    id: context.ids.cuid2(),
+    appId: context.app.id,
+    name: textOf(input.name) ?? null,
+    ownerId: (await resolveOwner(context, input)) ?? null,
+    isEnabled: 1,
+    config: resolveConfig(input.config, '/config'),
+    createdAtMs: context.nowMs,
+    updatedAtMs: context.nowMs,
+  });
+  await context.em.flush();
+  return automation;
+}
+
+/**
+ * Changes an automation for all later deposits. Requires the current owner's authorization.
+ *
+ * @throws ApiError not_found; what `requireOwner` throws; invalid_data.
+ */
+export async function updateAutomation(
+  context: OperationContext,
+  id: string,
+  change: UpdateWalletAutomationRequest,
+): Promise<StoredAutomation> {
+  const automation = await findAutomationForUpdate(context, id);
+  await requireOwner(context, { ownerId: automation.ownerId });
+  if (Object.values(change).every((value) => value === undefined)) {
+    throw invalidField('', 'expected at least one field');
+  }
+  const ownerId = await resolveOwner(context, change);
+  const name = textOf(change.name);
+  if (ownerId !== undefined) automation.ownerId = ownerId;
+  if (name !== undefined) automation.name = name;
+  if (change.enabled !== undefined) automation.isEnabled = change.enabled ? 1 : 0;
+  if (change.config !== undefined) automation.config = resolveConfig(change.config, '/config');
+  automation.updatedAtMs = context.nowMs;
+  await context.em.flush();
+  return automation;
+}
+
+/**
+ * Deletes an automation and detaches it from every wallet. Its executions stay.
+ *
+ * @throws ApiError not_found, and what `requireOwner` throws.
+ */
+export async function deleteAutomation(context: OperationContext, id: string): Promise<void> {
+  const automation = await findAutomationForUpdate(context, id);
+  await requireOwner(context, { ownerId: automation.ownerId });
+  await context.em.nativeDelete(AttachmentEntity, { automationId: id });
+  await context.em.remove(automation).flush();
+}
+
+function textOf(name: string | null | undefined): string | null | undefined {
+  if (typeof name === 'string' && !name.isWellFormed()) {
+    throw invalidField('/name', 'must be text without halves of surrogate pairs');
+  }
+  return name;
+}

@@ -1,0 +1,70 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { AutomationActionConfig } from '../../../generated/schemas.ts';
+import { jsonText } from '../../../storage/json-text.ts';
+
+/** What an execution does: the automation's action when the deposit was detected, and where the proceeds go. */
+export type ExecutionAction = AutomationActionConfig & { readonly destination_address?: string };
+
+/** The reaction of an automation to one deposit. */
+export const ExecutionEntity = defineEntity({
+  name: 'AutomationExecution',
+  tableName: 'wallet_automation_executions',
+  properties: {
+    id: p.text().primary(),
+    appId: p.text(),
+    walletId: p.text(),
+    attachmentId: p.text(),
+    automationId: p.text(),
+    action: jsonText<ExecutionAction>(),
+    /** The owner of the wallet who agreed to the attachment; null if it had none. */
+    agreedById: p.text().strictNullable(),
+    caip2: p.text(),
+    /** The deposited token, or `native`. */
+    assetAddress: p.text(),
+    /** `ChainTransfer.key` of the deposit. */
+    transferKey: p.text(),
+    transactionHash: p.text(),
+    blockNumber: p.text(),
+    /** As in the contract. */
+    status: p.text(),
+    actionId: p.text().strictNullable(),
+    failureReason: p.text().strictNullable(),
+    createdAtMs: p.bigint('number'),
+    submittedAtMs: p.bigint('number').strictNullable(),
+    completedAtMs: p.bigint('number').strictNullable(),
+    failedAtMs: p.bigint('number').strictNullable(),
+    updatedAtMs: p.bigint('number'),
+    /** When a pending execution is run next; null once it is not pending. */
+    nextRunAtMs: p.bigint('number').strictNullable(),
+    /** Until when it is run again if a chain or service is unreachable; null before the first run. */
+    retryUntilMs: p.bigint('number').strictNullable(),
+  },
+  uniques: [
+    // INVARIANT: one execution per deposit.
+    {
+      name: 'wallet_automation_executions_of_deposit',
+      properties: ['walletId', 'caip2', 'transferKey'],
+    },
+  ],
+  indexes: [
+    { name: 'wallet_automation_executions_by_age', properties: ['appId', 'createdAtMs', 'id'] },
+    { name: 'wallet_automation_executions_by_wallet', properties: ['walletId', 'createdAtMs', 'id'] },
+    {
+      name: 'wallet_automation_executions_due',
+      properties: ['nextRunAtMs', 'id'],
+      where: 'next_run_at_ms is not null',
+    },
+    {
+      name: 'wallet_automation_executions_by_action',
+      properties: ['actionId'],
+      where: 'action_id is not null',
+    },
+    {
+      name: 'wallet_automation_executions_open',
+      properties: ['walletId', 'caip2', 'assetAddress', 'createdAtMs', 'id'],
+      where: "status in ('pending', 'submitted')",
+    },
+  ],
+});
+
+export type StoredExecution = InferEntity<typeof ExecutionEntity>;

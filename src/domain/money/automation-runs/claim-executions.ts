@@ -1,0 +1,68 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { ExecutionEntity, type StoredExecution } from '../../access/automations/execution.entity.ts';
+import type { Tables } from '../../tables.ts';
+
+// HOT: jobs of several processes claim executions. No bench case covers it.
+
+/** How long a claimed execution belongs to the process that claimed it. */
+const LEASE_MS = 60_000;
+/** CHOICE: how long an execution is tried while a chain or service is unreachable. */
+const RETRY_MS = 600_000;
+
+/**
+ * Claims executions that are due, the most overdue first, by moving their next run.
+ *
+ * INVARIANT: of one wallet, chain and asset only the oldest open execution is claimed. A later one would sweep the
+ * same money while the transactions of the first are pending.
+ */
+export async function claimDueExecutions(
+  em: SqlEntityManager,
+  nowMs: number,
+  limit: number,
+): Promise<readonly StoredExecution[]> {
+  const database = em.getKysely<Tables>();
+  const due = await database
+    .selectFrom('wallet_automation_executions as due')
+    .select(['due.id', 'due.retry_until_ms as retryUntilMs'])
+    .where('due.next_run_at_ms', '<=', nowMs)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('wallet_automation_executions as open')
+            .select('open.id')
+            .whereRef('open.wallet_id', '=', 'due.wallet_id')
+            .whereRef('open.caip2', '=', 'due.caip2')
+            .whereRef('open.asset_address', '=', 'due.asset_address')
+            .where('open.status', 'in', ['pending', 'submitted'])
+            .where((earlier) =>
+              earlier.or([
+                earlier('open.created_at_ms', '<', earlier.ref('due.created_at_ms')),
+                earlier.and([
+                  earlier('open.created_at_ms', '=', earlier.ref('due.created_at_ms')),
+                  earlier('open.id', '<', earlier.ref('due.id')),
+                ]),
+              ]),
+            ),
+        ),
+      ),
+    )
+    .orderBy('due.next_run_at_ms')
+    .orderBy('due.id')
+    .limit(limit)
+    .forUpdate('due')
+    .skipLocked()
+    .execute();
+  for (const { id, retryUntilMs } of due) {
+    await database
+      .updateTable('wallet_automation_executions')
+      .set({ next_run_at_ms: nowMs + LEASE_MS, retry_until_ms: retryUntilMs ?? nowMs + RETRY_MS })
+      .where('id', '=', id)
+      .execute();
+  }
+  if (due.length === 0) return [];
+  return em.find(
+    ExecutionEntity,
+    { id: { $in: due.map(({ id }) => id) } },
+    { orderBy: { createdAtMs: 'asc', id: 'asc' } },
+  );
+}

@@ -1,0 +1,68 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Tables } from '../../tables.ts';
+
+// HOT: jobs of several processes move executions from status to status. No bench case covers it.
+
+/** How an execution goes on. */
+export type ExecutionChange =
+  | { readonly status: 'submitted'; readonly actionId: string }
+  | { readonly status: 'failed'; readonly reason: string }
+  | { readonly status: 'skipped' };
+
+/**
+ * Moves an execution that is still pending.
+ *
+ * Result: whether it was pending.
+ */
+export async function moveExecution(
+  em: SqlEntityManager,
+  id: string,
+  { change, nowMs }: { readonly change: ExecutionChange; readonly nowMs: number },
+): Promise<boolean> {
+  const { numUpdatedRows } = await em
+    .getKysely<Tables>()
+    .updateTable('wallet_automation_executions')
+    .set({
+      status: change.status,
+      next_run_at_ms: null,
+      updated_at_ms: nowMs,
+      ...(change.status === 'submitted' ? { action_id: change.actionId, submitted_at_ms: nowMs } : {}),
+      ...(change.status === 'failed' ? { failure_reason: change.reason, failed_at_ms: nowMs } : {}),
+    })
+    .where('id', '=', id)
+    .where('status', '=', 'pending')
+    .executeTakeFirstOrThrow();
+  return numUpdatedRows === 1n;
+}
+
+/** Puts off an execution that is still pending. */
+export async function putOffExecution(em: SqlEntityManager, id: string, untilMs: number): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('wallet_automation_executions')
+    .set({ next_run_at_ms: untilMs })
+    .where('id', '=', id)
+    .where('status', '=', 'pending')
+    .execute();
+}
+
+/** Completes or fails the execution that started an action, in the transaction that settles the action. */
+export async function endExecutionOfAction(
+  em: SqlEntityManager,
+  action: { readonly id: string; readonly failure: string | undefined },
+  nowMs: number,
+): Promise<void> {
+  const { failure } = action;
+  await em
+    .getKysely<Tables>()
+    .updateTable('wallet_automation_executions')
+    .set({
+      updated_at_ms: nowMs,
+      ...(failure === undefined
+        ? { status: 'completed', completed_at_ms: nowMs }
+        : { status: 'failed', failure_reason: failure, failed_at_ms: nowMs }),
+    })
+    .where('action_id', '=', action.id)
+    .where('status', '=', 'submitted')
+    .execute();
+}

@@ -1,0 +1,188 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { ApiError } from '../../../errors.ts';
+import type {
+  OperationContext,
+  PreparationContext,
+  RequestProof,
+  Services,
+} from '../../../operation-context.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { ExecutionEntity, type StoredExecution } from '../../access/automations/execution.entity.ts';
+import { recordEvent } from '../../base/events/record-event.ts';
+import type { Tables } from '../../tables.ts';
+import { moveExecution, putOffExecution } from './end-execution.ts';
+import { prepareSweep, type Sweep } from './sweep.ts';
+
+// HOT: locks the wallet's row with a statement of Kysely, which writes to it. No bench case covers it.
+
+/** CHOICE: the pause before an execution is tried again. */
+const AGAIN_MS = 5000;
+
+/** What running an execution needs of its job. */
+export interface RunContext {
+  readonly services: Services;
+  readonly inUnit: OperationContext['inUnit'];
+  /** Reads outside any transaction. */
+  readonly em: SqlEntityManager;
+}
+
+/**
+ * Runs one execution: the verb of the direct operation, on the wallet's whole balance, under the consent that the
+ * wallet's owner gave when attaching. Policies are evaluated now, as for the owner.
+ *
+ * INVARIANT: the action, the execution's status and the event are committed together, so a crash leaves all or none of
+ * them, and nothing is swept twice.
+ */
+export async function runExecution(context: RunContext, execution: StoredExecution): Promise<void> {
+  const { services, inUnit } = context;
+  try {
+    const wallet = await requireConsent(context.em, execution);
+    const sweep = await prepareSweep(preparationContext(context, execution), execution, wallet.address);
+    if (sweep === undefined) await end(context, execution, { status: 'skipped' });
+    else await submit(context, execution, sweep);
+  } catch (error) {
+    const nowMs = services.clock.now();
+    const isFinal = error instanceof ApiError && !passing.has(error.code);
+    if (!isFinal && nowMs < (execution.retryUntilMs ?? 0)) {
+      services.log.warn(
+        { err: error, execution: execution.id },
+        'an execution could not be run; it is tried again',
+      );
+      await inUnit((em) => putOffExecution(em, execution.id, nowMs + AGAIN_MS));
+      return;
+    }
+    if (!(error instanceof ApiError)) {
+      services.log.error({ err: error, execution: execution.id }, 'an execution failed');
+    }
+    await end(context, execution, { status: 'failed', reason: reasonOf(error) });
+  }
+}
+
+/** Codes of refusals that may not come again. */
+const passing: ReadonlySet<string> = new Set([
+  'unavailable',
+  'transaction_broadcast_failure',
+  'internal_error',
+  'resource_conflict',
+]);
+
+function reasonOf(error: unknown): string {
+  if (error instanceof ApiError) return error.message;
+  return 'the chain or the service that swaps could not be reached';
+}
+
+function end(
+  { services, inUnit }: RunContext,
+  { id }: StoredExecution,
+  change: Parameters<typeof moveExecution>[2]['change'],
+): Promise<boolean> {
+  return inUnit((em) => moveExecution(em, id, { change, nowMs: services.clock.now() }));
+}
+
+async function submit(context: RunContext, execution: StoredExecution, sweep: Sweep): Promise<void> {
+  const { services, inUnit } = context;
+  const later: (() => Promise<void>)[] = [];
+  const refusalWorks: ((em: SqlEntityManager) => Promise<void>)[] = [];
+  try {
+    await inUnit(async (em) => {
+      const stored = await em.findOne(ExecutionEntity, { id: execution.id }, lockForUpdate);
+      if (stored?.status !== 'pending') return;
+      await requireConsent(em, stored, true);
+      const operation: OperationContext = {
+        ...preparationContext({ ...context, em }, stored),
+        afterCommit: (work) => void later.push(work),
+        afterRefusal: (work) => void refusalWorks.push(work),
+        noteSignatures: () => undefined,
+        inUnit,
+      };
+      const action = await sweep.run(operation);
+      await submitted(operation, stored, action.id);
+    });
+  } catch (error) {
+    // Records that must survive the rollback, such as the trace of a denial.
+    await inUnit(async (em) => {
+      for (const work of refusalWorks) await work(em);
+    });
+    throw error;
+  }
+  for (const work of later) {
+    // The transactions are stored: the job that follows them broadcasts them again.
+    await work().catch((err: unknown) =>
+      services.log.warn({ err, execution: execution.id }, 'a broadcast failed; it is tried again'),
+    );
+  }
+}
+
+async function submitted(
+  context: OperationContext,
+  { id, appId, walletId, automationId, caip2, assetAddress, createdAtMs }: StoredExecution,
+  actionId: string,
+): Promise<void> {
+  const { em, nowMs } = context;
+  await moveExecution(em, id, { change: { status: 'submitted', actionId }, nowMs });
+  await recordEvent(context, {
+    appId,
+    type: 'wallet_automation.submitted',
+    payload: {
+      automation_id: automationId,
+      action_id: actionId,
+      wallet_id: walletId,
+      trigger_id: id,
+      trigger_caip2: caip2,
+      trigger_asset_address: assetAddress,
+      created_at: new Date(createdAtMs).toISOString(),
+    },
+  });
+}
+
+/**
+ * The wallet, if the owner who agreed still owns it and only this server can use it.
+ *
+ * @throws ApiError invalid_state
+ */
+async function requireConsent(
+  em: SqlEntityManager,
+  { walletId, agreedById }: StoredExecution,
+  isLocked = false,
+): Promise<{ readonly address: string }> {
+  const query = em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select(['address', 'owner_id', 'archived_at_ms', 'exported_at_ms'])
+    .where('id', '=', walletId);
+  const wallet = await (isLocked ? query.forUpdate() : query).executeTakeFirst();
+  if (wallet === undefined || wallet.archived_at_ms !== null) {
+    throw new ApiError('invalid_state', 'the wallet was archived after the deposit');
+  }
+  if (wallet.exported_at_ms !== null) {
+    throw new ApiError('invalid_state', 'the wallet was exported after the deposit');
+  }
+  if (wallet.owner_id !== agreedById) {
+    throw new ApiError('invalid_state', 'the owner of the wallet changed after the deposit');
+  }
+  return wallet;
+}
+
+function preparationContext({ services, em }: RunContext, execution: StoredExecution): PreparationContext {
+  return {
+    ...services,
+    app: { id: execution.appId },
+    em,
+    nowMs: services.clock.now(),
+    requestId: execution.id,
+    proof: standingProof(execution),
+  };
+}
+
+/** The consent of the owner who attached the automation, in place of signatures. */
+function standingProof({ agreedById }: StoredExecution): RequestProof {
+  return {
+    signatures: [],
+    canonicalPayloads: () => [],
+    expiryMs: undefined,
+    userId: undefined,
+    urlOf: (path) => path,
+    payloadsOf: () => [],
+    consentOf: agreedById,
+  };
+}

@@ -1,0 +1,174 @@
+import type { AutomationConfig, SwapAttachmentParams } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../operation-context.ts';
+import { isSameAsset, matchesFilter } from '../../access/automations/resolve-config.ts';
+import type { Tables } from '../../tables.ts';
+
+// HOT: runs for every page of deposits; asks tables of higher floors by name. No bench case covers it.
+
+/** A deposit to a wallet that is being recorded. */
+export interface TriggerDeposit {
+  readonly appId: string;
+  readonly walletId: string;
+  readonly caip2: string;
+  /** The token, EVM in checksum case, or `native`. */
+  readonly assetAddress: string;
+  readonly rawAmount: bigint;
+  /** Identifies the deposit on its chain. */
+  readonly transferKey: string;
+  readonly transactionHash: string;
+  readonly blockNumber: string;
+}
+
+interface Attached {
+  readonly id: string;
+  readonly walletId: string;
+  readonly automationId: string;
+  readonly agreedById: string | null;
+  readonly config: AutomationConfig;
+  readonly params: SwapAttachmentParams | null;
+}
+
+type TriggerContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
+
+/**
+ * Stores an execution for each deposit that an attached automation matches, in the transaction that records the
+ * deposit. The oldest matching attachment acts.
+ *
+ * What a wallet's own actions bring back triggers nothing: two automations that swap in opposite directions would feed
+ * each other for ever.
+ */
+export async function triggerAutomations(
+  context: TriggerContext,
+  deposits: readonly TriggerDeposit[],
+): Promise<void> {
+  const attached = await attachmentsOf(context, [...new Set(deposits.map(({ walletId }) => walletId))]);
+  if (attached.size === 0) return;
+  for (const deposit of deposits) {
+    const match = (attached.get(deposit.walletId) ?? []).find((each) => matches(each, deposit));
+    if (match === undefined || deposit.rawAmount === 0n || (await isOwn(context, deposit))) continue;
+    await startExecution(context, match, deposit);
+  }
+}
+
+/** The attachment that acts on an asset of a wallet; undefined if none does. */
+export async function matchingAttachment(
+  context: Pick<OperationContext, 'em'>,
+  asset: Pick<TriggerDeposit, 'walletId' | 'caip2' | 'assetAddress'>,
+): Promise<Attached | undefined> {
+  const attached = await attachmentsOf(context, [asset.walletId]);
+  return attached.get(asset.walletId)?.find((each) => matches(each, asset));
+}
+
+/** Result: the id of the new execution; undefined if the deposit has one. */
+export async function startExecution(
+  { em, ids, nowMs }: TriggerContext,
+  { id, automationId, agreedById, config, params }: Attached,
+  { appId, walletId, caip2, assetAddress, transferKey, transactionHash, blockNumber }: TriggerDeposit,
+): Promise<string | undefined> {
+  const inserted = await em
+    .getKysely<Tables>()
+    .insertInto('wallet_automation_executions')
+    .values({
+      id: ids.cuid2(),
+      app_id: appId,
+      wallet_id: walletId,
+      attachment_id: id,
+      automation_id: automationId,
+      action: JSON.stringify({ ...config.action, ...params }),
+      agreed_by_id: agreedById,
+      caip2,
+      asset_address: assetAddress,
+      transfer_key: transferKey,
+      transaction_hash: transactionHash,
+      block_number: blockNumber,
+      status: 'pending',
+      created_at_ms: nowMs,
+      updated_at_ms: nowMs,
+      next_run_at_ms: nowMs,
+      ...{ action_id: null, failure_reason: null, retry_until_ms: null },
+      ...{ submitted_at_ms: null, completed_at_ms: null, failed_at_ms: null },
+    })
+    .onConflict((conflict) => conflict.columns(['wallet_id', 'caip2', 'transfer_key']).doNothing())
+    .returning('id')
+    .executeTakeFirst();
+  return inserted?.id;
+}
+
+/** Of enabled automations, by wallet, the oldest first. */
+async function attachmentsOf(
+  { em }: Pick<OperationContext, 'em'>,
+  walletIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly Attached[]>> {
+  if (walletIds.length === 0) return new Map();
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_automation_attachments as attachments')
+    .innerJoin('wallet_automations as automations', 'automations.id', 'attachments.automation_id')
+    .select([
+      'attachments.id',
+      'attachments.wallet_id as walletId',
+      'attachments.automation_id as automationId',
+      'attachments.agreed_by_id as agreedById',
+      'attachments.params',
+      'automations.config',
+    ])
+    .where('attachments.wallet_id', 'in', walletIds)
+    .where('automations.is_enabled', '=', 1)
+    .orderBy('attachments.created_at_ms')
+    .orderBy('attachments.id')
+    .execute();
+  const attached = rows.map(({ config, params, ...row }) => ({
+    ...row,
+    config: JSON.parse(config) as AutomationConfig,
+    params: params === null ? null : (JSON.parse(params) as SwapAttachmentParams),
+  }));
+  return Map.groupBy(attached, ({ walletId }) => walletId);
+}
+
+function matches(
+  { config: { trigger, action }, params }: Attached,
+  { caip2, assetAddress }: Pick<TriggerDeposit, 'caip2' | 'assetAddress'>,
+): boolean {
+  const asset = { caip2, asset_address: assetAddress };
+  if (!matchesFilter(trigger.assets, asset)) return false;
+  const isProceeds =
+    action.type === 'swap' && params === null && isSameAsset(action.destination_chain_asset, asset);
+  return !isProceeds;
+}
+
+/** Whether the wallet's own transaction brought it, or an exchange that the wallet has paid. */
+async function isOwn(
+  { em }: Pick<OperationContext, 'em'>,
+  { walletId, caip2, transactionHash, rawAmount }: TriggerDeposit,
+): Promise<boolean> {
+  const database = em.getKysely<Tables>();
+  const sent = await database
+    .selectFrom('transactions')
+    .select('id')
+    .where('caip2', '=', caip2)
+    .where('transaction_hash', '=', transactionHash)
+    .where('wallet_id', '=', walletId)
+    .executeTakeFirst();
+  if (sent !== undefined) return true;
+  const payments = await database
+    .selectFrom('wallet_action_steps as steps')
+    .innerJoin('wallet_actions as actions', 'actions.id', 'steps.action_id')
+    .select(['steps.hash', 'steps.delivery'])
+    .where('actions.wallet_id', '=', walletId)
+    .where('steps.caip2', '=', caip2)
+    .where('steps.external_kind', '=', 'exchange')
+    .where((where) =>
+      where.or([where('steps.hash', '=', transactionHash), where('steps.external_status', '=', 'waiting')]),
+    )
+    .execute();
+  // The payment may be seen before the exchange reports its hash.
+  return payments.some(
+    ({ hash, delivery }) =>
+      hash === transactionHash || (hash === null && delivery !== null && delivers(delivery, rawAmount)),
+  );
+}
+
+function delivers(delivery: string, rawAmount: bigint): boolean {
+  const { output_amount: amount } = JSON.parse(delivery) as { readonly output_amount?: unknown };
+  return amount === String(rawAmount);
+}
