@@ -65,7 +65,7 @@ export const contracts: readonly Contract[] = [
     servers,
     security: [{ appCredentials: [] }],
     commonErrors: {
-      // `invalid_data` is the answer to a header that was sent twice.
+      // `invalid_data` is returned for a header that was sent twice.
       always: [
         'invalid_data',
         'https_required',

@@ -160,7 +160,9 @@ const MIN_DISTINCT_BYTES = 16;
 function currentKey(faults: Faults, name: string, text: string): Uint8Array | undefined {
   const key = keyBytes(faults, name, text);
   if (key === undefined || new Set(key).size >= MIN_DISTINCT_BYTES) return key;
-  faults.push(`${name}: expected random bytes, e.g. from \`openssl rand -hex 32\`; this key repeats a few`);
+  faults.push(
+    `${name}: expected random bytes, e.g. from \`openssl rand -hex 32\`; this key has too few distinct bytes`,
+  );
   return undefined;
 }
 

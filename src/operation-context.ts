@@ -58,7 +58,7 @@ export interface RequestProof {
   urlOf(path: string): string;
   /** Every canonical payload that a client may have signed for a proposed request. */
   payloadsOf(proposed: ProposedRequest): readonly Uint8Array[];
-  /** While an intent is carried out: its signers, who count instead of the signatures of the request. */
+  /** While an intent is executed: its signers, who count instead of the signatures of the request. */
   readonly agreed?: Agreement;
   /**
    * While an automation runs: the owner who agreed to it in advance, null for a wallet without one. Counts instead of

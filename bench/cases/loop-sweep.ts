@@ -67,7 +67,7 @@ export const loopSweep: BenchCase = {
   },
 };
 
-/** The worst again, several times: the least of them is not the machine's doing. */
+/** Measures the worst ones several times more: the minimum is not caused by other load on the machine. */
 async function confirm(server: RunningServer, seen: Seen[], bench: Bench): Promise<Seen[]> {
   bench.report(`the worst ${AGAIN} again`);
   const worst = seen.toSorted((a, b) => b.ms - a.ms).slice(0, AGAIN);

@@ -20,13 +20,13 @@ interface Overload {
   readonly normal: LoadResult;
   readonly overload: LoadResult;
   readonly after: LoadResult;
-  /** The slowest answer of `/healthz` meanwhile, ms. */
+  /** The slowest response of `/healthz` during the load, ms. */
   readonly slowestProbeMs: number;
   /** MB before, at the end of the overload, and after the load that followed it. */
   readonly residentMb: readonly [number, number, number];
 }
 
-/** Five times the requests that the server can answer: how long those wait that it admits, and its health check. */
+/** At five times the requests that the server can answer: the latency of admitted requests and of the health check. */
 export const overload: BenchCase = {
   about: 'latency of admitted requests and of the health check at five times the capacity',
   needsPeers: false,
@@ -83,7 +83,7 @@ async function measure(server: RunningServer, { bench, requests, adminPort }: Su
   return { normal, overload, after, slowestProbeMs, residentMb };
 }
 
-/** Asks for `/healthz` all the time. */
+/** Polls `/healthz` continuously. */
 function probe(adminPort: number) {
   let isStopped = false;
   let slowestMs = 0;

@@ -59,7 +59,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (run === undefined) return send(response, 501, { error: 'not built' });
   const result = await run({ path, body });
   if (options.checkResponses && responseValidators[id]?.[successStatus]?.(result) !== true) {
-    return send(response, 500, { error: 'the answer breaks the contract' });
+    return send(response, 500, { error: 'the response violates the contract' });
   }
   send(response, successStatus, result);
 }

@@ -1,8 +1,16 @@
 import { systemClock } from '../adapters/clock.ts';
 import type { DatabaseConfig } from '../config.ts';
-import { type LintInput, lintPolicy, type PolicyLint } from '../domain/requests/policy-desk/lint-policy.ts';
-import type { DeskContext } from '../domain/requests/policy-desk/policy-desk.ts';
-import { type Replay, type ReplayInput, replayPolicy } from '../domain/requests/policy-desk/replay-policy.ts';
+import type { AnalysisContext } from '../domain/requests/policy-analysis/analysis-context.ts';
+import {
+  type LintInput,
+  lintPolicy,
+  type PolicyLint,
+} from '../domain/requests/policy-analysis/lint-policy.ts';
+import {
+  type Replay,
+  type ReplayInput,
+  replayPolicy,
+} from '../domain/requests/policy-analysis/replay-policy.ts';
 import { requestValidators } from '../generated/request-validators.js';
 import { createBodyCheck } from '../http/body-check.ts';
 import { requireMigrated, withDatabase } from './administration.ts';
@@ -21,7 +29,7 @@ export function lintInDatabase(config: DatabaseConfig, input: LintInput): Promis
   return atDatabase(config, (context) => lintPolicy(context, input));
 }
 
-function atDatabase<T>(config: DatabaseConfig, work: (context: DeskContext) => Promise<T>): Promise<T> {
+function atDatabase<T>(config: DatabaseConfig, work: (context: AnalysisContext) => Promise<T>): Promise<T> {
   const checkRequest = createBodyCheck(requestValidators);
   return withDatabase(config, async (database) => {
     await requireMigrated(database);

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import type { LintInput, PolicyLint } from '../domain/requests/policy-desk/lint-policy.ts';
-import type { Replay, ReplayInput } from '../domain/requests/policy-desk/replay-policy.ts';
+import type { LintInput, PolicyLint } from '../domain/requests/policy-analysis/lint-policy.ts';
+import type { Replay, ReplayInput } from '../domain/requests/policy-analysis/replay-policy.ts';
 import { StartError } from '../start-error.ts';
 
 export type { PolicyLint, Replay };
@@ -20,15 +20,19 @@ export type ReplayTarget =
  * @throws StartError when the server cannot be reached or refuses the request.
  */
 export async function replayPolicies(target: ReplayTarget, input: ReplayInput): Promise<Replay> {
-  return (await askDesk(target, 'replay', input)) as Replay;
+  return (await requestAnalysis(target, 'replay', input)) as Replay;
 }
 
 /** Finds requests that pass a policy by another method. Throws as `replayPolicies`. */
 export async function lintPolicyAt(target: ReplayTarget, input: LintInput): Promise<PolicyLint> {
-  return (await askDesk(target, 'lint', input)) as PolicyLint;
+  return (await requestAnalysis(target, 'lint', input)) as PolicyLint;
 }
 
-async function askDesk(target: ReplayTarget, question: 'replay' | 'lint', input: object): Promise<unknown> {
+async function requestAnalysis(
+  target: ReplayTarget,
+  question: 'replay' | 'lint',
+  input: object,
+): Promise<unknown> {
   switch (target.kind) {
     case 'ready_file': {
       const ready = readReadyFile(target.file);

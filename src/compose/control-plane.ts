@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { policyDesk } from '../admin/policy-desk.ts';
+import { policyAnalysis } from '../admin/policy-analysis.ts';
 import type { SandboxConfig } from '../config.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app-directory.ts';
 import type { Mount } from '../http/app.ts';
@@ -45,7 +45,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
   // Like the unit of work of a request, so the same callbacks follow its commit.
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
   const context: Omit<ControlContext, 'signal'> = {
-    ...policyDesk({ services, database }),
+    ...policyAnalysis({ services, database }),
     clock,
     appId,
     events: eventContract(createBrand(options.config.prefix)),
@@ -77,7 +77,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     async run(exchange) {
       const { operation, params } = exchange.route!;
       const input = { path: params, query: exchange.query, body: exchange.body };
-      const signal = AbortSignal.any([options.stopping, goneSignal(exchange)]);
+      const signal = AbortSignal.any([options.stopping, disconnectSignal(exchange)]);
       const body = await runControlOperation(operation.id, input, { ...context, signal });
       check(exchange, operation.successStatus, body);
       return { status: operation.successStatus, body };
@@ -90,8 +90,8 @@ function readDocument(): object {
   return JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'control-plane.json'), 'utf8'));
 }
 
-/** Aborted when the connection closes before the answer is written. */
-function goneSignal({ response }: HttpExchange): AbortSignal {
+/** Aborted when the connection closes before the response is written. */
+function disconnectSignal({ response }: HttpExchange): AbortSignal {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   return gone.signal;

@@ -11,7 +11,7 @@ import { nameServerLookup } from '../adapters/name-servers.ts';
 import { productionVault } from '../adapters/production-vault.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import { requireMigrated } from '../admin/administration.ts';
-import { adminDesk, policyDesk } from '../admin/policy-desk.ts';
+import { adminAnalysis, policyAnalysis } from '../admin/policy-analysis.ts';
 import { requireMasterKey } from '../admin/require-master-key.ts';
 import type { ServeConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
@@ -115,7 +115,7 @@ export async function startProduction(
       admission,
     });
     const newRequestId = requestIdsFrom(entropy);
-    const desk = policyDesk({ services, database });
+    const analysis = policyAnalysis({ services, database });
     const listening = await listen({
       transport: { plainHttp: false, trustedProxies: config.trustedProxies },
       clock,
@@ -135,7 +135,7 @@ export async function startProduction(
       rateLimit: rateLimitOf(config, counters),
       tls: config.tls,
       adminHost: config.adminHost,
-      adminMounts: [adminDesk({ desk, adminHost: config.adminHost, clock, log, newRequestId })],
+      adminMounts: [adminAnalysis({ analysis, adminHost: config.adminHost, clock, log, newRequestId })],
       checkReady: async () => database.readiness?.check(),
       drainMs: config.drainMs,
     });

@@ -5,7 +5,7 @@ import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { databaseOf, type SandboxState, startErrorOf } from '../adapters/sandbox-folder.ts';
 import { sandboxVault } from '../adapters/sandbox-vault.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
-import { adminDesk, policyDesk } from '../admin/policy-desk.ts';
+import { adminAnalysis, policyAnalysis } from '../admin/policy-analysis.ts';
 import { requireMasterKey } from '../admin/require-master-key.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { assertBackendsAgree } from '../crypto/secp256k1.ts';
@@ -162,7 +162,9 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
       rateLimit: rateLimitFor(config),
       tls: certificate,
       adminHost: config.host,
-      adminMounts: [adminDesk({ ...http, desk: policyDesk({ services, database }), adminHost: config.host })],
+      adminMounts: [
+        adminAnalysis({ ...http, analysis: policyAnalysis({ services, database }), adminHost: config.host }),
+      ],
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
       mounts: [control],
     });

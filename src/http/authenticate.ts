@@ -119,7 +119,7 @@ type LookUp = (exchange: HttpExchange, work: () => Promise<void>) => Promise<voi
 /** Refuses an address that has sent too many wrong credentials, before any look-up. */
 function counted(failures: FailureLimit): LookUp {
   return async (exchange, work) => {
-    await failures.requireRoom(exchange.remoteAddress);
+    await failures.requireAttemptsLeft(exchange.remoteAddress);
     try {
       await work();
     } catch (error) {

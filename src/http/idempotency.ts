@@ -40,7 +40,7 @@ export function keyUseOf(exchange: HttpExchange): KeyUse | undefined {
  * the policy may have changed; and `transaction_broadcast_failure` when the work was rolled back because the chain
  * could not be reached, since nothing was signed.
  */
-export function isKeptRefusal(error: unknown): error is ApiError {
+export function isStoredRefusal(error: unknown): error is ApiError {
   if (!(error instanceof ApiError)) return false;
   if (error.code === 'policy_violation' || error.code === 'transaction_broadcast_failure') return false;
   return error.status < 500 && error.status !== 401;

@@ -134,8 +134,8 @@ const BYTES_A_POINT = 64 * 1024;
 
 /**
  * The points of a request: one, plus one for each wallet and user that it creates, plus one for every two authorization
- * signatures beyond the first two and for every 64 KiB of the body. Judging a wrong signature takes about as much CPU
- * time as a small request.
+ * signatures beyond the first two and for every 64 KiB of the body. Checking an invalid signature takes about as much
+ * CPU time as a small request.
  */
 function pointsOf({ body, rawBody, headers }: HttpExchange): number {
   const signatures = headers['service-authorization-signature'];
@@ -229,7 +229,7 @@ function makeStore(name: string, points: number, duration: number, { postgres }:
 /** Counts rejected credentials by client address. */
 export interface FailureLimit {
   /** @throws ApiError too_many_requests for an address that has used up its failures. */
-  requireRoom(address: string): Promise<void>;
+  requireAttemptsLeft(address: string): Promise<void>;
   count(address: string): Promise<void>;
 }
 
@@ -248,7 +248,7 @@ export function createFailureLimit({
 }): FailureLimit {
   const limiter = new RateLimiterMemory({ points, duration: durationSeconds });
   return {
-    async requireRoom(address) {
+    async requireAttemptsLeft(address) {
       const used = await limiter.get(networkOf(address));
       if (used === null || used.consumedPoints < points) return;
       throw new ApiError('too_many_requests', undefined, {

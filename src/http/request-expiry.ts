@@ -22,7 +22,7 @@ export function readRequestExpiry(header: string | undefined, nowMs: number): nu
   if (expiryMs < nowMs) {
     throw new ApiError(
       'request_expired',
-      `the request has expired: its expiry was ${expiryMs}, the time of the server is ${nowMs}`,
+      `the request has expired: its expiry was ${expiryMs}, the server's time is ${nowMs}`,
     );
   }
   return expiryMs;

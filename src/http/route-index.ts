@@ -63,8 +63,8 @@ function requireDecodable(path: string): void {
   try {
     decodeURIComponent(path);
   } catch {
-    throw new ApiError('invalid_data', 'path: the percent-encoding is broken', {
-      data: { issues: [{ in: 'path', pointer: '', message: 'the percent-encoding is broken' }] },
+    throw new ApiError('invalid_data', 'path: invalid percent-encoding', {
+      data: { issues: [{ in: 'path', pointer: '', message: 'invalid percent-encoding' }] },
     });
   }
 }

@@ -1,11 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
 import type { OperationContext, PreparationContext, Services } from '../operation-context.ts';
-import type { Idempotency, KeptAnswer, KeyUse } from '../ports/idempotency.ts';
+import type { Idempotency, KeyUse, StoredResponse } from '../ports/idempotency.ts';
 import type { SignedRequest, SingleUse } from '../ports/single-use.ts';
 import { keepPrepared, type Prepared } from '../prepared.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
-import { isKeptRefusal, keyUseOf } from './idempotency.ts';
+import { isStoredRefusal, keyUseOf } from './idempotency.ts';
 import type { Admission } from './overload/admission.ts';
 import { RequestAbortedError } from './read-body.ts';
 import type { CheckResponse } from './response-check.ts';
@@ -46,7 +46,7 @@ const MAX_ATTEMPTS = 3;
 interface Work {
   readonly handler: AnyHandlerFile;
   readonly use: KeyUse | undefined;
-  /** Its signed payloads count once. */
+  /** The app accepts its signed payloads only once. */
   readonly isSingleUse?: boolean;
   /** The result of the handler's `prepare`; undefined if it has none. */
   readonly prepared: Prepared<unknown> | undefined;
@@ -74,7 +74,7 @@ export function createRunOperation(options: RunOptions): RunOperation {
 }
 
 /**
- * The handler throws the preparation's error when it unwraps it: replays still get the stored answer, and unauthorized
+ * The handler throws the preparation's error when it unwraps it: replays still get the stored response, and unauthorized
  * callers learn nothing.
  */
 async function prepare(
@@ -99,7 +99,7 @@ async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
   const { use, options } = work;
   const unit = await openAdmitted(exchange, options);
   if (use === undefined) return runUnlessUsed(unit, exchange, work);
-  let kept: KeptAnswer | undefined;
+  let kept: StoredResponse | undefined;
   try {
     kept = await options.idempotency.begin(unit.em, use);
   } catch (error) {
@@ -117,12 +117,15 @@ async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
   }
 }
 
-/** Runs the request, unless its signed payload was used before and counts once: then the first response is repeated. */
+/**
+ * Runs the request. If the app accepts each signed payload only once and this one was used before, returns the first
+ * response instead.
+ */
 async function runUnlessUsed(unit: UnitOfWork, exchange: HttpExchange, work: Work): Promise<Answer> {
   const { method } = operationOf(exchange);
   const isSigned = method !== 'GET' && exchange.app !== undefined && exchange.proof!.signatures.length > 0;
   if (!isSigned) return runIn(unit, exchange, work);
-  let first: KeptAnswer | undefined;
+  let first: StoredResponse | undefined;
   let isRequired: boolean;
   try {
     ({ first, isRequired } = await work.options.singleUse.begin(unit.em, signedRequestOf(exchange)));
@@ -174,7 +177,7 @@ async function openAdmitted(
 function requireClient({ response }: HttpExchange): void {
   if (response.destroyed) {
     throw new RequestAbortedError(
-      'the client closed the connection before its request was carried out; nothing was done',
+      'the client closed the connection before its request was executed; nothing was changed',
     );
   }
 }
@@ -280,7 +283,7 @@ function contextOf(
  */
 async function settleRefusal(error: ApiError, { work, later }: Run): Promise<void> {
   const { openUnit, idempotency } = work.options;
-  const use = isKeptRefusal(error) ? work.use : undefined;
+  const use = isStoredRefusal(error) ? work.use : undefined;
   if (use === undefined && later.afterRefusal.length === 0) return;
   await inUnitOf(openUnit)(async (em) => {
     if (use !== undefined) await idempotency.keep(em, use, refusalAnswer(error, later));
@@ -288,7 +291,7 @@ async function settleRefusal(error: ApiError, { work, later }: Run): Promise<voi
   });
 }
 
-function refusalAnswer(error: ApiError, { signers }: Later): KeptAnswer {
+function refusalAnswer(error: ApiError, { signers }: Later): StoredResponse {
   return { status: error.status, text: JSON.stringify(error.toBody()), signers: [...signers] };
 }
 
@@ -296,7 +299,7 @@ function refusalAnswer(error: ApiError, { signers }: Later): KeptAnswer {
 async function keep(
   em: SqlEntityManager,
   exchange: HttpExchange,
-  { work, later, answer, replaces }: Run & { answer: KeptAnswer; replaces: boolean },
+  { work, later, answer, replaces }: Run & { answer: StoredResponse; replaces: boolean },
 ): Promise<void> {
   const { use, isSingleUse, options } = work;
   if (use !== undefined) await options.idempotency.keep(em, use, answer, { replaces });
@@ -305,7 +308,7 @@ async function keep(
   await options.singleUse[replaces ? 'replace' : 'keep'](em, signedRequestOf(exchange), used);
 }
 
-function repeat({ status, text }: KeptAnswer): Answer {
+function repeat({ status, text }: StoredResponse): Answer {
   const headers = { 'idempotent-replayed': 'true' };
   return text === undefined ? { status, headers } : { status, text, headers };
 }

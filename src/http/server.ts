@@ -258,7 +258,7 @@ function answerBrokenRequests(
   });
 }
 
-/** Answers CONNECT, which node gives away with the connection: this server is no proxy. */
+/** Answers CONNECT, which this server does not support. Node leaves the connection to this listener. */
 function answerConnect(server: HttpServer, pending: PendingRequests, newRequestId: () => string): void {
   server.on('connect', (_request, socket) => {
     // Node has removed its own listener.
@@ -276,7 +276,7 @@ function closingResponse(statusLine: string, requestId: string, more: Record<str
   return `HTTP/1.1 ${statusLine}\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** Headers and body of a refusal that does not reach the pipeline. The connection closes after it. */
+/** Headers and body of an error response to a request that does not reach the pipeline. It closes the connection. */
 function refusal(message: string, requestId: string): { head: Record<string, string>; body: string } {
   const body = JSON.stringify({ error: message });
   const head = {

@@ -1,5 +1,5 @@
 import { EXPIRED_AT_ONCE, expireIntents as expire } from '../domain/requests/intents/expire-intents.ts';
-import { SETTLED_AT_ONCE, settleLeftIntents } from '../domain/requests/intents/settle-intent.ts';
+import { SETTLED_AT_ONCE, settleInterruptedIntents } from '../domain/requests/intents/settle-intent.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -13,7 +13,7 @@ export function expireIntents({ services, inUnit }: JobContext): Job {
     async run() {
       const nowMs = services.clock.now();
       const expired = await inUnit((em) => expire(em, nowMs));
-      const settled = await inUnit((em) => settleLeftIntents({ ids: services.ids, em, nowMs }));
+      const settled = await inUnit((em) => settleInterruptedIntents({ ids: services.ids, em, nowMs }));
       return expired === EXPIRED_AT_ONCE || settled === SETTLED_AT_ONCE;
     },
   };

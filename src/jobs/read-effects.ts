@@ -5,7 +5,7 @@ import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 const BATCH = 20;
-/** When a step is tried again whose chain could not be asked. */
+/** The delay before a step is read again after its chain could not be reached. */
 const AGAIN_MS = 2000;
 
 /**

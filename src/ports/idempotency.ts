@@ -16,7 +16,7 @@ export interface KeyUse {
 }
 
 /** A response as it was sent. */
-export interface KeptAnswer {
+export interface StoredResponse {
   readonly status: number;
   readonly text: string | undefined;
   /** The public keys whose signatures authorized the request; empty if it needed none. */
@@ -31,7 +31,7 @@ export interface Idempotency {
    * @throws ApiError invalid_data when the key was used with another fingerprint, or its first use is still in
    * progress; the 401 of the operation when those who authorized the first request did not sign this one.
    */
-  begin(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer | undefined>;
+  begin(em: SqlEntityManager, use: KeyUse): Promise<StoredResponse | undefined>;
   /**
    * Stores the response in the transaction of `em`. A refusal does not overwrite a stored response, unless it
    * `replaces` that of the same request.
@@ -39,7 +39,7 @@ export interface Idempotency {
   keep(
     em: SqlEntityManager,
     use: KeyUse,
-    answer: KeptAnswer,
+    answer: StoredResponse,
     options?: { readonly replaces: boolean },
   ): Promise<void>;
   end(use: KeyUse): void;

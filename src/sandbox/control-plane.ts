@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { DeskContext } from '../domain/requests/policy-desk/policy-desk.ts';
+import type { AnalysisContext } from '../domain/requests/policy-analysis/analysis-context.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Entropy } from '../ports/entropy.ts';
 import type { Ids } from '../ports/ids.ts';
@@ -34,10 +34,10 @@ export interface EventContract {
   fault(type: string, payload: unknown): Promise<{ pointer: string; message: string } | undefined>;
 }
 
-/** Explains and replays policies. */
-export interface PolicyDesk {
+/** Runs the operations that explain, replay and lint policies. */
+export interface PolicyAnalysis {
   /** Runs `work` after storing all wallet uses recorded so far. */
-  readonly atDesk: <T>(work: (context: DeskContext) => Promise<T>) => Promise<T>;
+  readonly analyze: <T>(work: (context: AnalysisContext) => Promise<T>) => Promise<T>;
 }
 
 /** A deposit by the faucet. */
@@ -68,7 +68,7 @@ export interface ControllableChains {
 }
 
 /** Everything that a handler of the control plane may use. */
-export interface ControlContext extends PolicyDesk {
+export interface ControlContext extends PolicyAnalysis {
   /** The app that the sandbox started with. */
   readonly appId: string;
   readonly events: EventContract;
@@ -107,10 +107,10 @@ export type Handler<Id extends OperationId> = (
   context: ControlContext,
 ) => Promise<Operations[Id]['response']>;
 
-/** A handler that needs only the policy desk, which production has as well. */
-export type DeskHandler<Id extends OperationId> = (
+/** A handler that needs only the analysis of policies, which production offers as well. */
+export type AnalysisHandler<Id extends OperationId> = (
   input: ControlInput<Id>,
-  desk: PolicyDesk,
+  analysis: PolicyAnalysis,
 ) => Promise<Operations[Id]['response']>;
 
 /** The handler file of every operation. */

@@ -4,8 +4,8 @@ import type { Database as SqliteHandle } from 'better-sqlite3';
 export class StorageVersionError extends Error {
   constructor(file: string, reason: string, options?: ErrorOptions) {
     super(
-      `the data in \`${file}\` was written by another version and cannot be brought up to date (${reason}); ` +
-        'run the version that wrote it, or begin with an empty folder',
+      `the data in \`${file}\` was written by another version and cannot be upgraded (${reason}); ` +
+        'run the version that wrote it, or start with an empty folder',
       options,
     );
     this.name = 'StorageVersionError';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { importsOf, type SourceFile, sourceFiles } from './source-files.ts';
 
-// Which room may import which. `type x` allows type imports only. A new edge is a visible change of this table.
-const doors: Record<string, string[]> = {
+// Which module may import which. `type x` allows type imports only. A new edge is a visible change of this table.
+const allowedImports: Record<string, string[]> = {
   main: ['cli'],
   cli: ['admin', 'client', 'compose', 'config', 'package-root', 'pure', 'start-error'],
   compose: [
@@ -90,9 +90,9 @@ const storageForDomain = [
   'savepoint',
 ].map((name) => `src/storage/${name}.ts`);
 
-// The floors of the domain, lowest first, and the nouns on each. A noun imports nouns of lower floors, and those of its
-// own floor that stand in an earlier group.
-const floors: Record<string, string[][]> = {
+// The layers of the domain, lowest first, and the nouns on each. A noun imports nouns of lower layers, and those of its
+// own layer in an earlier group.
+const layers: Record<string, string[][]> = {
   base: [
     [
       'actions',
@@ -130,17 +130,17 @@ const floors: Record<string, string[][]> = {
     ['wallet-actions'],
     ['automation-runs'],
   ],
-  requests: [['wallet-rpc'], ['policy-desk'], ['intents']],
+  requests: [['wallet-rpc'], ['policy-analysis'], ['intents']],
 };
 
 const pureFolders = ['policy', 'signing', 'crypto', 'authorization'];
 
-// What a pure room may take from outside: arithmetic on bytes, no file, no socket, no clock.
+// What a pure module may take from outside: arithmetic on bytes, no file, no socket, no clock.
 const purePackages =
   /^(@noble|@scure|@hpke|ox)\/|^(ox|secp256k1|ripple-binary-codec|canonicalize|lru-cache)$|^node:(crypto|util|module|assert|buffer)(\/|$)/;
 
-// Packages with one room of their own.
-const packageRooms: Record<string, string[]> = {
+// Packages with one module of their own.
+const packageModules: Record<string, string[]> = {
   express: ['http'],
   'openapi-backend': ['http'],
   'prom-client': ['http', 'admin'],
@@ -156,7 +156,7 @@ const packageRooms: Record<string, string[]> = {
 
 const files = sourceFiles('src/**/*.ts', 'mocks/*.ts');
 
-function roomOf(path: string): string {
+function moduleOf(path: string): string {
   if (path.startsWith('mocks/')) return 'mocks';
   if (path === 'src/generated/registry.ts') return 'registry';
   const [, first = '', ...rest] = path.split('/');
@@ -165,25 +165,25 @@ function roomOf(path: string): string {
 }
 
 function isAllowed(file: SourceFile, target: string, isTypeOnly: boolean): boolean {
-  const [from, to] = [roomOf(file.path), roomOf(target)];
+  const [from, to] = [moduleOf(file.path), moduleOf(target)];
   if (from === 'domain' && to === 'storage') return isTypeOnly || storageForDomain.includes(target);
-  const allowed = doors[from] ?? [];
+  const allowed = allowedImports[from] ?? [];
   return from === to || allowed.includes(to) || (isTypeOnly && allowed.includes(`type ${to}`));
 }
 
-/** `floor/noun` of a file in the domain; undefined for the files beside the floors. */
+/** `layer/noun` of a file in the domain; undefined for the files outside the layers. */
 function nounOf(path: string): string | undefined {
   return /^src\/domain\/([^/]+\/[^/]+)\//.exec(path)?.[1];
 }
 
-test('every room of the source is in the table, and every room of the table exists', () => {
-  const rooms = new Set(files.map((file) => roomOf(file.path)));
-  // The generated files are read by the rooms that import them.
-  const known = Object.keys(doors).filter((room) => room !== 'registry');
-  expect([...rooms].sort()).toEqual(known.sort());
+test('every module of the source is in the table, and every module of the table exists', () => {
+  const modules = new Set(files.map((file) => moduleOf(file.path)));
+  // The generated files are read by the modules that import them.
+  const known = Object.keys(allowedImports).filter((module) => module !== 'registry');
+  expect([...modules].sort()).toEqual(known.sort());
 });
 
-test('rooms import along the allowed edges only', () => {
+test('modules import along the allowed edges only', () => {
   const forbidden = files.flatMap((file) =>
     importsOf(file)
       .filter(({ isOurs, target, isTypeOnly }) => isOurs && !isAllowed(file, target, isTypeOnly))
@@ -192,14 +192,14 @@ test('rooms import along the allowed edges only', () => {
   expect(forbidden).toEqual([]);
 });
 
-test('packages are used in their own room only, and pure rooms do no I/O', () => {
+test('packages are used in their own module only, and pure modules do no I/O', () => {
   const forbidden = files.flatMap((file) => {
-    const room = roomOf(file.path);
+    const module = moduleOf(file.path);
     return importsOf(file)
       .filter(({ isOurs }) => !isOurs)
       .filter(({ target, isTypeOnly }) => {
-        if (room === 'pure' && !isTypeOnly) return !purePackages.test(target);
-        return packageRooms[target]?.includes(room) === false;
+        if (module === 'pure' && !isTypeOnly) return !purePackages.test(target);
+        return packageModules[target]?.includes(module) === false;
       })
       .map(({ target }) => `${file.path} -> ${target}`);
   });
@@ -218,9 +218,9 @@ test('entities import nothing but the ORM, its column types and types', () => {
   expect(forbidden).toEqual([]);
 });
 
-const nouns = Object.entries(floors).flatMap(([floor, groups], height) =>
+const nouns = Object.entries(layers).flatMap(([layer, groups], height) =>
   groups.flatMap((group, place) =>
-    group.map((noun) => ({ name: `${floor}/${noun}`, height: height * 100 + place })),
+    group.map((noun) => ({ name: `${layer}/${noun}`, height: height * 100 + place })),
   ),
 );
 const heights = new Map(nouns.map(({ name, height }) => [name, height]));
@@ -245,9 +245,12 @@ test('a noun imports only nouns below it', () => {
   expect(upward).toEqual([]);
 });
 
-test('rooms form no cycle, type imports aside', () => {
+test('modules form no cycle, type imports aside', () => {
   const edges = new Map(
-    Object.entries(doors).map(([room, open]) => [room, open.filter((door) => !door.startsWith('type '))]),
+    Object.entries(allowedImports).map(([module, open]) => [
+      module,
+      open.filter((target) => !target.startsWith('type ')),
+    ]),
   );
   expect(cyclesIn(edges)).toEqual([]);
 });

@@ -73,7 +73,7 @@ test('files stay small enough to be seen whole', () => {
 });
 
 test('folders stay small enough to be seen whole', () => {
-  // The pipeline is one room, and so is the noun that the whole contract turns around.
+  // The pipeline is one module; `wallets` is the noun that the whole contract is about.
   const larger: Record<string, number> = { 'src/http': 30, 'src/domain/wallets/wallets': 30 };
   const limitOf = (folder: string): number =>
     folder.startsWith('src/handlers/') ? Number.POSITIVE_INFINITY : (larger[folder] ?? 25);

@@ -6,10 +6,10 @@ const files = sourceFiles('src/**/*.ts', 'mocks/*.ts').map(({ path, text }) => (
   code: withoutComments(text),
 }));
 
-/** `file: match` of every place where `word` stands outside `rooms`. */
-function placesOf(word: RegExp, rooms: RegExp): string[] {
+/** `file: match` of every place where `word` occurs outside the paths that `allowed` matches. */
+function placesOf(word: RegExp, allowed: RegExp): string[] {
   return files
-    .filter(({ path }) => !rooms.test(path))
+    .filter(({ path }) => !allowed.test(path))
     .flatMap(({ path, code }) => [...code.matchAll(word)].map(([match]) => `${path}: ${match}`));
 }
 
@@ -29,21 +29,21 @@ test('the environment is read in the config only', () => {
 });
 
 test('only the compositions know whether this is a sandbox or production', () => {
-  const rooms = /^src\/(compose|admin|client|cli|adapters|sandbox)\/|^src\/config|^mocks\//;
+  const allowed = /^src\/(compose|admin|client|cli|adapters|sandbox)\/|^src\/config|^mocks\//;
   // A setting of express, and the environment of a provider that requests mean when they name none.
   const known =
     /^src\/(http\/app|domain\/money\/fiat-customers\/find-provider)\.ts: (DEFAULT_ENVIRONMENT|production)$/;
-  const places = placesOf(/\w*(sandbox|production)\w*/gi, rooms);
+  const places = placesOf(/\w*(sandbox|production)\w*/gi, allowed);
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
 
 test('only storage, and the code that opens a database, know which database it is', () => {
-  const rooms = /^src\/(storage|compose|admin|cli)\/|^src\/config/;
+  const allowed = /^src\/(storage|compose|admin|cli)\/|^src\/config/;
   const words =
     /\w*(sqlite|postgres|dialect)\w*|\b(pg_\w+|hasRowLocks|isPostgres|getPlatform|supportsSchemas|\w*advisory\w*)\b|::(text|numeric|json|int|bigint)\b/gi;
   // The simulated chain keeps a file of its own; requests are counted by a library that is handed its store.
   const known = /^src\/(simulated\/chains\/store|adapters\/sandbox-folder|http\/rate-limit)\.ts: /;
-  const places = placesOf(words, rooms);
+  const places = placesOf(words, allowed);
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });
 

@@ -228,11 +228,15 @@ describe('master keys', () => {
     ],
     [
       { CUSTOS_MASTER_KEY: '00'.repeat(32) },
-      ['CUSTOS_MASTER_KEY: expected random bytes, e.g. from `openssl rand -hex 32`; this key repeats a few'],
+      [
+        'CUSTOS_MASTER_KEY: expected random bytes, e.g. from `openssl rand -hex 32`; this key has too few distinct bytes',
+      ],
     ],
     [
       { CUSTOS_MASTER_KEY: '000102030405060708090a0b0c0d0e00'.repeat(2) },
-      ['CUSTOS_MASTER_KEY: expected random bytes, e.g. from `openssl rand -hex 32`; this key repeats a few'],
+      [
+        'CUSTOS_MASTER_KEY: expected random bytes, e.g. from `openssl rand -hex 32`; this key has too few distinct bytes',
+      ],
     ],
     [
       { ...kms, CUSTOS_MASTER_KEY: undefined, CUSTOS_KMS_URL: 'http://kms.acme.example' },

@@ -19,8 +19,8 @@ export function readCall(unit: ActionUnit, read: (call: EthereumCall) => Observa
 export const ethereumTransaction: ConditionSource = {
   methods: ETHEREUM_CALL_METHODS,
   resolve({ field }, action) {
-    // A creation runs any code, and a transaction without a chain id is valid on every chain: neither is harmless
-    // because it lacks what a DENY names.
+    // A contract creation can run any code, and a transaction without a chain id is valid on every chain. A DENY rule on
+    // a recipient or a chain must not be bypassed by leaving the field out.
     const missing = action === 'DENY' ? unreadable : absent;
     switch (field) {
       case 'to':

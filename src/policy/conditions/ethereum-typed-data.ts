@@ -48,7 +48,7 @@ export const ethereumTypedDataDomain: ConditionSource = {
     if (!isChainId && field !== 'verifyingContract' && field !== 'verifying_contract') return undefined;
     const kind: ValueKind = isChainId ? 'number' : 'evm_address';
     const name = isChainId ? 'chainId' : 'verifyingContract';
-    // A signature without a chain or a contract is not bound to one: it may be valid for the one that a DENY names.
+    // Without a chain id or a contract in its domain, a signature may be valid for the one that a DENY rule names.
     const missing = action === 'DENY' ? unreadable : absent;
     return {
       kind,

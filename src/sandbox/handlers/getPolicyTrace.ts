@@ -1,9 +1,9 @@
 import { findDenial } from '../../domain/wallets/wallet-uses/find-uses.ts';
-import type { DeskHandler } from '../control-plane.ts';
+import type { AnalysisHandler } from '../control-plane.ts';
 import type { PolicyTrace } from '../generated/schemas.ts';
 
-export const run: DeskHandler<'getPolicyTrace'> = ({ path }, { atDesk }) =>
-  atDesk(async ({ em }) => {
+export const run: AnalysisHandler<'getPolicyTrace'> = ({ path }, { analyze }) =>
+  analyze(async ({ em }) => {
     const use = await findDenial(em, path.trace_id);
     return {
       id: use.traceId,

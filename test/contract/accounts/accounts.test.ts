@@ -118,14 +118,14 @@ test('an account can be renamed and have up to five wallets', async () => {
     status: 400,
     body: {
       code: 'invalid_data',
-      error: '/wallets_configuration: an account has at most 5 wallets, this one has 4',
+      error: '/wallets_configuration: expected at most 5 wallets in an account, which already has 4',
     },
   });
   expect(await refusal(sandbox, 'updateAccount', { path, body: { wallet_ids: [solana.id] } })).toMatchObject({
     status: 400,
     body: {
       code: 'invalid_data',
-      error: `/wallet_ids/0: the wallet \`${solana.id}\` is in the account already`,
+      error: `/wallet_ids/0: the wallet \`${solana.id}\` is already in the account`,
     },
   });
   expect((await call(sandbox, 'getAccount', { path })).body).toEqual(four.body);

@@ -76,8 +76,8 @@ test('no operation uses its key', async () => {
   const rpc = { method: 'personal_sign', params: { message: 'x', encoding: 'utf-8' } };
   const raw = { params: { hash: `0x${'11'.repeat(32)}` } };
   for (const [operation, body, error] of [
-    ['walletRpc', rpc, 'a custodial wallet has no rpc'],
-    ['rawSignWallet', raw, 'a custodial wallet has no raw_sign'],
+    ['walletRpc', rpc, 'a custodial wallet does not support rpc'],
+    ['rawSignWallet', raw, 'a custodial wallet does not support raw_sign'],
     ['archiveWallet', undefined, 'a custodial wallet cannot be archived'],
   ] as const) {
     expect(await refusal(sandbox, operation, { path, body })).toEqual({
@@ -90,7 +90,7 @@ test('no operation uses its key', async () => {
   const proposal = { path: { wallet_id: owned.id }, body: rpc };
   expect(await refusal(sandbox, 'createWalletRpcIntent', proposal)).toEqual({
     status: 400,
-    body: { error: 'a custodial wallet has no rpc', code: 'not_supported' },
+    body: { error: 'a custodial wallet does not support rpc', code: 'not_supported' },
   });
 });
 

@@ -349,7 +349,7 @@ describe('users', () => {
       (await refusal(sandbox, 'authorizeIntent', authorizationOf(sandbox, intent, key, { timestamp }))).body;
     expect(await outside(madeMs - 5 * 60_000 - 1)).toMatchObject({
       code: 'invalid_data',
-      error: '/timestamp: the user key was not good at that time',
+      error: '/timestamp: the user key was not valid at that time',
     });
     sandbox.clock.advance(3_600_000 - 1);
     expect(await outside(madeMs + 3_600_000)).toMatchObject({ code: 'invalid_data' });

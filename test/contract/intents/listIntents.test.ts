@@ -187,7 +187,7 @@ describe('the filters', () => {
 
 test('invalid filters are refused with the name of the field', async () => {
   expect(await refused({ cursor: 'nonsense' })).toBe(
-    '400 invalid_data cursor: expected the `next_cursor` of a page before',
+    '400 invalid_data cursor: expected the `next_cursor` of a previous page',
   );
   expect(await refused({ current_user_has_signed: 'true' })).toMatch(
     /^400 invalid_data current_user_has_signed: /,

@@ -70,11 +70,11 @@ test('an invalid quorum is refused with the name of the field', async () => {
     ],
     [
       { public_keys: [aliceKey.publicKey, aliceKey.publicKey] },
-      /^\/public_keys\/1: the member is given twice/,
+      /^\/public_keys\/1: expected distinct members/,
     ],
     [
       { public_keys: [aliceKey.publicKey], authorization_threshold: 2 },
-      /^\/authorization_threshold: 2 is more/,
+      /^\/authorization_threshold: expected at most 1/,
     ],
     [{ public_keys: [aliceKey.publicKey], authorization_threshold: 0 }, /^\/authorization_threshold/],
     [{ public_keys: [aliceKey.publicKey], authorization_threshold: 1.5 }, /^\/authorization_threshold/],

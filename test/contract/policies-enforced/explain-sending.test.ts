@@ -4,7 +4,7 @@ import { encodeAbiParameters, encodeFunctionData, parseAbi, parseAbiParameters }
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { WalletRpcRequest } from '../../../src/generated/schemas.ts';
 import { attempt } from '../../support/call.ts';
-import { askDesk } from '../../support/desk.ts';
+import { analyzePolicies } from '../../support/policy-analysis.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { allow, makeWallet, type Rule } from './policies.ts';
 
@@ -32,7 +32,10 @@ async function makeFunded(chain: 'ethereum' | 'solana' | 'tron', caip2: string, 
 
 /** The decision of the explanation, after checking that it equals that of the request, including the trace. */
 async function explainedAsSent(wallet: { id: string }, request: object): Promise<string> {
-  const { decision, policies } = await askDesk(sandbox, 'explainPolicy', { wallet_id: wallet.id, request });
+  const { decision, policies } = await analyzePolicies(sandbox, 'explainPolicy', {
+    wallet_id: wallet.id,
+    request,
+  });
   const sent = await attempt(sandbox, 'walletRpc', {
     path: { wallet_id: wallet.id },
     body: request as WalletRpcRequest,
@@ -166,7 +169,7 @@ test('sent requests are replayed against a draft as they were sent', async () =>
   }
   await sandbox.services.uses.flush();
   const replay = (limit: string) =>
-    askDesk(sandbox, 'replayPolicy', {
+    analyzePolicies(sandbox, 'replayPolicy', {
       wallet_id: wallet.id,
       draft: {
         chain_type: 'ethereum',

@@ -2,8 +2,8 @@ import { encodeFunctionData, parseAbi } from 'viem';
 import { describe, expect, test } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { call, refusal } from '../../support/call.ts';
-import { askDesk, deskAnswer } from '../../support/desk.ts';
 import { asOtherApp } from '../../support/other-app.ts';
+import { analysisResponse, analyzePolicies } from '../../support/policy-analysis.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { makeRecipient } from '../wallet-keys/hpke-client.ts';
 import { allow, always, deny, hello, makePolicy, makeWallet, outcome, payment } from './policies.ts';
@@ -33,7 +33,7 @@ describe('the trace of a denial', () => {
     const body = payment({ to: thief, value: 7 });
     const refused = await refusal(sandbox, 'walletRpc', { path: { wallet_id: wallet.id }, body });
     const { decision, trace_id } = refused.body.data as { decision: object; trace_id: string };
-    const trace = await askDesk(sandbox, 'getPolicyTrace', trace_id);
+    const trace = await analyzePolicies(sandbox, 'getPolicyTrace', trace_id);
     expect(trace).toEqual({
       id: trace_id,
       app_id: sandbox.appId,
@@ -65,8 +65,8 @@ describe('the trace of a denial', () => {
         },
       ],
     });
-    expect(await askDesk(sandbox, 'getPolicyTrace', trace.request_id)).toEqual(trace);
-    expect(await deskAnswer(sandbox, 'getPolicyTrace', 'nowhere')).toEqual({
+    expect(await analyzePolicies(sandbox, 'getPolicyTrace', trace.request_id)).toEqual(trace);
+    expect(await analysisResponse(sandbox, 'getPolicyTrace', 'nowhere')).toEqual({
       status: 404,
       body: { error: 'Trace not found' },
     });
@@ -104,7 +104,7 @@ test('a draft policy is evaluated, and the result contains all inputs', async ()
   };
   const fee = { gas_limit: 21_000, max_fee_per_gas: 7, max_priority_fee_per_gas: 1 };
   const request = payment({ to: shop, value: '0x65', data: '0x00ff', ...fee });
-  expect(await askDesk(sandbox, 'explainPolicy', { policy, request })).toEqual({
+  expect(await analyzePolicies(sandbox, 'explainPolicy', { policy, request })).toEqual({
     app_id: sandbox.appId,
     wallet_id: null,
     operation: 'walletRpc',
@@ -203,7 +203,7 @@ test('explaining signs, records, counts and stores nothing', async () => {
   expect(before).toMatchObject({ wallet_uses: [{}], aggregation_records: [{}] });
   const totals = [];
   for (const value of [40, 41, 40]) {
-    const { decision, policies } = await askDesk(sandbox, 'explainPolicy', {
+    const { decision, policies } = await analyzePolicies(sandbox, 'explainPolicy', {
       wallet_id: wallet.id,
       request: payment({ value }),
     });
@@ -215,7 +215,7 @@ test('explaining signs, records, counts and stores nothing', async () => {
     ['allowed', ['100']],
   ]);
   // Another wallet has totals of its own, and a policy without a wallet has none.
-  const { decision } = await askDesk(sandbox, 'explainPolicy', {
+  const { decision } = await analyzePolicies(sandbox, 'explainPolicy', {
     policy_id: wallet.policy_ids[0],
     request: payment({ value: 100 }),
   });
@@ -233,7 +233,7 @@ test('a wallet is evaluated under the policies of the owner or the signer', asyn
     additional_signers: [{ signer_id: signer, override_policy_ids: [own] }],
   });
   const explain = async (more: object) => {
-    const { decision, policies } = await askDesk(sandbox, 'explainPolicy', {
+    const { decision, policies } = await analyzePolicies(sandbox, 'explainPolicy', {
       wallet_id: wallet.id,
       request: hello,
       ...more,
@@ -263,7 +263,11 @@ test('raw signatures and exports are explained as they are evaluated', async () 
     ['rawSignWallet', raw('bye')],
     ['exportWallet', key],
   ] as const) {
-    const explained = await askDesk(sandbox, 'explainPolicy', { wallet_id: wallet.id, operation, request });
+    const explained = await analyzePolicies(sandbox, 'explainPolicy', {
+      wallet_id: wallet.id,
+      operation,
+      request,
+    });
     decisions.push([explained.action.method, explained.decision]);
     const answered = await outcome(sandbox, operation, { wallet, body: request });
     expect(answered).toBe(explained.decision === 'allowed' ? 'allowed' : '400 policy_violation');
@@ -290,7 +294,7 @@ test('transfers are explained as they are evaluated', async () => {
   ] as const) {
     const request = { source: { asset: 'usdc', chain: 'base' }, amount, destination: { address: shop } };
     const question = { wallet_id: wallet.id, operation: 'transferFromWallet', request };
-    const explained = await askDesk(sandbox, 'explainPolicy', question);
+    const explained = await analyzePolicies(sandbox, 'explainPolicy', question);
     expect([explained.action.method, explained.decision]).toEqual(['transfer', decision]);
     const path = { wallet_id: wallet.id };
     const { body } = await refusal(sandbox, 'transferFromWallet', { path, body: request });
@@ -306,7 +310,7 @@ test('an invalid question is refused with the position of the fault', async () =
   const policy = { chain_type: 'ethereum', rules: [allow('personal_sign')] };
   const asked = { wallet_id: wallet.id, request: hello };
   const wrong = async (question: object) => {
-    const { status, body } = await deskAnswer(sandbox, 'explainPolicy', question);
+    const { status, body } = await analysisResponse(sandbox, 'explainPolicy', question);
     const { error, code, data } = body as {
       error: string;
       code?: string;
@@ -343,7 +347,7 @@ test('an invalid question is refused with the position of the fault', async () =
   ]);
   await asOtherApp(sandbox);
   expect(await wrong({ policy, request: hello })).toEqual([400, 'invalid_data', ['/app_id']]);
-  expect((await askDesk(sandbox, 'explainPolicy', { ...asked })).app_id).toBe(sandbox.appId);
+  expect((await analyzePolicies(sandbox, 'explainPolicy', { ...asked })).app_id).toBe(sandbox.appId);
 });
 
 test('calldata is shown as bytes and as decoded for conditions', async () => {
@@ -357,7 +361,7 @@ test('calldata is shown as bytes and as decoded for conditions', async () => {
     value: '5',
     abi,
   };
-  const explained = await askDesk(sandbox, 'explainPolicy', {
+  const explained = await analyzePolicies(sandbox, 'explainPolicy', {
     policy: { chain_type: 'ethereum', rules: [allow('eth_signTransaction', condition as never)] },
     request: payment({ to: shop, data }),
   });

@@ -3,8 +3,8 @@ import { bytesTo0xHex } from '../../../src/crypto/encoding.ts';
 import type { CreatePolicyRequest, WalletChainType } from '../../../src/generated/schemas.ts';
 import { hashTypedData } from '../../../src/signing/ethereum/typed-data.ts';
 import { call } from '../../support/call.ts';
-import { askDesk, deskAnswer } from '../../support/desk.ts';
 import { configureApp } from '../../support/other-app.ts';
+import { analysisResponse, analyzePolicies } from '../../support/policy-analysis.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import {
   allow,
@@ -35,7 +35,7 @@ function draft(rules: readonly Rule[], chain_type: WalletChainType = 'ethereum')
 }
 
 async function lint(sandbox: TestSandbox, rules: readonly Rule[], more: object = {}) {
-  return (await askDesk(sandbox, 'lintPolicy', { policy: draft(rules), ...more })).gaps;
+  return (await analyzePolicies(sandbox, 'lintPolicy', { policy: draft(rules), ...more })).gaps;
 }
 
 type Gap = Awaited<ReturnType<typeof lint>>[number];
@@ -81,7 +81,7 @@ describe('lint', () => {
       ] as const) {
         const { operation, request } = tried!;
         const asked = { wallet_id: wallet.id, operation, request };
-        expect((await askDesk(sandbox, 'explainPolicy', asked)).decision).toBe(decision);
+        expect((await analyzePolicies(sandbox, 'explainPolicy', asked)).decision).toBe(decision);
         // What needs no chain is carried out.
         const isSending = /send|transfer/.test(tried!.method);
         if (isSending) continue;
@@ -116,7 +116,7 @@ describe('lint', () => {
   test('of a stored policy, strictly, and on another chain type', async () => {
     await using sandbox = await startSandbox();
     const policy_id = await makePolicy(sandbox, 'ethereum', noValue);
-    const stored = await askDesk(sandbox, 'lintPolicy', { policy_id, strict_methods: true });
+    const stored = await analyzePolicies(sandbox, 'lintPolicy', { policy_id, strict_methods: true });
     expect(stored).toMatchObject({ app_id: sandbox.appId, policy_id, strict_methods: true });
     expect(new Set(stored.gaps.map(({ kind }) => kind))).toEqual(new Set(['other_method']));
     expect(stored.gaps[0]).toMatchObject({ rule_name: 'allow *', denied: { method: 'eth_signTransaction' } });
@@ -126,10 +126,10 @@ describe('lint', () => {
       when('solana_system_program_instruction', 'Transfer.lamports', 'gt', '1'),
     );
     const policy = draft([allow('*'), large], 'solana');
-    const onSolana = await askDesk(sandbox, 'lintPolicy', { policy });
+    const onSolana = await analyzePolicies(sandbox, 'lintPolicy', { policy });
     expect(names(onSolana.gaps)).toContain('key_export exportPrivateKey');
 
-    const none = await deskAnswer(sandbox, 'lintPolicy', {});
+    const none = await analysisResponse(sandbox, 'lintPolicy', {});
     expect(none).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
   });
 });
@@ -169,8 +169,8 @@ describe('the app setting `strict_methods`', () => {
       operation: 'rawSignWallet',
       request: { params: { hash } },
     };
-    expect((await askDesk(sandbox, 'explainPolicy', asked)).decision).toBe('allowed');
+    expect((await analyzePolicies(sandbox, 'explainPolicy', asked)).decision).toBe('allowed');
     await configureApp(sandbox, { strict_methods: true });
-    expect((await askDesk(sandbox, 'explainPolicy', asked)).decision).toBe('denied');
+    expect((await analyzePolicies(sandbox, 'explainPolicy', asked)).decision).toBe('denied');
   });
 });

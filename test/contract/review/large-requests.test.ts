@@ -1,7 +1,7 @@
 import { encodeFunctionData, pad, parseAbi, toHex } from 'viem';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { attempt, call } from '../../support/call.ts';
-import { askDesk, deskAnswer } from '../../support/desk.ts';
+import { analysisResponse, analyzePolicies } from '../../support/policy-analysis.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { allow, deny, makeWallet, payment, type Rule } from '../policies-enforced/policies.ts';
 
@@ -54,7 +54,7 @@ describe('under 100 rules of 50 conditions', () => {
       });
     }
     expect(
-      await deskAnswer(sandbox, 'explainPolicy', { wallet_id: wallet.id, request: batch(51) }),
+      await analysisResponse(sandbox, 'explainPolicy', { wallet_id: wallet.id, request: batch(51) }),
     ).toMatchObject({
       status: 400,
       body: { code: 'invalid_data', error: expect.stringContaining('/request/params: asks for more') },
@@ -91,9 +91,12 @@ describe('under 100 rules of 50 conditions', () => {
         },
       ],
     });
-    const trace = await askDesk(sandbox, 'getPolicyTrace', String(data!.trace_id));
+    const trace = await analyzePolicies(sandbox, 'getPolicyTrace', String(data!.trace_id));
     expect(trace.policies).toEqual([decision]);
-    const explained = await deskAnswer(sandbox, 'explainPolicy', { wallet_id: wallet.id, request: body });
+    const explained = await analysisResponse(sandbox, 'explainPolicy', {
+      wallet_id: wallet.id,
+      request: body,
+    });
     expect(explained).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
   });
 

@@ -41,7 +41,7 @@ test('each entry has its own outcome, in order', async () => {
     {
       index: 4,
       success: false,
-      error: 'a wallet with the external id `x` exists already',
+      error: 'a wallet with the external id `x` already exists',
       code: 'resource_conflict',
     },
     {

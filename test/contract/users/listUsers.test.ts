@@ -61,10 +61,12 @@ test('an unknown cursor, one of another app and a limit above 100 are refused', 
   const invalid = {
     status: 400,
     body: {
-      error: 'cursor: expected the `next_cursor` of a page before',
+      error: 'cursor: expected the `next_cursor` of a previous page',
       code: 'invalid_data',
       data: {
-        issues: [{ in: 'query', pointer: '/cursor', message: 'expected the `next_cursor` of a page before' }],
+        issues: [
+          { in: 'query', pointer: '/cursor', message: 'expected the `next_cursor` of a previous page' },
+        ],
       },
     },
   };

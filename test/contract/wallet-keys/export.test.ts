@@ -255,8 +255,8 @@ test('an absent, archived or custodial wallet is not exported', async () => {
   const raw = { params: { hash: `0x${'11'.repeat(32)}` } };
   const requests = [
     ['exportWallet', body, 'a custodial wallet cannot be exported'],
-    ['walletRpc', rpc, 'a custodial wallet has no rpc'],
-    ['rawSignWallet', raw, 'a custodial wallet has no raw_sign'],
+    ['walletRpc', rpc, 'a custodial wallet does not support rpc'],
+    ['rawSignWallet', raw, 'a custodial wallet does not support raw_sign'],
   ] as const;
   for (const [operation, sent, error] of requests) {
     expect(await refusal(sandbox, operation, { path, body: sent })).toEqual({

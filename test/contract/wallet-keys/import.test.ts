@@ -119,7 +119,10 @@ test('an import can be submitted once and expires after an hour', async () => {
   sandbox.clock.advance(hourMs);
   const over = {
     status: 400,
-    body: { code: 'invalid_data', error: '/wallet: no import of this address was begun, or it has expired' },
+    body: {
+      code: 'invalid_data',
+      error: '/wallet: no import of this address was started, or it has expired',
+    },
   };
   expect(await refusal(sandbox, 'submitWalletImport', { body: late })).toMatchObject(over);
   const body = await prepareImport(sandbox, input);
@@ -130,7 +133,7 @@ test('an import can be submitted once and expires after an hour', async () => {
   const again = await prepareImport(sandbox, input);
   expect(await refusal(sandbox, 'submitWalletImport', { body: again })).toEqual({
     status: 409,
-    body: { error: 'the app has a wallet at this address already', code: 'resource_conflict' },
+    body: { error: 'the app already has a wallet at this address', code: 'resource_conflict' },
   });
 });
 
@@ -169,7 +172,7 @@ test.each([
   {
     what: 'a key of another address',
     secret: randomBytes(32),
-    error: /^\/wallet\/address: the key gives another/,
+    error: /^\/wallet\/address: expected the address of the key/,
   },
   {
     what: 'the order of the curve',
@@ -204,7 +207,7 @@ test('a Solana key pair whose halves do not match is refused', async () => {
   });
   expect(await refusal(sandbox, 'submitWalletImport', { body })).toMatchObject({
     status: 400,
-    body: { error: '/wallet/ciphertext: what was sealed is not a private key of solana' },
+    body: { error: '/wallet/ciphertext: the decrypted content is not a private key of solana' },
   });
 });
 

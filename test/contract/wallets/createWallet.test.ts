@@ -102,7 +102,7 @@ test('the external id is unique in the app', async () => {
   await call(sandbox, 'createWallet', { body: { chain_type: 'solana', external_id: 'once' } });
   expect(await refusal(sandbox, 'createWallet', { body })).toEqual({
     status: 409,
-    body: { error: 'a wallet with the external id `once` exists already', code: 'resource_conflict' },
+    body: { error: 'a wallet with the external id `once` already exists', code: 'resource_conflict' },
   });
 });
 
@@ -110,7 +110,7 @@ test.each([
   {
     what: 'owner and owner_id together',
     body: { owner: { public_key: aliceKey.publicKey }, owner_id: missingId },
-    error: '/owner_id: `owner` and `owner_id` exclude each other',
+    error: '/owner_id: expected either `owner` or `owner_id`, not both',
   },
   {
     what: 'an owner that is not there',

@@ -23,7 +23,7 @@ test('each wallet of a batch is created or refused independently, in order', asy
     {
       index: 1,
       success: false,
-      error: 'a wallet with the external id `first` exists already',
+      error: 'a wallet with the external id `first` already exists',
       code: 'resource_conflict',
     },
     {

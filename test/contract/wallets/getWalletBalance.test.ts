@@ -156,7 +156,7 @@ test.each([
     'a token and a chain',
     { chain: 'base', token: coffee },
     'invalid_data',
-    'chain: a `token` names its chain itself',
+    'chain: expected no `chain` with `token`, which contains the chain',
   ],
   [
     'a token without an address',
@@ -164,12 +164,7 @@ test.each([
     'invalid_data',
     'token: expected `<chain>:<address>`, got `base:x`',
   ],
-  [
-    'an invalid token',
-    { token: coffee },
-    'not_supported',
-    `no token that can be read at \`${strange}\` on \`base\``,
-  ],
+  ['an invalid token', { token: coffee }, 'not_supported', `no readable token at \`${strange}\` on \`base\``],
   ['a token nowhere', { token: 'nowhere:x' }, 'not_supported', 'token: no chain of this name in `nowhere:x`'],
   [
     'an unknown chain',

@@ -114,7 +114,7 @@ describe('pages', () => {
   });
 
   test.each([
-    { query: { cursor: 'nothing' }, error: 'cursor: expected the `next_cursor` of a page before' },
+    { query: { cursor: 'nothing' }, error: 'cursor: expected the `next_cursor` of a previous page' },
     { query: { limit: 101 }, error: expect.stringMatching(/^limit: /) },
     { query: { limit: 0 }, error: expect.stringMatching(/^limit: /) },
   ])('refuses $query', async ({ query, error }) => {

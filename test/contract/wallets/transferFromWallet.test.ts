@@ -459,7 +459,7 @@ test.each([
     'no token',
     { source: { chain: 'base', asset_address: receiver, amount: '1' } },
     'not_supported',
-    `no token that can be read at \`${receiver}\` on \`base\``,
+    `no readable token at \`${receiver}\` on \`base\``,
   ],
   [
     'an unknown asset',

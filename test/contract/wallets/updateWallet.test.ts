@@ -71,7 +71,7 @@ test('an invalid change is refused and changes nothing', async () => {
   const { body: before } = await call(sandbox, 'getWallet', { path });
   const cases = [
     { body: {}, error: 'body: must have at least 1 property' },
-    { body: { external_id: 'other' }, error: '/external_id: is set already and cannot be changed' },
+    { body: { external_id: 'other' }, error: '/external_id: is already set and cannot be changed' },
     {
       body: { display_name: 'Half', additional_signers: [{ signer_id: 'z'.repeat(24) }] },
       error: 'Unable to find the specified key quorums for this app.',
@@ -106,7 +106,7 @@ test('an external id is set on creation, or later if the app allows it', async (
   expect(taken).toEqual({
     status: 409,
     body: {
-      error: 'a wallet with the external id `acme-ethereum` exists already',
+      error: 'a wallet with the external id `acme-ethereum` already exists',
       code: 'resource_conflict',
     },
   });

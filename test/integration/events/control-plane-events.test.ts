@@ -12,7 +12,7 @@ import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 const startMs = Date.UTC(2026, 0, 1);
 const types = Object.keys(document.webhooks).sort();
 
-// The events here are the test's own.
+// These events are made up, so the ledger must not count them.
 pauseRecording();
 
 let sandbox: TestSandbox;

@@ -9,7 +9,7 @@ import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { makeIds } from '../../../src/adapters/ids.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
 import { anyAddress, createWebhookSender } from '../../../src/adapters/webhook-http.ts';
-import { adminDesk } from '../../../src/admin/policy-desk.ts';
+import { adminAnalysis } from '../../../src/admin/policy-analysis.ts';
 import { loadOnce } from '../../../src/load-once.ts';
 import { openSimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
 import { fixedPrices } from '../../../src/simulated/prices.ts';
@@ -89,10 +89,10 @@ test('simulated chains and exchange work although their file could not be opened
   await chains.close();
 });
 
-test('the policy desk answers although its first request could not load it', async () => {
+test('the policy operations of the admin port work although their first request could not load them', async () => {
   let isBroken = true;
   const options = {
-    desk: { atDesk: () => expect.unreachable() },
+    analysis: { analyze: () => expect.unreachable() },
     clock: systemClock,
     log: silentLog,
     newRequestId: () => 'request',
@@ -101,9 +101,9 @@ test('the policy desk answers although its first request could not load it', asy
       return '127.0.0.1';
     },
   };
-  const desk = adminDesk(options);
+  const analysis = adminAnalysis(options);
   const port = await serve((request, response) => {
-    desk.handle(request, response).catch(() => response.writeHead(500).end());
+    analysis.handle(request, response).catch(() => response.writeHead(500).end());
   });
   const ask = async () => (await fetch(`http://127.0.0.1:${port}/policies/nonsense`)).status;
   expect(await ask()).toBe(500);

@@ -2,10 +2,10 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import { findAgreed, loadParties } from '../../../src/domain/access/owners/require-owner.ts';
-import { carryOut } from '../../../src/domain/requests/intents/carry-out-intent.ts';
+import { executeIntent } from '../../../src/domain/requests/intents/execute-intent.ts';
 import { reloadIntent } from '../../../src/domain/requests/intents/find-intent.ts';
 import { type AnyProposal, proposalOf } from '../../../src/domain/requests/intents/proposals.ts';
-import { settleLeftIntents } from '../../../src/domain/requests/intents/settle-intent.ts';
+import { settleInterruptedIntents } from '../../../src/domain/requests/intents/settle-intent.ts';
 import { ApiError } from '../../../src/errors.ts';
 import type { IntentResponse, Wallet } from '../../../src/generated/schemas.ts';
 import { afterCommitOf } from '../../support/after-commit.ts';
@@ -43,7 +43,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       const agreement = { intentId, publicKeys: [aliceKey.publicKey], userIds: [] };
       const party = findAgreed(parties, agreement)!;
       const prepared = { value: undefined };
-      await carryOut(context, { intent, proposal, subject, input, party, agreement, prepared });
+      await executeIntent(context, { intent, proposal, subject, input, party, agreement, prepared });
     });
     return commit;
   }
@@ -66,7 +66,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   const settleLeft = (lateMs: number) =>
     operations.database.orm.em.fork().transactional((em) => {
       const context = operations.context(em as SqlEntityManager);
-      return settleLeftIntents({ ...context, nowMs: context.nowMs + lateMs });
+      return settleInterruptedIntents({ ...context, nowMs: context.nowMs + lateMs });
     });
 
   test('is processing until that work is done, then executed', async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { announceChange } from '../../../src/domain/base/resource-changes/announce-change.ts';
 import { expireIntents } from '../../../src/domain/requests/intents/expire-intents.ts';
 import { listIntents } from '../../../src/domain/requests/intents/list-intents.ts';
-import { settleLeftIntents } from '../../../src/domain/requests/intents/settle-intent.ts';
+import { settleInterruptedIntents } from '../../../src/domain/requests/intents/settle-intent.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { OperationContext } from '../../../src/operation-context.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
@@ -106,7 +106,7 @@ describe.each(databaseKinds)('%s finds intents by index', (kind) => {
     {
       name: 'that were left',
       index: /intents_processing/,
-      run: () => settleLeftIntents({ ...reading(), nowMs: 1 }),
+      run: () => settleInterruptedIntents({ ...reading(), nowMs: 1 }),
     },
   ];
 

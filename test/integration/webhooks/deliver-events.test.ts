@@ -38,7 +38,7 @@ interface Sent {
 
 type Answer = (sent: Sent) => number | Promise<number>;
 
-// The events here are the test's own.
+// These events are made up, so the ledger must not count them.
 pauseRecording();
 
 describe.each(databaseKinds)('%s', (kind) => {
@@ -236,7 +236,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     // It skips the endpoint for a while; otherwise it would send the same event in a loop.
     await process.finish();
     expect(numbersOf(sent, 'w')).toEqual([1]);
-    // Given back, it is another one's at once.
+    // After its release, another process can claim it immediately.
     const other = startProcess('b', sent, () => 200);
     await other.finish();
     expect(numbersOf(sent, 'w')).toEqual([1, 1, 2]);
@@ -478,7 +478,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(sent.map(({ walletId, number }) => `${walletId}${number}`).sort()).toEqual(['v1', 'w1']);
     expect((await deliveries()).map(({ status }) => status)).toEqual(['delivered', 'pending', 'delivered']);
 
-    // Given back, it is anybody's at once.
+    // After its release, any process can claim it immediately.
     const next = startProcess('b', sent, () => 200);
     await next.finish();
     expect(sent).toHaveLength(3);

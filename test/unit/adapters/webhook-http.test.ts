@@ -328,12 +328,12 @@ describe('the sandbox', () => {
       certificate,
     );
     // Accepts connections without a TLS handshake while it is faulty.
-    let isIll = true;
+    let isFaulty = true;
     const connections: { socket: Socket; end: Promise<unknown> }[] = [];
     const door = createTcpServer((socket) => {
       const end = new Promise((resolve) => socket.on('error', () => undefined).on('close', resolve));
       connections.push({ socket, end });
-      if (isIll) socket.resume();
+      if (isFaulty) socket.resume();
       else server.server.emit('connection', socket);
     }).listen(0, '127.0.0.1');
     await once(door, 'listening');
@@ -345,7 +345,7 @@ describe('the sandbox', () => {
         await isReached;
         await connections[0]!.end;
         expect(await post(own, url)).toMatchObject({ status: undefined, failure: 'timeout' });
-        isIll = false;
+        isFaulty = false;
         expect(await post(own, url)).toMatchObject({ status: 200 });
       });
       expect([connections.length, requests]).toEqual([3, 1]);

@@ -62,7 +62,7 @@ function operationAt(method: string, path: string): string | undefined {
 test.each(['/v1/wallets/%', '/v1/wallets/%zz', '/v1/wallets/%E0%A4%A'])(
   '%s is refused: broken encoding',
   (path) => {
-    const message = 'the percent-encoding is broken';
+    const message = 'invalid percent-encoding';
     expect(() => routes.find('GET', path)).toThrow(
       expect.objectContaining({
         code: 'invalid_data',

@@ -67,7 +67,7 @@ describe('strict methods', () => {
     expect(decisions(of('personal_sign', message(33)), allow)).toEqual([true, true]);
   });
 
-  test('`*` denies as ever', () => {
+  test('DENY rules for `*` still apply', () => {
     const rules = [rule('DENY', '*'), rule('ALLOW', 'exportPrivateKey')];
     expect(decisions(of('exportPrivateKey'), ...rules)).toEqual([false, false]);
   });

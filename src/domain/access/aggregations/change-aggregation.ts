@@ -23,7 +23,7 @@ export async function createAggregation(
 ): Promise<StoredAggregation> {
   checkTerms(terms as unknown as AggregationDefinition);
   const ownerId = (await resolveOwner(context, { owner, owner_id })) ?? null;
-  await requireRoom(context);
+  await requireBelowLimit(context);
   const aggregation = context.em.create(AggregationEntity, {
     id: context.ids.cuid2(),
     appId: context.app.id,
@@ -38,7 +38,7 @@ export async function createAggregation(
 }
 
 /** Serializes concurrent creations in one app, so that the limit holds. */
-async function requireRoom(context: OperationContext): Promise<void> {
+async function requireBelowLimit(context: OperationContext): Promise<void> {
   await lockName(context.em, `aggregations:${context.app.id}`);
   const count = await context.em.count(AggregationEntity, { appId: context.app.id });
   if (count >= MAX_AGGREGATIONS) {

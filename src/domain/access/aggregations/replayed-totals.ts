@@ -13,7 +13,7 @@ export const LONGEST_WINDOW_MS = 259_200 * MS_PER_SECOND;
 
 /** Hypothetical running totals of one wallet. */
 export interface ReplayedTotals {
-  /** The totals an action meets at a given time; `count` adds its own contribution, if it would have been signed. */
+  /** The totals that apply to an action at a given time; `count` adds its contribution, if it would be signed. */
   at(action: PolicyAction, nowMs: number): Promise<Pick<RunningTotals, 'totalOf'> & { count(): void }>;
 }
 

@@ -48,7 +48,7 @@ const compiled = new LRUCache<string, { text: string; aggregation: CompiledAggre
 
 /**
  * Reads the totals that apply to an action and locks their groups until the transaction ends: of two concurrent
- * requests the second sees the first one's record, so a cap that fits only one admits only one.
+ * requests the second sees the first one's record, so if the cap allows only one of them, only one passes.
  *
  * @throws ApiError invalid_data for a request with more calls or groups than the limits allow.
  */
@@ -112,7 +112,10 @@ async function readTotals(
   const entries: Entry[] = [];
   const rows = await aggregationsFor(context, action.method);
   if (action.units.length > MAX_COUNTED_UNITS && rows.some((row) => counts(row, action.method))) {
-    throw invalidField('/params', `makes more than ${MAX_COUNTED_UNITS} calls, which running totals count`);
+    throw invalidField(
+      '/params',
+      `expected at most ${MAX_COUNTED_UNITS} calls under a running total, got ${action.units.length}`,
+    );
   }
   let groups = 0;
   for (const row of rows) {
@@ -125,7 +128,7 @@ async function readTotals(
     entries.push(...added);
     groups += new Set(added.map(({ groupKey }) => groupKey)).size;
     if (groups > MAX_GROUPS) {
-      throw invalidField('/params', `falls into more than ${MAX_GROUPS} groups of running totals`);
+      throw invalidField('/params', `expected at most ${MAX_GROUPS} groups of running totals, got more`);
     }
     totals.set(row.id, await totalWith(context, row, added, hold));
   }

@@ -51,7 +51,7 @@ export function readAppSettings(settings: AppSettings): KnownAppSettings {
   };
 }
 
-/** What a setting gets that the operator left out. */
+/** Values for settings that the operator left out. */
 export interface SettingDefaults {
   readonly ids: Pick<Ids, 'cuid'>;
   readonly nowMs: number;
@@ -59,8 +59,8 @@ export interface SettingDefaults {
 
 /**
  * Checks an operator's settings and returns them in stored form, except for the codes of test accounts, which
- * `sealTestCodes` seals. Unknown settings pass unchanged; null, which removes
- * a setting, is allowed. A test account without an id or times gets them.
+ * `sealTestCodes` seals. Unknown settings pass unchanged; null, which removes a setting, is allowed. A test account
+ * without an id or times is given new ones.
  *
  * @throws ApiError invalid_data that names the setting.
  */
@@ -182,12 +182,12 @@ function readObject(value: unknown, pointer: string, names: readonly string[]): 
 }
 
 function readList(value: unknown, pointer: string): unknown[] {
-  if (!Array.isArray(value)) throw invalidField(pointer, 'expected a list');
+  if (!Array.isArray(value)) throw invalidField(pointer, 'expected an array');
   return value;
 }
 
 function readText(value: unknown, pointer: string): string {
-  if (typeof value !== 'string' || value === '') throw invalidField(pointer, 'expected a text');
+  if (typeof value !== 'string' || value === '') throw invalidField(pointer, 'expected a non-empty string');
   return value;
 }
 

@@ -2,7 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { jsonText } from '../../../storage/json-text.ts';
 import type { AppSecretHash } from './app-secret.ts';
 
-/** Settings of an app by name, as the operations that read them understand them. */
+/** Settings of an app by name. The operations that read a setting define its meaning. */
 export type AppSettings = { [name: string]: unknown };
 
 /** A customer's app: the tenant that every other resource belongs to. */

@@ -24,7 +24,7 @@ export interface NewApp {
 export async function createApp(context: AppContext, input: NewApp): Promise<{ app: App; secret: string }> {
   const secret = input.secret ?? drawAppSecret(context.entropy);
   const id = input.id ?? context.ids.cuid();
-  const taken = new ApiError('resource_already_exists', `an app with the id \`${id}\` exists already`);
+  const taken = new ApiError('resource_already_exists', `an app with the id \`${id}\` already exists`);
   if ((await getApp(context.em, id)) !== undefined) throw taken;
   const app = context.em.create(AppEntity, {
     id,

@@ -34,7 +34,7 @@ export function checkSmartAccountFactory(value: unknown): SmartAccountFactorySet
   if (typeof value !== 'object' || value === null) throw invalidField(pointer, 'expected an object');
   const fields = value as Record<string, unknown>;
   const { version = lightAccountV2.version } = fields;
-  if (typeof version !== 'string') throw invalidField(`${pointer}/version`, 'expected a text');
+  if (typeof version !== 'string') throw invalidField(`${pointer}/version`, 'expected a string');
   return {
     factory_address: readAddress(fields.factory_address, `${pointer}/factory_address`),
     implementation_address: readAddress(fields.implementation_address, `${pointer}/implementation_address`),

@@ -30,10 +30,7 @@ export async function findToken(
   if (known !== undefined) return known;
   const decimals = await decimalsOf(requireKnownChain(context, chain), tokenAddress);
   if (decimals === undefined) {
-    throw new ApiError(
-      'not_supported',
-      `no token that can be read at \`${tokenAddress}\` on \`${chain.name}\``,
-    );
+    throw new ApiError('not_supported', `no readable token at \`${tokenAddress}\` on \`${chain.name}\``);
   }
   return { asset: tokenAddress, chain, tokenAddress, decimals };
 }

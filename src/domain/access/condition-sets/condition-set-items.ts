@@ -26,7 +26,7 @@ function itemView({ id, conditionSetId, value, createdAtMs }: StoredConditionSet
 export function requireText(input: ConditionSetItemsRequest): void {
   for (const [index, { value }] of input.entries()) {
     if (!value.isWellFormed()) {
-      throw invalidField(`/${index}/value`, 'must be text without halves of surrogate pairs');
+      throw invalidField(`/${index}/value`, 'must be text without lone surrogates');
     }
   }
 }
@@ -136,7 +136,7 @@ export async function listConditionSetItems(
   await findConditionSet(context, setId);
   const { cursor, query, limit = MAX_PAGE } = options;
   const after = cursor === undefined ? undefined : await getItem(context, setId, cursor);
-  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   const { page, nextCursor } = await findPage(
     context.em,
     ConditionSetItemEntity,

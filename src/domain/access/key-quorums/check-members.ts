@@ -29,9 +29,9 @@ export async function checkMembers(
   ownId?: string,
 ): Promise<void> {
   const { publicKeys, userIds, keyQuorumIds } = members;
-  refuseRepetition(publicKeys, '/public_keys');
-  refuseRepetition(userIds, '/user_ids');
-  refuseRepetition(keyQuorumIds, '/key_quorum_ids');
+  refuseDuplicates(publicKeys, '/public_keys');
+  refuseDuplicates(userIds, '/user_ids');
+  refuseDuplicates(keyQuorumIds, '/key_quorum_ids');
   checkThreshold(members);
   await requireUsers(context, userIds, '/user_ids');
   await requireKeyQuorums(context, keyQuorumIds, '/key_quorum_ids');
@@ -49,7 +49,10 @@ function checkThreshold({ threshold, publicKeys, userIds, keyQuorumIds }: Propos
     throw invalidField('/authorization_threshold', `expected a whole number above 0, got ${threshold}`);
   }
   if (threshold > count) {
-    throw invalidField('/authorization_threshold', `${threshold} is more than the ${count} members`);
+    throw invalidField(
+      '/authorization_threshold',
+      `expected at most ${count}, the number of members, got ${threshold}`,
+    );
   }
 }
 
@@ -61,10 +64,10 @@ function refuseTooMany(count: number): void {
 }
 
 // CHOICE: a duplicate member is refused, not dropped, because the caller expects it to count twice.
-function refuseRepetition(values: readonly string[], pointer: string): void {
+function refuseDuplicates(values: readonly string[], pointer: string): void {
   const seen = new Set<string>();
   for (const [index, value] of values.entries()) {
-    if (seen.has(value)) throw invalidField(`${pointer}/${index}`, 'the member is given twice');
+    if (seen.has(value)) throw invalidField(`${pointer}/${index}`, 'expected distinct members');
     seen.add(value);
   }
 }

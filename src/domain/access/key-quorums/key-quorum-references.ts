@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Tables } from '../../tables.ts';
 import type { KeyQuorumContext } from './find-key-quorum.ts';
 
-// HOT: asks tables of higher floors, by name: their entities must not be imported here. No bench case covers it.
+// HOT: queries tables of higher layers by name: their entities must not be imported here. No bench case covers it.
 
 /** A column in which another resource refers to a key quorum. */
 interface KeyQuorumReference {

@@ -15,9 +15,12 @@ export async function lockKeyQuorum({ app, em }: KeyQuorumContext, id: string): 
  * Locks key quorums and the quorums nested in them against change and deletion until the transaction ends, so that
  * repeated authorization checks agree.
  *
- * HOT: runs for every intent that is carried out; the entity manager has no key-share lock.
+ * HOT: runs for every intent that is executed; the entity manager has no key-share lock.
  */
-export async function holdKeyQuorums(context: KeyQuorumContext, ids: readonly string[]): Promise<void> {
+export async function lockKeyQuorumsForShare(
+  context: KeyQuorumContext,
+  ids: readonly string[],
+): Promise<void> {
   const database = context.em.getKysely<Tables>();
   const nested = database
     .selectFrom('key_quorum_members')

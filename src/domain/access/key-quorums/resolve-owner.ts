@@ -32,7 +32,7 @@ export async function resolveOwner(
   return quorumOfOne(context, owner.kind, owner.member);
 }
 
-/** Stands for a key quorum that is created only when the change is carried out. It owns nothing yet. */
+/** Placeholder for a key quorum that is created only when the change is executed. It owns nothing yet. */
 const NEW_QUORUM = 'new';
 
 /**
@@ -56,7 +56,7 @@ async function readOwner(
   { owner, owner_id: ownerId }: OwnerFields,
 ): Promise<string | { kind: MemberKind; member: string } | null | undefined> {
   if (owner !== undefined && ownerId !== undefined) {
-    throw invalidField('/owner_id', '`owner` and `owner_id` exclude each other');
+    throw invalidField('/owner_id', 'expected either `owner` or `owner_id`, not both');
   }
   if (typeof ownerId === 'string') await requireKeyQuorums(context, [ownerId], '/owner_id');
   if (owner === undefined || owner === null) return owner === undefined ? ownerId : null;

@@ -59,7 +59,7 @@ export async function listOrganizations(
 ): Promise<{ organizations: StoredOrganization[]; nextCursor: string | null }> {
   const after = cursor === undefined ? undefined : await getOrganization(context, cursor);
   if (cursor !== undefined && after === undefined) {
-    throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+    throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   }
   const { page, nextCursor } = await findPage(
     context.em,

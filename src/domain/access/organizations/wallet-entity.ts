@@ -1,7 +1,7 @@
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { Tables } from '../../tables.ts';
-import { holdUser } from '../user-records/find-user.ts';
+import { lockUser } from '../user-records/find-user.ts';
 import { findOrganizationForUpdate } from './find-organization.ts';
 
 // HOT: part of creating a wallet; it counts rows of `wallets` (bench `sqlite`, `postgres`).
@@ -27,7 +27,7 @@ export async function admitWallet(
   { id, type }: WalletEntity,
 ): Promise<string | null> {
   if (type === 'user') {
-    await holdUser(context, id);
+    await lockUser(context, id);
     return null;
   }
   const organization = await findOrganizationForUpdate(context, id);

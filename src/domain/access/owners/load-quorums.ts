@@ -166,7 +166,7 @@ async function readUserKeys(
   return keys;
 }
 
-/** The newest keys of each user, so that a user who logs in often cannot make it slow for the others. */
+/** The newest keys of each user, so that a user who logs in often does not slow down the requests of others. */
 function selectUserKeys({ em, app }: LoadContext, userIds: readonly string[]) {
   return em
     .getKysely<Tables>()

@@ -1,9 +1,9 @@
 import { strict as assert } from 'node:assert';
 import { LRUCache } from 'lru-cache';
+import { diagnoseSignatures, expiredKeys, type Party } from '../../../authorization/diagnose-signatures.ts';
 import type { LoadedQuorum } from '../../../authorization/quorum.ts';
 import { countAgreement, countQuorum, fewestSignatures, quorumKeys } from '../../../authorization/quorum.ts';
 import { type VerifiedSignatures, verifySignatures } from '../../../authorization/request-signatures.ts';
-import { diagnoseSignatures, expiredKeys, type Party } from '../../../authorization/signature-doctor.ts';
 import { ApiError, type ErrorCode } from '../../../errors.ts';
 import type { Agreement, OperationContext } from '../../../operation-context.ts';
 import { requireShortExpiry } from '../../base/safeguards/require-expiry.ts';
@@ -35,7 +35,7 @@ export interface Eligible {
 /**
  * Checks the signatures of a request about a resource: first against the owner, then against each additional signer.
  * Without an owner, every caller with the app's credentials may act, and signatures are ignored. While an intent is
- * carried out, the signatures of the intent count instead; while an automation runs, the owner's consent in advance.
+ * executed, the signatures of the intent count instead; while an automation runs, the owner's consent in advance.
  *
  * Result: the party that authorized the request, which determines the applicable policies. Throws
  * `missing_or_empty_authorization_header`, `incorrect_quantity_of_authorization_signatures`,
@@ -64,7 +64,7 @@ export async function requireOwner(
 }
 
 /**
- * Requires a signature by a live key of a user, whatever the user owns.
+ * Requires a signature by a live key of a user, regardless of what the user owns.
  *
  * @throws ApiError the codes of `requireOwner`
  */

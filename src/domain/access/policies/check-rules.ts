@@ -49,7 +49,7 @@ export function checkRuleCount(count: number): void {
 }
 
 /** @throws ApiError invalid_policy_format when a policy would have too many rules, or too long ones. */
-export function checkRoom(rules: readonly PolicyRuleResponse[]): void {
+export function checkPolicySize(rules: readonly PolicyRuleResponse[]): void {
   checkRuleCount(rules.length);
   const { length } = JSON.stringify(rules);
   if (length <= MAX_RULES_LENGTH) return;

@@ -25,7 +25,7 @@ export async function deletePolicy(context: OperationContext, id: string): Promi
   await announceChange(context, { resource: 'policy', id, change: 'deleted' });
 }
 
-/** HOT: reads `wallets`, whose entity belongs to a higher floor (bench `sqlite`, `postgres`). */
+/** HOT: reads `wallets`, whose entity belongs to a higher layer (bench `sqlite`, `postgres`). */
 async function isInUse({ em }: Pick<OperationContext, 'em'>, id: string): Promise<boolean> {
   const database = em.getKysely<Tables>();
   const wallet = await database

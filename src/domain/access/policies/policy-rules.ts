@@ -2,7 +2,7 @@ import { notFound } from '../../../errors.ts';
 import type { PolicyRuleRequest, PolicyRuleResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import { requireOwner } from '../owners/require-owner.ts';
-import { checkRoom, checkRules } from './check-rules.ts';
+import { checkPolicySize, checkRules } from './check-rules.ts';
 import { withId } from './create-policy.ts';
 import { findPolicy, findPolicyForUpdate, type StoredPolicy } from './find-policy.ts';
 import { requirePartsOfOwner } from './policy-parts.ts';
@@ -47,7 +47,7 @@ export async function createPolicyRule(
   await requirePartsOfOwner(context, policy.ownerId, [input], fromRoot);
   const rule = withId(context.ids.cuid2(), input);
   const rules = [...policy.rules, rule];
-  checkRoom(rules);
+  checkPolicySize(rules);
   await storePolicy(context, policy, { rules });
   return rule;
 }
@@ -70,7 +70,7 @@ export async function updatePolicyRule(
   await requirePartsOfOwner(context, policy.ownerId, [input], fromRoot);
   const rule = withId(ruleId, input);
   const rules = policy.rules.map((other) => (other.id === ruleId ? rule : other));
-  checkRoom(rules);
+  checkPolicySize(rules);
   await storePolicy(context, policy, { rules });
   return rule;
 }

@@ -61,7 +61,7 @@ export async function findUserForUpdate(context: UserContext, id: string): Promi
  *
  * @throws ApiError not_found
  */
-export async function holdUser({ app, em }: UserContext, id: string): Promise<{ isFrozen: boolean }> {
+export async function lockUser({ app, em }: UserContext, id: string): Promise<{ isFrozen: boolean }> {
   const row = await em
     .getKysely<Tables>()
     .selectFrom('users')

@@ -29,7 +29,7 @@ export async function createWebhookEndpoint(
 ): Promise<{ endpoint: StoredWebhookEndpoint; secret: string }> {
   checkUrl(context, url);
   const eventTypes = await checkEventTypes(event_types ?? [EVERY_TYPE]);
-  await requireRoom(context);
+  await requireBelowLimit(context);
   const endpoint = context.em.create(WebhookEndpointEntity, {
     id: context.ids.cuid2(),
     appId: context.app.id,
@@ -52,7 +52,7 @@ export async function createWebhookEndpoint(
 }
 
 /** Serializes concurrent creations in one app, so that the limit holds. */
-async function requireRoom(context: OperationContext): Promise<void> {
+async function requireBelowLimit(context: OperationContext): Promise<void> {
   await lockName(context.em, `webhook_endpoints:${context.app.id}`);
   const count = await context.em.count(WebhookEndpointEntity, { appId: context.app.id });
   if (count >= MAX_ENDPOINTS) {

@@ -8,13 +8,13 @@ export const EVERY_TYPE = '*';
 export const TEST_TYPE = 'service.test';
 
 /**
- * Checks that events may be sent to a URL, as far as its text shows.
+ * Checks that events may be sent to a URL. Checks the text only: the host is resolved and checked for every request.
  *
  * @throws ApiError invalid_data
  */
 export function checkUrl({ webhooks }: Pick<OperationContext, 'webhooks'>, url: string): void {
-  const objection = webhooks.urlFault(url);
-  if (objection !== undefined) throw invalidField('/url', objection);
+  const fault = webhooks.urlFault(url);
+  if (fault !== undefined) throw invalidField('/url', fault);
 }
 
 /**
@@ -29,13 +29,13 @@ export async function checkEventTypes(types: readonly string[]): Promise<string[
     if (isKnown || type === EVERY_TYPE) continue;
     throw invalidField(
       `/event_types/${index}`,
-      `expected an event type or \`*\`, not ${JSON.stringify(type)}`,
+      `expected an event type or \`*\`, got ${JSON.stringify(type)}`,
     );
   }
   return types.includes(EVERY_TYPE) ? [EVERY_TYPE] : [...new Set(types)];
 }
 
 /** Whether an endpoint that subscribes to `types` receives events of `type`. */
-export function isAskedFor(type: string, types: readonly string[]): boolean {
+export function isSubscribedTo(type: string, types: readonly string[]): boolean {
   return types.includes(EVERY_TYPE) || types.includes(type);
 }

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Insertable } from 'kysely';
 import { lockName } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
-import { isAskedFor } from './check-webhook-endpoint.ts';
+import { isSubscribedTo } from './check-webhook-endpoint.ts';
 import { deliveryIdOf } from './delivery-id.ts';
 
 // HOT: delivery runs for every event and endpoint (bench `webhooks`).
@@ -46,7 +46,7 @@ export async function fanOutEvents(
         (endpoint) =>
           endpoint.app_id === event.app_id &&
           endpoint.after_sequence < event.sequence &&
-          isAskedFor(event.type, endpoint.eventTypes),
+          isSubscribedTo(event.type, endpoint.eventTypes),
       )
       .map(
         (endpoint): NewDelivery => ({

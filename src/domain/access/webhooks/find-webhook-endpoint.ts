@@ -56,7 +56,7 @@ export async function listWebhookEndpoints(
 ): Promise<{ endpoints: StoredWebhookEndpoint[]; nextCursor: string | null }> {
   const after = cursor === undefined ? undefined : await getWebhookEndpoint(context, cursor);
   if (cursor !== undefined && after === undefined) {
-    throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+    throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   }
   const { page, nextCursor } = await findPage(
     context.em,

@@ -69,7 +69,7 @@ export async function listWebhookDeliveries(
   if (status !== undefined) query = query.where('status', '=', status);
   if (cursor !== undefined) {
     const last = await getDelivery(context.em, endpoint.id, cursor);
-    if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+    if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
     query = query.where('event_sequence', '<', last.event_sequence);
   }
   const rows = await query.execute();

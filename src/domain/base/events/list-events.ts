@@ -11,7 +11,7 @@ export interface RecordedEvent {
   readonly id: string;
   readonly appId: string;
   readonly type: string;
-  /** The webhook's body as JSON, in the contract's words. */
+  /** The webhook's body as JSON, with the contract's field names. */
   readonly payload: string;
   readonly createdAtMs: number;
 }
@@ -58,7 +58,7 @@ export async function listEvents(
 }
 
 /**
- * The event of any app.
+ * The event with this id, whichever app it belongs to.
  *
  * @throws ApiError not_found
  */

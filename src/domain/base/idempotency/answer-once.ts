@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../../../errors.ts';
-import type { Idempotency, KeptAnswer, KeyUse } from '../../../ports/idempotency.ts';
+import type { Idempotency, KeyUse, StoredResponse } from '../../../ports/idempotency.ts';
 import { tryLockName } from '../../../storage/locks.ts';
 import { requireSigners } from './require-signers.ts';
 
@@ -67,7 +67,7 @@ export async function dropExpiredAnswers(em: SqlEntityManager, nowMs: number): P
   return Number(numDeletedRows);
 }
 
-async function findKept(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer | undefined> {
+async function findKept(em: SqlEntityManager, use: KeyUse): Promise<StoredResponse | undefined> {
   const record = await em
     .getKysely<Tables>()
     .selectFrom('idempotency_records')
@@ -90,7 +90,7 @@ async function findKept(em: SqlEntityManager, use: KeyUse): Promise<KeptAnswer |
 async function keep(
   em: SqlEntityManager,
   use: KeyUse,
-  { status, text, signers }: KeptAnswer,
+  { status, text, signers }: StoredResponse,
   { replaces } = { replaces: false },
 ): Promise<void> {
   const kept = {

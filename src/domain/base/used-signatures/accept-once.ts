@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, StaleReadError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import type { KeptAnswer } from '../../../ports/idempotency.ts';
+import type { StoredResponse } from '../../../ports/idempotency.ts';
 import type { Safeguards } from '../../../ports/safeguards.ts';
 import type { SignedRequest, SingleUse } from '../../../ports/single-use.ts';
 import type { Tables } from '../../tables.ts';
@@ -40,7 +40,7 @@ export function acceptOnce(defaults: Safeguards): SingleUse {
         const owner = await claim(em, { app_id: appId, ...row, expires_at_ms: proof.expiryMs ?? null });
         if (owner === 'mine') continue;
         if (owner === 'intent') throw alreadyUsed();
-        throw new StaleReadError('another request has used the same signed payload meanwhile');
+        throw new StaleReadError('a concurrent request has used the same signed payload');
       }
     },
     async replace(em, { appId }, { payloads, answer }) {
@@ -99,7 +99,7 @@ export async function dropExpiredSignatures(em: SqlEntityManager, nowMs: number)
 async function findFirst(
   em: SqlEntityManager,
   { appId, proof }: SignedRequest,
-): Promise<KeptAnswer | undefined> {
+): Promise<StoredResponse | undefined> {
   const row = await em
     .getKysely<Tables>()
     .selectFrom('used_signatures')
@@ -142,7 +142,7 @@ async function claim(em: SqlEntityManager, row: Row): Promise<'mine' | 'request'
   return other.intent_id === row.intent_id ? 'mine' : 'intent';
 }
 
-function columnsOf({ status, text, signers }: KeptAnswer) {
+function columnsOf({ status, text, signers }: StoredResponse) {
   return { status, answer: text ?? null, signers: JSON.stringify(signers) };
 }
 

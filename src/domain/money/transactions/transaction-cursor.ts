@@ -18,7 +18,7 @@ export function writeCursor({ row, position }: TransactionCursor): string {
 export function readCursor(text: string | undefined): TransactionCursor {
   if (text === undefined) return { row: undefined, position: undefined };
   const parts = parse(text);
-  if (parts === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+  if (parts === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   const [createdAtMs, id, position] = parts;
   return {
     row: createdAtMs === null || id === null ? undefined : { createdAtMs, id },

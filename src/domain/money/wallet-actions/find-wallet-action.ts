@@ -57,7 +57,7 @@ export async function listWalletActions(
   if (type !== undefined) query = query.where('type', '=', type);
   if (cursor !== undefined) {
     const last = await selectAction(context, wallet.id, cursor);
-    if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+    if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
     query = query.where(sql<boolean>`(created_at_ms, id) < (${last.created_at_ms}, ${last.id})`);
   }
   const rows = (await query.execute()) as WalletActionRow[];

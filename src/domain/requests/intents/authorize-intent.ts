@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
+import { diagnoseSignatures, expiredKeys } from '../../../authorization/diagnose-signatures.ts';
 import { quorumKeys } from '../../../authorization/quorum.ts';
 import { verifySignatures } from '../../../authorization/request-signatures.ts';
-import { diagnoseSignatures, expiredKeys } from '../../../authorization/signature-doctor.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { AuthorizeIntentRequest, IntentResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
 import type { Prepared } from '../../../prepared.ts';
 import type { Member } from '../../access/key-quorums/list-memberships.ts';
-import { holdKeyQuorums } from '../../access/key-quorums/lock-key-quorum.ts';
+import { lockKeyQuorumsForShare } from '../../access/key-quorums/lock-key-quorum.ts';
 import { type EligibleParty, findAgreed, loadParties } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { useForIntent } from '../../base/used-signatures/accept-once.ts';
 import { inSlices } from '../../in-slices.ts';
 import type { Tables } from '../../tables.ts';
 import { authorizationDetails, memberView } from './authorization-details.ts';
-import { carryOut } from './carry-out-intent.ts';
+import { executeIntent } from './execute-intent.ts';
 import { fillTemplate } from './fill-template.ts';
 import { findIntent, findPendingForUpdate, reloadIntent } from './find-intent.ts';
 import type { IntentRow } from './intent-row.ts';
@@ -87,7 +87,7 @@ export async function authorizeIntent(
       },
     });
   }
-  if (party !== undefined) await carryOut(context, { ...held, party, agreement, prepared });
+  if (party !== undefined) await executeIntent(context, { ...held, party, agreement, prepared });
   return readIntentView(context, await reloadIntent(context, intent.id));
 }
 
@@ -116,7 +116,7 @@ async function eligibleParties(
   const { ownerId } = subject;
   assert(ownerId !== null, `intent ${intent.id} is pending and its resource has no owner`);
   const signers = proposal.signers?.(subject, input) ?? [];
-  await holdKeyQuorums(context, [ownerId, ...signers.map(({ signerId }) => signerId)]);
+  await lockKeyQuorumsForShare(context, [ownerId, ...signers.map(({ signerId }) => signerId)]);
   return loadParties(context, { ownerId, signers }, intent.id);
 }
 
@@ -187,7 +187,7 @@ async function requireInKeyLife(
   const isWithin = rows.every(
     (row) => row.created_at_ms - CLOCK_SKEW_MS <= timestamp && timestamp < row.expires_at_ms,
   );
-  if (!isWithin) throw invalidField('/timestamp', 'the user key was not good at that time');
+  if (!isWithin) throw invalidField('/timestamp', 'the user key was not valid at that time');
 }
 
 /** Stores the members who signed; returns those who had not signed before. */

@@ -14,7 +14,7 @@ export const IntentEntity = defineEntity({
     operationId: p.text(),
     /** JSON object of the operation's path parameters. */
     pathParameters: p.text(),
-    /** The operation's body as JSON, in the contract's words; null when it has none. */
+    /** The operation's body as JSON, with the contract's field names; null when it has none. */
     body: p.text().strictNullable(),
     /** The absolute URL of the proposed request. */
     url: p.text(),

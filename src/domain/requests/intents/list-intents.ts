@@ -125,7 +125,7 @@ async function filtered(context: ListContext, filter: IntentFilter): Promise<Int
 
 function whereSigned({ em, proof: { userId } }: ListContext, query: IntentQuery, hasSigned: boolean) {
   if (userId === undefined) {
-    throw invalidQuery('current_user_has_signed', "needs a user's access token in place of the app secret");
+    throw invalidQuery('current_user_has_signed', "expected a user's access token instead of the app secret");
   }
   const signed = signedBy(em, { kind: 'user', member: userId });
   return query.where('id', hasSigned ? 'in' : 'not in', signed);
@@ -202,7 +202,7 @@ function readMember(id: string): Member {
 function readCursor(cursor: string): Place {
   const [, value, id] = /^([0-9]{1,15})\.([0-9a-z]{1,32})$/.exec(cursor) ?? [];
   if (value === undefined || id === undefined) {
-    throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+    throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   }
   return { value: Number(value), id };
 }

@@ -12,7 +12,7 @@ export interface Subject<Row> {
   readonly row: Row;
 }
 
-/** The request itself, in the contract's words. */
+/** The request itself, with the contract's field names. */
 interface ProposedInput<Id extends OperationId> {
   readonly path: Operations[Id]['path'];
   readonly body: Operations[Id]['body'];

@@ -73,8 +73,8 @@ export async function settleIntentOfAction(
 
 /** Intents settled in one transaction. */
 export const SETTLED_AT_ONCE = 50;
-/** CHOICE: by then the process that executed it has settled it or died. */
-const LEFT_AFTER_MS = 60_000;
+/** CHOICE: after this time, the process that executed it has either settled it or died. */
+const INTERRUPTED_AFTER_MS = 60_000;
 
 /**
  * Settles intents left in `processing` by a crash after their commit. Their changes are committed, and pending
@@ -82,7 +82,7 @@ const LEFT_AFTER_MS = 60_000;
  *
  * Result: how many.
  */
-export async function settleLeftIntents(
+export async function settleInterruptedIntents(
   context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
 ): Promise<number> {
   const rows = await context.em
@@ -91,7 +91,7 @@ export async function settleLeftIntents(
     .select(intentColumns)
     .where(sql<boolean>`status = 'processing'`)
     .where('awaited_action_id', 'is', null)
-    .where('updated_at_ms', '<', context.nowMs - LEFT_AFTER_MS)
+    .where('updated_at_ms', '<', context.nowMs - INTERRUPTED_AFTER_MS)
     .orderBy('updated_at_ms')
     .orderBy('id')
     .limit(SETTLED_AT_ONCE)

@@ -14,7 +14,7 @@ import { findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
 import { checkWalletChange, updateWallet } from '../../wallets/wallets/update-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { walletView } from '../../wallets/wallets/wallet-view.ts';
-import { decodeUse } from '../policy-desk/decode-use.ts';
+import { decodeUse } from '../policy-analysis/decode-use.ts';
 import { prepareRpc } from '../wallet-rpc/prepare-rpc.ts';
 import type { RpcPlan } from '../wallet-rpc/rpc-plan.ts';
 import { signWithWallet } from '../wallet-rpc/sign-with-wallet.ts';
@@ -49,7 +49,8 @@ export const walletRpcProposal: PreparedProposal<'walletRpc', WalletRow, RpcPlan
   pathOf: ownPath,
   signers: ({ row }, { body }) => (ownersMethods.has(body.method) ? [] : signersOf(row)),
   async check(_, { row }, { body }) {
-    if (row.custody_provider !== null) throw new ApiError('not_supported', 'a custodial wallet has no rpc');
+    if (row.custody_provider !== null)
+      throw new ApiError('not_supported', 'a custodial wallet does not support rpc');
     // Decoding the request finds params that cannot be signed; anything that depends on a network is checked on
     // execution.
     await decodeUse(

@@ -22,7 +22,10 @@ export async function planAuthorizationNonce(
   if (params.nonce !== undefined) return undefined;
   const chainId = parseQuantity(params.chain_id, '/chain_id', 256);
   if (chainId === 0n) {
-    throw invalidField('/params/nonce', 'expected a nonce: an authorization for every chain has none to ask');
+    throw invalidField(
+      '/params/nonce',
+      'expected a nonce: an authorization for every chain has no chain to read it from',
+    );
   }
   const terms = { caip2: `eip155:${chainId}`, kind: 'evm', pointer: '/params/chain_id' } as const;
   return callChain(requireChain(context, terms).nonce(address));

@@ -22,7 +22,7 @@ export async function rawSignWithWallet(
 ): Promise<RawSignResponse> {
   const wallet = await findWallet(context, walletId);
   if (wallet.custody_provider !== null)
-    throw new ApiError('not_supported', 'a custodial wallet has no raw_sign');
+    throw new ApiError('not_supported', 'a custodial wallet does not support raw_sign');
   const chainType = wallet.chain_type as ChainType;
   const input = request.params as RawSignParams;
   try {

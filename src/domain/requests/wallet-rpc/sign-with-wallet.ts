@@ -42,7 +42,8 @@ export async function signWithWallet(
   { walletId, request, prepared }: RpcInput,
 ): Promise<WalletRpcResponse> {
   const wallet = await findWallet(context, walletId);
-  if (wallet.custody_provider !== null) throw new ApiError('not_supported', 'a custodial wallet has no rpc');
+  if (wallet.custody_provider !== null)
+    throw new ApiError('not_supported', 'a custodial wallet does not support rpc');
   try {
     requireRpcMethod(wallet.chain_type as ChainType, request.method);
     return (await answer(context, wallet, { request, prepared })) as WalletRpcResponse;
@@ -66,7 +67,7 @@ async function answer(
   }
   if (!isSendingRequest(request) && !isSparkQuestion(request) && !isSignatureRequest(request)) {
     // CHOICE: 400 and not 501, which clients would retry.
-    throw new ApiError('not_supported', `/method: \`${method}\` is not built yet`);
+    throw new ApiError('not_supported', `/method: \`${method}\` is not implemented yet`);
   }
   const use = await authorizeUse(context, wallet, {
     operation: 'walletRpc',

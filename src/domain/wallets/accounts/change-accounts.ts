@@ -60,12 +60,12 @@ export async function updateAccount(
   if (wallets.length + count > MAX_WALLETS) {
     throw invalidField(
       `/${field}`,
-      `an account has at most ${MAX_WALLETS} wallets, this one has ${wallets.length}`,
+      `expected at most ${MAX_WALLETS} wallets in an account, which already has ${wallets.length}`,
     );
   }
   for (const [index, walletId] of ('wallet_ids' in input ? input.wallet_ids : []).entries()) {
     if (wallets.some((wallet) => wallet.id === walletId)) {
-      throw invalidField(`/wallet_ids/${index}`, `the wallet \`${walletId}\` is in the account already`);
+      throw invalidField(`/wallet_ids/${index}`, `the wallet \`${walletId}\` is already in the account`);
     }
   }
   const added = await walletsFor(context, input, await keys);

@@ -54,7 +54,7 @@ export async function listAccounts(
 ): Promise<{ accounts: Account[]; nextCursor: string | null }> {
   const { cursor, search, limit = MAX_PAGE } = options;
   const after = cursor === undefined ? undefined : await getAccount(context, cursor);
-  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   const { page, nextCursor } = await findPage(
     context.em,
     AccountEntity,

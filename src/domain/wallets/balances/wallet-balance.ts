@@ -58,7 +58,8 @@ async function askedAssets(
 ): Promise<KnownAsset[]> {
   if (token !== undefined) {
     if (asset !== undefined) throw invalidQuery('token', 'expected `token` or `asset`, not both');
-    if (chain !== undefined) throw invalidQuery('chain', 'a `token` names its chain itself');
+    if (chain !== undefined)
+      throw invalidQuery('chain', 'expected no `chain` with `token`, which contains the chain');
     return Promise.all(listOf(token).map((text) => tokenAsked(context, wallet, text)));
   }
   if (asset === undefined) throw invalidQuery('asset', 'expected `asset` with `chain`, or `token`');

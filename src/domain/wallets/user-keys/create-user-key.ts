@@ -1,6 +1,6 @@
 import { p256KeyPairFromSeed } from '../../../crypto/p256.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { holdUser } from '../../access/user-records/find-user.ts';
+import { lockUser } from '../../access/user-records/find-user.ts';
 import { invalidToken } from '../tokens/verify-customer-token.ts';
 import { UserKeyEntity } from './user-key.entity.ts';
 
@@ -29,7 +29,7 @@ export async function createUserKey(
   { userId, intentIds }: { readonly userId: string; readonly intentIds?: readonly string[] | undefined },
 ): Promise<NewUserKey> {
   // Locks the user, so that a concurrent deletion cannot leave a key without its user.
-  const { isFrozen } = await holdUser(context, userId);
+  const { isFrozen } = await lockUser(context, userId);
   if (isFrozen) throw invalidToken('its user is frozen');
   const pair = p256KeyPairFromSeed(context.entropy.bytes(48));
   const expiresAtMs = context.nowMs + LIFETIME_MS;

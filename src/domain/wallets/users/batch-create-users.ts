@@ -92,7 +92,7 @@ function walletsOf(input: UserBatchCreateInputUser, pointer: string): WalletCrea
   if (isOldest && isNewer) {
     const flag =
       input.create_embedded_wallet === undefined ? 'create_n_embedded_wallets' : 'create_embedded_wallet';
-    throw invalidField(`${pointer}/${flag}`, 'not allowed together with its newer spelling');
+    throw invalidField(`${pointer}/${flag}`, 'not allowed together with the flag that replaces it');
   }
   const wantsOne = input.create_embedded_wallet ?? input.create_ethereum_wallet ?? false;
   const count = input.create_n_embedded_wallets ?? input.create_n_ethereum_wallets ?? (wantsOne ? 1 : 0);

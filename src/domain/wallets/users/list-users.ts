@@ -58,7 +58,7 @@ async function readCursor({ app, em }: UserContext, cursor: string): Promise<num
       if (row !== undefined) return row.created_at_ms;
     }
   }
-  const message = 'expected the `next_cursor` of a page before';
+  const message = 'expected the `next_cursor` of a previous page';
   throw new ApiError('invalid_data', `cursor: ${message}`, {
     data: { issues: [{ in: 'query', pointer: '/cursor', message }] },
   });

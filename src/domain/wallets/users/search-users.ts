@@ -11,43 +11,43 @@ import { toSearchTerm } from './search-terms.ts';
 // Kysely.
 
 // CHOICE: when more users match a prefix, the newest among the first matches in alphabetical order.
-const MAX_FITS = 1000;
+const MAX_MATCHES = 1000;
 
 // The most values in one statement; databases allow a few thousand parameters.
 const MAX_VALUES = 500;
 
 /** A matching user, with the ranking among several matches. */
-interface Fit {
+interface Match {
   readonly user_id: string;
   readonly user_created_at_ms: number;
 }
 
 /**
- * The user who fits a term or one of the identifiers; of several, the one made last.
+ * The user who matches a term or one of the identifiers; of several, the one created last.
  *
- * CHOICE: a term fits the id, address, number or name that it equals, else one that it begins, upper and lower case
- * being the same.
+ * CHOICE: a term matches an id, address, number or name that equals it or, if there is none, one that starts with it.
+ * Case is ignored.
  *
  * @throws ApiError not_found
  */
 export async function searchUsers(context: UserContext, search: SearchUsersRequest): Promise<StoredUser> {
-  if (!('searchTerm' in search)) return findUser(context, (await fitIdentifiers(context, search)) ?? '');
+  if (!('searchTerm' in search)) return findUser(context, (await matchIdentifiers(context, search)) ?? '');
   const { searchTerm } = search;
   const known = searchTerm.startsWith('did:') ? await getUser(context, searchTerm) : undefined;
   if (known !== undefined) return known;
-  const fit = (await fitWhole(context, searchTerm)) ?? (await fitBeginning(context, searchTerm));
-  const user = await getUser(context, fit?.user_id ?? searchTerm);
+  const match = (await matchWhole(context, searchTerm)) ?? (await matchBeginning(context, searchTerm));
+  const user = await getUser(context, match?.user_id ?? searchTerm);
   if (user === undefined) throw notFound('User');
   return user;
 }
 
-async function fitWhole({ app, em }: UserContext, searchTerm: string): Promise<Fit | undefined> {
+async function matchWhole({ app, em }: UserContext, searchTerm: string): Promise<Match | undefined> {
   // A number may lack its country code or be spaced differently.
   const phoneNumber = normalizePhoneNumber(searchTerm);
   const terms = [searchTerm, ...(phoneNumber === undefined ? [] : [phoneNumber])];
-  const fits: (Fit | undefined)[] = [];
+  const matches: (Match | undefined)[] = [];
   for (const term of terms.flatMap((text) => toSearchTerm(text) ?? [])) {
-    const fit = await em
+    const match = await em
       .getKysely<Tables>()
       .selectFrom('user_search_terms')
       .select(['user_id', 'user_created_at_ms'])
@@ -57,18 +57,18 @@ async function fitWhole({ app, em }: UserContext, searchTerm: string): Promise<F
       .orderBy('user_id', 'desc')
       .limit(1)
       .executeTakeFirst();
-    fits.push(fit);
+    matches.push(match);
   }
-  return newest(fits);
+  return newest(matches);
 }
 
-async function fitBeginning({ app, em }: UserContext, searchTerm: string): Promise<Fit | undefined> {
+async function matchBeginning({ app, em }: UserContext, searchTerm: string): Promise<Match | undefined> {
   const first = toSearchTerm(searchTerm);
   if (first === undefined) return undefined;
   // The exclusive end of the prefix range: UTF-8 never contains 0xff, so the last byte can be incremented.
   const end = Buffer.from(first);
   end[end.length - 1] = (end.at(-1) ?? 0) + 1;
-  const fits = await em
+  const matches = await em
     .getKysely<Tables>()
     .selectFrom('user_search_terms')
     .select(['user_id', 'user_created_at_ms'])
@@ -76,12 +76,12 @@ async function fitBeginning({ app, em }: UserContext, searchTerm: string): Promi
     .where('term', '>=', first)
     .where('term', '<', end)
     .orderBy('term')
-    .limit(MAX_FITS)
+    .limit(MAX_MATCHES)
     .execute();
-  return newest(fits);
+  return newest(matches);
 }
 
-async function fitIdentifiers(
+async function matchIdentifiers(
   context: UserContext,
   { emails, phoneNumbers, walletAddresses }: SearchUsersByIdentifiersRequest,
 ): Promise<string | undefined> {
@@ -92,21 +92,21 @@ async function fitIdentifiers(
     ['wallet', wallets],
     ['smart_wallet', wallets],
   ];
-  const fits: (Fit | undefined)[] = [];
+  const matches: (Match | undefined)[] = [];
   for (const [type, values] of subjects) {
     const keys = [...new Set(values.map(lookupKey))];
     for (let at = 0; at < keys.length; at += MAX_VALUES) {
-      fits.push(await fitSubjects(context, type, keys.slice(at, at + MAX_VALUES)));
+      matches.push(await matchSubjects(context, type, keys.slice(at, at + MAX_VALUES)));
     }
   }
-  return newest(fits)?.user_id;
+  return newest(matches)?.user_id;
 }
 
-function fitSubjects(
+function matchSubjects(
   { app, em }: UserContext,
   type: string,
   subjects: readonly string[],
-): Promise<Fit | undefined> {
+): Promise<Match | undefined> {
   return em
     .getKysely<Tables>()
     .selectFrom('linked_accounts')
@@ -121,16 +121,16 @@ function fitSubjects(
     .executeTakeFirst();
 }
 
-function newest(fits: readonly (Fit | undefined)[]): Fit | undefined {
-  return fits
-    .filter((fit) => fit !== undefined)
-    .reduce<Fit | undefined>(
-      (best, fit) => (best === undefined || isNewer(fit, best) ? fit : best),
+function newest(matches: readonly (Match | undefined)[]): Match | undefined {
+  return matches
+    .filter((match) => match !== undefined)
+    .reduce<Match | undefined>(
+      (best, match) => (best === undefined || isNewer(match, best) ? match : best),
       undefined,
     );
 }
 
-function isNewer(left: Fit, right: Fit): boolean {
+function isNewer(left: Match, right: Match): boolean {
   const later = left.user_created_at_ms - right.user_created_at_ms;
   return later > 0 || (later === 0 && left.user_id > right.user_id);
 }

@@ -131,8 +131,7 @@ export function requireOneOfEachKind(accounts: readonly LinkedAccountRecord[], p
   for (const [index, { type, subject }] of accounts.entries()) {
     const key = REPEATABLE_TYPES.has(type) ? `${type} ${subject}` : type;
     if (seen.has(key)) {
-      if (REPEATABLE_TYPES.has(type))
-        throw invalidField(`${pointer}/${index}`, 'the same account stands before');
+      if (REPEATABLE_TYPES.has(type)) throw invalidField(`${pointer}/${index}`, 'expected distinct accounts');
       throw cannotLinkMore(type, `${pointer}/${index}`);
     }
     seen.add(key);

@@ -44,7 +44,7 @@ export async function finishImport(
   const material = await readKey(chainType, wallet, plaintext);
   try {
     if (material.address !== address) {
-      throw invalidField(`${AT}/address`, `the key gives another address, \`${material.address}\``);
+      throw invalidField(`${AT}/address`, `expected the address of the key, \`${material.address}\``);
     }
     await refuseTwice(context, chainType, address);
     await checkWalletFields(context, request, chainType);
@@ -75,7 +75,7 @@ async function openImport(
   const ofAddress = { appId: context.app.id, chainType: wallet.chain_type, address };
   const begun = await context.em.findOne(WalletImportEntity, ofAddress, lockForUpdate);
   if (begun === null || begun.expiresAtMs <= context.nowMs) {
-    throw invalidField(AT, 'no import of this address was begun, or it has expired');
+    throw invalidField(AT, 'no import of this address was started, or it has expired');
   }
   await context.em.remove(begun).flush();
   const binding = walletImportBinding({
@@ -126,7 +126,7 @@ async function readKey(
     return await walletKeyFromPrivateKey(chainType, await privateKeyFromImport(chainType, plaintext));
   } catch {
     const what = wallet.entropy_type === 'hd' ? 'a BIP-39 phrase' : `a private key of ${chainType}`;
-    throw invalidField(`${AT}/ciphertext`, `what was sealed is not ${what}`);
+    throw invalidField(`${AT}/ciphertext`, `the decrypted content is not ${what}`);
   } finally {
     plaintext.fill(0);
   }
@@ -143,7 +143,7 @@ async function refuseTwice(context: OperationContext, chainType: string, address
     .limit(1)
     .executeTakeFirst();
   if (held !== undefined) {
-    throw new ApiError('resource_conflict', 'the app has a wallet at this address already', {
+    throw new ApiError('resource_conflict', 'the app already has a wallet at this address', {
       headers: { 'x-should-retry': 'false' },
     });
   }

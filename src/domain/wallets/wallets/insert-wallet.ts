@@ -79,7 +79,7 @@ export async function insertWallet(
 
 /** 409 for an external id that another wallet of the app has. */
 export function externalIdTaken(externalId: string | undefined): ApiError {
-  return new ApiError('resource_conflict', `a wallet with the external id \`${externalId}\` exists already`, {
+  return new ApiError('resource_conflict', `a wallet with the external id \`${externalId}\` already exists`, {
     headers: { 'x-should-retry': 'false' },
   });
 }

@@ -18,7 +18,7 @@ export interface WalletFilter {
   chainType?: string | undefined;
   /** Wallets whose owner quorum has this user among its members. Not together with `authorizationKey`. */
   userId?: string | undefined;
-  /** The same for a P-256 public key, base64 DER or PEM. */
+  /** Wallets whose owner quorum has this P-256 public key among its members; base64 DER or PEM. */
   authorizationKey?: string | undefined;
   externalId?: string | undefined;
   address?: string | undefined;
@@ -125,7 +125,7 @@ async function ageOf({ app, em }: ListContext, cursor: string): Promise<number> 
   const {
     rows: [last],
   } = await selectAge(em, { appId: app.id, id: cursor });
-  if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+  if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   return last.created_at_ms;
 }
 

@@ -7,9 +7,9 @@ import type { Tables } from '../../tables.ts';
 type StoreContext = Pick<OperationContext, 'em'>;
 
 /**
- * Enters a wallet's additional signers for look-ups by key quorum and by policy.
+ * Indexes a wallet's additional signers by key quorum and by policy.
  *
- * INVARIANT: the rows of a wallet in `wallet_signers` say what its `additional_signers` say.
+ * INVARIANT: the rows of a wallet in `wallet_signers` match its `additional_signers`.
  */
 export async function storeSigners(
   { em }: StoreContext,

@@ -65,7 +65,7 @@ export async function checkWalletChange(
 
 // CHOICE: write-once at creation, as the specification has it, unless the app's settings allow it later.
 async function checkLateExternalId(context: OperationContext, wallet: WalletRow): Promise<void> {
-  if (wallet.external_id !== null) throw invalidField('/external_id', 'is set already and cannot be changed');
+  if (wallet.external_id !== null) throw invalidField('/external_id', 'is already set and cannot be changed');
   const { settings } = await findApp(context.em, context.app.id);
   if (settings[LATE_EXTERNAL_ID] !== true) {
     throw invalidField('/external_id', 'can only be set when the wallet is created');

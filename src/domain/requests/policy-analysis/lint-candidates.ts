@@ -53,7 +53,7 @@ export function hashRequest(hash: string): TriedRequest {
   return { operation: 'rawSignWallet', method: 'signRawMessageBytes', request: { params: { hash } } };
 }
 
-/** Calls with the receivers, values and chains that the conditions name, and with others beside them. */
+/** Calls with the receivers, values and chains that the conditions name, and with others. */
 export async function* ethereumEffects(conditions: readonly ConditionInput[]): AsyncGenerator<Effect> {
   const named = (field: string): string[] =>
     conditions

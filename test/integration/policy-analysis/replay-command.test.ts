@@ -180,7 +180,7 @@ test('the production server answers on its admin port, only to programs on the s
   });
   expect(asNobody.status).toBe(401);
 
-  const desk = async (path: string, body?: object, headers: Record<string, string> = {}) => {
+  const analysis = async (path: string, body?: object, headers: Record<string, string> = {}) => {
     const answer = await fetch(`${ready.admin}/policies/${path}`, {
       method: body === undefined ? 'GET' : 'POST',
       headers: { 'content-type': 'application/json', ...headers },
@@ -188,20 +188,20 @@ test('the production server answers on its admin port, only to programs on the s
     });
     return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
   };
-  expect(await desk(`traces/${denial.id}`)).toMatchObject({
+  expect(await analysis(`traces/${denial.id}`)).toMatchObject({
     status: 200,
     body: { decision: 'denied', request: sign('help'), policies: [{ allowed: false }] },
   });
   const asked = { wallet_id: (wallet as { id: string }).id, request: sign('help') };
-  expect(await desk('explain', asked)).toMatchObject({
+  expect(await analysis('explain', asked)).toMatchObject({
     status: 200,
     body: { decision: 'denied', policies: [{ recomputed: { units: [{ outcome: 'denied_by_rule' }] } }] },
   });
-  expect(await desk('explain', asked, { origin: 'https://evil.example' })).toMatchObject({ status: 404 });
+  expect(await analysis('explain', asked, { origin: 'https://evil.example' })).toMatchObject({ status: 404 });
   const withNul = { status: 400, body: { code: 'invalid_data', error: expect.stringContaining('U+0000') } };
-  expect(await desk('explain', { ...asked, wallet_id: 'a\0b' })).toMatchObject(withNul);
-  expect(await desk('traces/%00')).toMatchObject(withNul);
-  expect(await desk('elsewhere', asked)).toMatchObject({ status: 404 });
+  expect(await analysis('explain', { ...asked, wallet_id: 'a\0b' })).toMatchObject(withNul);
+  expect(await analysis('traces/%00')).toMatchObject(withNul);
+  expect(await analysis('elsewhere', asked)).toMatchObject({ status: 404 });
   expect((await fetch(`${ready.admin}/policies/../_sandbox/reset`, { method: 'POST' })).status).toBe(405);
 
   const draft = draftIn(temporaryFolder(), { chain_type: 'ethereum', rules: noHelp.rules.slice(1) });

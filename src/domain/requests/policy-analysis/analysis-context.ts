@@ -13,7 +13,7 @@ import { PolicyEntity } from '../../access/policies/policy.entity.ts';
 import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
 
 /** The context of operator questions about policies; no app is authenticated. */
-export interface DeskContext {
+export interface AnalysisContext {
   readonly em: SqlEntityManager;
   /** The server's current time, Unix ms. */
   readonly nowMs: number;
@@ -31,7 +31,7 @@ export type DraftPolicy = Pick<CreatePolicyRequest, 'chain_type' | 'rules'> & Pa
  * @throws ApiError not_found; invalid_data when there are several to choose from.
  */
 export async function findAppOf(
-  { em }: Pick<DeskContext, 'em'>,
+  { em }: Pick<AnalysisContext, 'em'>,
   named: { appId?: string | undefined; walletId?: string | undefined; policyId?: string | undefined },
 ): Promise<App> {
   if (named.appId !== undefined) return findApp(em, named.appId);
@@ -61,7 +61,7 @@ async function appIdOfPolicy(em: SqlEntityManager, id: string | undefined): Prom
  * @throws ApiError invalid_data, invalid_policy_format
  */
 export async function compileDraft(
-  context: DeskContext & Pick<OperationContext, 'app'>,
+  context: AnalysisContext & Pick<OperationContext, 'app'>,
   draft: DraftPolicy,
   at: string,
 ): Promise<CompiledPolicy> {

@@ -13,16 +13,16 @@ import { applicablePolicies } from '../../wallets/wallet-uses/applicable-policie
 import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { FoundWallet } from '../../wallets/wallets/wallet-row.ts';
-import { decodeUse } from './decode-use.ts';
 import {
+  type AnalysisContext,
   compileDraft,
-  type DeskContext,
   type DraftPolicy,
   evaluatedAction,
   findAppOf,
   inRequest,
   requireChain,
-} from './policy-desk.ts';
+} from './analysis-context.ts';
+import { decodeUse } from './decode-use.ts';
 
 /** The question: how a draft policy, a stored policy or a wallet's policies would decide a request. */
 export interface ExplainInput {
@@ -41,7 +41,7 @@ export interface Explanation {
   readonly wallet_id: string | null;
   readonly operation: string;
   readonly judged_at_ms: number;
-  /** As the traces imply it. */
+  /** Derived from the traces. */
   readonly decision: 'allowed' | 'denied';
   readonly action: ActionView;
   /** All policies that were evaluated. With none, everything is allowed. */
@@ -50,9 +50,9 @@ export interface Explanation {
 
 interface ExplainedPolicy {
   readonly policy_id: string;
-  /** As the engine decided. */
+  /** The engine's decision. */
   readonly allowed: boolean;
-  /** As its trace implies. */
+  /** The decision derived from the trace. */
   readonly recomputed: ImpliedDecision;
   readonly units: readonly UnitTrace[];
   /** Rules for other methods, which were not evaluated. */
@@ -62,7 +62,7 @@ interface ExplainedPolicy {
 /** The longest trace returned, in characters. */
 const MAX_EXPLAINED = 16 * 1024 * 1024;
 
-type AppContext = DeskContext & Pick<OperationContext, 'app'>;
+type AppContext = AnalysisContext & Pick<OperationContext, 'app'>;
 
 /**
  * Evaluates a request without executing it: nothing is signed, recorded, counted or locked.
@@ -70,7 +70,7 @@ type AppContext = DeskContext & Pick<OperationContext, 'app'>;
  * @throws ApiError not_found; invalid_data for a question that names no policy or two, or a request that the
  * operation would refuse; invalid_policy_format for an invalid draft.
  */
-export async function explainPolicy(context: DeskContext, input: ExplainInput): Promise<Explanation> {
+export async function explainPolicy(context: AnalysisContext, input: ExplainInput): Promise<Explanation> {
   const { policy_id: policyId, wallet_id: walletId, operation = 'walletRpc', request } = input;
   const app = await findAppOf(context, { appId: input.app_id, walletId, policyId });
   const own: AppContext = { ...context, app };
@@ -89,7 +89,7 @@ export async function explainPolicy(context: DeskContext, input: ExplainInput): 
   for (const policy of policies) {
     const { allowed, units } = await decide(own, policy, action, totals).catch(refused);
     if (traceLength(units) > MAX_EXPLAINED)
-      throw invalidField('/request', 'is explained by more than can be answered: its values are too many');
+      throw invalidField('/request', 'has too many values: the explanation is too large to return');
     const recomputed = decisionOf({ units });
     const other = otherRules(policy, action);
     explained.push({ policy_id: policy.id, allowed, recomputed, units, other_rules: other });
@@ -111,7 +111,8 @@ async function policiesOf(
   wallet: FoundWallet | undefined,
 ): Promise<{ policies: readonly CompiledPolicy[]; chainType: ChainType }> {
   const { policy: draft, policy_id: policyId } = input;
-  if (draft !== undefined && policyId !== undefined) throw invalidField('/policy_id', 'excludes `policy`');
+  if (draft !== undefined && policyId !== undefined)
+    throw invalidField('/policy_id', 'expected either `policy` or `policy_id`, not both');
   if (draft !== undefined) {
     const compiled = await compileDraft(context, draft, '/policy');
     if (wallet !== undefined) requireChain(draft.chain_type, wallet.chain_type, '/policy/chain_type');

@@ -8,28 +8,28 @@ import { createResponseCheck } from '../http/response-check.ts';
 import type { UnitSource } from '../http/unit-of-work.ts';
 import { loadOnce } from '../load-once.ts';
 import type { Services } from '../operation-context.ts';
-import type { PolicyDesk } from '../sandbox/control-plane.ts';
+import type { PolicyAnalysis } from '../sandbox/control-plane.ts';
 
 /** Explains, replays and lints policies for the operator, directly on a database. */
-export function policyDesk({
+export function policyAnalysis({
   services: { clock, uses },
   database,
 }: {
   readonly services: Pick<Services, 'clock' | 'uses'>;
   readonly database: UnitSource;
-}): PolicyDesk {
+}): PolicyAnalysis {
   const checkRequest = createBodyCheck(requestValidators);
   return {
-    async atDesk(work) {
+    async analyze(work) {
       await uses.flush();
       return work({ em: database.orm.em.fork(), nowMs: clock.now(), checkRequest });
     },
   };
 }
 
-interface AdminDeskOptions extends Pick<PipelineOptions, 'log' | 'newRequestId' | 'clock'> {
+interface AdminAnalysisOptions extends Pick<PipelineOptions, 'log' | 'newRequestId' | 'clock'> {
   readonly adminHost: string;
-  readonly desk: PolicyDesk;
+  readonly analysis: PolicyAnalysis;
 }
 
 /**
@@ -37,7 +37,7 @@ interface AdminDeskOptions extends Pick<PipelineOptions, 'log' | 'newRequestId' 
  *
  * CHOICE: accepts local callers only, even where the metrics are public: responses contain what apps have signed.
  */
-export function adminDesk(options: AdminDeskOptions): Mount {
+export function adminAnalysis(options: AdminAnalysisOptions): Mount {
   const load = loadOnce(() => loadPipeline(options));
   return {
     prefix: '/policies/',
@@ -49,7 +49,11 @@ export function adminDesk(options: AdminDeskOptions): Mount {
   };
 }
 
-async function loadPipeline({ desk, adminHost, ...options }: AdminDeskOptions): Promise<Mount['handle']> {
+async function loadPipeline({
+  analysis,
+  adminHost,
+  ...options
+}: AdminAnalysisOptions): Promise<Mount['handle']> {
   const [
     { operations },
     { requestValidators: validators },
@@ -81,8 +85,8 @@ async function loadPipeline({ desk, adminHost, ...options }: AdminDeskOptions): 
     async run(exchange) {
       const { operation, params } = exchange.route!;
       const input = { path: params, query: exchange.query, body: exchange.body };
-      const { run } = handlers[operation.id as keyof typeof handlers] as AnyDeskHandlerFile;
-      const body = await run(input, desk);
+      const { run } = handlers[operation.id as keyof typeof handlers] as AnyAnalysisHandlerFile;
+      const body = await run(input, analysis);
       check(exchange, operation.successStatus, body);
       return { status: operation.successStatus, body };
     },
@@ -90,9 +94,9 @@ async function loadPipeline({ desk, adminHost, ...options }: AdminDeskOptions): 
 }
 
 /** A handler file with its input types erased; the validators of its operation guarantee them. */
-interface AnyDeskHandlerFile {
+interface AnyAnalysisHandlerFile {
   readonly run: (
     input: { path: unknown; query: unknown; body: unknown },
-    desk: PolicyDesk,
+    analysis: PolicyAnalysis,
   ) => Promise<object>;
 }

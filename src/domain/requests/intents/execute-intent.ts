@@ -36,7 +36,7 @@ export interface AgreedIntent {
  * INVARIANT: the decision, the change and its result are committed together, so a crash leaves all or none of them
  * and nothing is executed twice.
  */
-export async function carryOut(context: OperationContext, agreed: AgreedIntent): Promise<void> {
+export async function executeIntent(context: OperationContext, agreed: AgreedIntent): Promise<void> {
   const { intent, proposal, subject, input, party } = agreed;
   const priorState = await proposal.priorState?.(context, subject, input.path);
   const isMine = await moveIntent(context, intent.id, { from: 'pending', to: 'processing' });
@@ -100,7 +100,7 @@ async function attempt(
   }
 }
 
-/** The result unless a chain or service refuses; after a crash, the intent is settled with it. */
+/** Stores the result that holds unless a chain or service refuses. After a crash, the intent is settled with it. */
 async function keepResult(
   { em }: OperationContext,
   id: string,
@@ -117,7 +117,7 @@ async function keepResult(
 
 /**
  * Runs the verb's after-commit work, such as a broadcast, and settles the intent with its outcome. On an internal
- * error the intent stays `processing` for `settleLeftIntents`.
+ * error the intent stays `processing` for `settleInterruptedIntents`.
  */
 async function runAfterCommit(
   context: OperationContext,

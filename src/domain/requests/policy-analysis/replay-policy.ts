@@ -14,15 +14,15 @@ import {
 import { decide } from '../../access/policies/enforce-policies.ts';
 import { type RecordedUse, usesOfWallet } from '../../wallets/wallet-uses/find-uses.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import { decodeUse } from './decode-use.ts';
 import {
+  type AnalysisContext,
   compileDraft,
-  type DeskContext,
   type DraftPolicy,
   evaluatedAction,
   findAppOf,
   requireChain,
-} from './policy-desk.ts';
+} from './analysis-context.ts';
+import { decodeUse } from './decode-use.ts';
 
 export interface ReplayInput {
   readonly app_id?: string | undefined;
@@ -72,7 +72,7 @@ const MAX_LISTED = 1000;
 /** Requests evaluated before the event loop continues with other work. */
 const AT_ONCE = 50;
 
-type AppContext = DeskContext & Pick<OperationContext, 'app'>;
+type AppContext = AnalysisContext & Pick<OperationContext, 'app'>;
 
 /**
  * Evaluates a wallet's recorded requests under a draft policy, each at its own time, and compares the decisions.
@@ -83,7 +83,7 @@ type AppContext = DeskContext & Pick<OperationContext, 'app'>;
  *
  * @throws ApiError not_found; invalid_data, invalid_policy_format for the draft.
  */
-export async function replayPolicy(context: DeskContext, input: ReplayInput): Promise<Replay> {
+export async function replayPolicy(context: AnalysisContext, input: ReplayInput): Promise<Replay> {
   const { wallet_id: walletId, since_ms: sinceMs = 0, draft } = input;
   const app = await findAppOf(context, { appId: input.app_id, walletId });
   const own: AppContext = { ...context, app };

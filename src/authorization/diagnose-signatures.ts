@@ -12,7 +12,7 @@ export interface Party {
 // Once the expected payloads exceed this many bytes in total, further ones are omitted; the first is always shown.
 const MAX_PAYLOAD_BYTES = 65_536;
 const MAX_EXPLAINED = 5;
-// Known mistakes are looked for in this many payloads of at most this many characters: each has some forty of them.
+// Known mistakes are looked for in this many payloads of at most this many characters: each has about forty.
 const MAX_EXPLAINED_PAYLOADS = 3;
 const MAX_EXPLAINED_CHARACTERS = 16_384;
 // One signature against all known mistakes in those payloads, in verifications.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { replayPolicy } from '../../../src/domain/requests/policy-desk/replay-policy.ts';
+import { replayPolicy } from '../../../src/domain/requests/policy-analysis/replay-policy.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { createUseLog } from '../../../src/domain/wallets/wallet-uses/use-log.ts';
 import { admitUses, MAX_BYTES_PER_DAY } from '../../../src/domain/wallets/wallet-uses/use-volume.ts';

@@ -3,19 +3,19 @@ import type { TestSandbox } from './sandbox.ts';
 
 type Question = 'explainPolicy' | 'replayPolicy' | 'lintPolicy' | 'getPolicyTrace';
 
-/** Asks the control plane about policies; throws the response if it refuses. */
-export async function askDesk<Id extends Question>(
+/** Calls a policy operation of the control plane; throws the response if it is a refusal. */
+export async function analyzePolicies<Id extends Question>(
   sandbox: Pick<TestSandbox, 'dispatcher' | 'baseUrl'>,
   id: Id,
   asked: object | string,
 ): Promise<Operations[Id]['response']> {
-  const { status, body } = await deskAnswer(sandbox, id, asked);
+  const { status, body } = await analysisResponse(sandbox, id, asked);
   if (status !== 200) throw new Error(`${id} answered ${status} ${JSON.stringify(body)}`);
   return body as Operations[Id]['response'];
 }
 
 /** The same, refusals included. */
-export async function deskAnswer(
+export async function analysisResponse(
   { dispatcher, baseUrl }: Pick<TestSandbox, 'dispatcher' | 'baseUrl'>,
   id: Question,
   asked: object | string,

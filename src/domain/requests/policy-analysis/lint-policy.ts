@@ -6,15 +6,15 @@ import type { ChainType } from '../../../signing/chains.ts';
 import { peekRunningTotals } from '../../access/aggregations/running-totals.ts';
 import { decide, loadPolicy } from '../../access/policies/enforce-policies.ts';
 import { findPolicy } from '../../access/policies/find-policy.ts';
-import { decodeUse } from './decode-use.ts';
-import { ethereumEffects, exportRequests, hashRequest, type TriedRequest } from './lint-candidates.ts';
 import {
+  type AnalysisContext,
   compileDraft,
-  type DeskContext,
   type DraftPolicy,
   evaluatedAction,
   findAppOf,
-} from './policy-desk.ts';
+} from './analysis-context.ts';
+import { decodeUse } from './decode-use.ts';
+import { ethereumEffects, exportRequests, hashRequest, type TriedRequest } from './lint-candidates.ts';
 
 export interface LintInput {
   readonly app_id?: string | undefined;
@@ -49,7 +49,7 @@ const messages = {
   other_method: 'a denied call can be made by another method, whose rules are separate',
 } as const;
 
-/** Any hash: of which transaction it is cannot be recognized. */
+/** An arbitrary hash: a hash does not show which transaction it belongs to. */
 const SOME_HASH = `0x${'11'.repeat(32)}`;
 
 interface Verdict {
@@ -65,7 +65,7 @@ type Judge = (tried: TriedRequest) => Promise<Verdict | undefined>;
  *
  * @throws ApiError not_found; invalid_data for a question that names no policy or two; invalid_policy_format.
  */
-export async function lintPolicy(context: DeskContext, input: LintInput): Promise<PolicyLint> {
+export async function lintPolicy(context: AnalysisContext, input: LintInput): Promise<PolicyLint> {
   const { policy: draft, policy_id: policyId } = input;
   if ((draft === undefined) === (policyId === undefined)) {
     throw invalidField('/policy', 'expected either `policy` or `policy_id`');
@@ -84,7 +84,7 @@ export async function lintPolicy(context: DeskContext, input: LintInput): Promis
 }
 
 function createJudge(
-  context: DeskContext & Pick<OperationContext, 'app'>,
+  context: AnalysisContext & Pick<OperationContext, 'app'>,
   given: { readonly policy: CompiledPolicy; readonly chainType: ChainType; readonly strict: boolean },
 ): Judge {
   const settings = { strict_methods: given.strict };
@@ -100,7 +100,7 @@ function createJudge(
       const { allowed, units } = await decide(context, given.policy, action, totals);
       return { isAllowed: allowed, ruleId: units[0]?.deciding_rule_id ?? null };
     } catch (error) {
-      // The chain type has no such request.
+      // The chain type does not support this request.
       if (error instanceof ApiError && error.status < 500) return undefined;
       throw error;
     }
@@ -143,7 +143,7 @@ async function findGaps(
   if (chainType === 'ethereum') await tryCalls(policy, judge, findings);
   const isRestricted = policy.rules.some(({ action, method }) => action === 'DENY' || method !== '*');
   if (isRestricted) {
-    // CHOICE: messages, and transactions of other chain types, are not made up; exports and hashes replace them all.
+    // CHOICE: tries no messages and no transactions of other chain types: an export or a hash has the effect of any.
     await findings.tryEach('key_export', null, exportRequests);
     await findings.tryEach('hash_signing', null, [hashRequest(SOME_HASH)]);
   }
