@@ -135,7 +135,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
     await requireMasterKey(
       database,
       services.vault,
-      'bring back its `sandbox.json`, or begin with an empty folder',
+      'restore its `sandbox.json`, or start with an empty folder',
     );
     kept.keep();
     await sealStoredTestCodes(services.vault, inUnitOf(units));

@@ -14,7 +14,7 @@ const collisions: readonly string[] = [
   'SQLITE_BUSY_SNAPSHOT',
 ];
 
-/** Whether a statement failed because the value exists already in a unique index. */
+/** Whether a statement failed because the value already exists in a unique index. */
 export function isUniqueViolation(error: unknown): boolean {
   return hasCode(error, uniqueViolations);
 }

@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root, sourceFiles } from './source-files.ts';
 
-// The operations that are not built yet, and those of which a part is not built, marked `(partly)`. An operation
+// The operations that are not implemented yet, and those of which a part is not, marked `(partly)`. An operation
 // leaves the list, the contract's 501 and its stub together. The list may only shrink: a change that adds a line takes
 // something away that callers may use already.
 const listed = readFileSync(join(import.meta.dirname, 'not-implemented.txt'), 'utf8')

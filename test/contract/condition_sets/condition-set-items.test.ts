@@ -210,7 +210,7 @@ test('1 to 100 values of 1 to 512 characters are accepted', async () => {
 
 test('text that cannot be stored is refused with its position', async () => {
   const path = await makeSet(['a']);
-  const message = 'must be text without halves of surrogate pairs';
+  const message = 'must be text without lone surrogates';
   for (const value of ['\ud83d', 'a\udc00']) {
     for (const operation of ['addConditionSetItems', 'replaceConditionSetItems'] as const) {
       expect(await refusal(sandbox, operation, { path, body: asItems(['fine', value]) })).toMatchObject({

@@ -164,14 +164,14 @@ describe('running totals', () => {
     expect(await judge(wallet, operationOf(addresses(501)))).toMatchObject({
       status: 400,
       code: 'invalid_data',
-      error: expect.stringContaining('more than 500 groups'),
+      error: expect.stringContaining('at most 500 groups'),
     });
     const same = (count: number) => Array.from({ length: count }, () => other);
     expect((await judge(wallet, operationOf(same(1000)))).status).toBe(200);
     expect(await judge(wallet, operationOf(same(1001)))).toMatchObject({
       status: 400,
       code: 'invalid_data',
-      error: expect.stringContaining('more than 1000 calls'),
+      error: expect.stringContaining('at most 1000 calls'),
     });
     await call(sandbox, 'deleteAggregation', { path: { aggregation_id: aggregation.id } });
   });

@@ -185,7 +185,7 @@ test.each([
   {
     what: 'a phrase of another address',
     secret: 'test '.repeat(11).concat('junk'),
-    error: /another address/,
+    error: /expected the address of the key/,
   },
 ])('the encrypted content is $what', async ({ secret, error }) => {
   await using sandbox = await startSandbox();

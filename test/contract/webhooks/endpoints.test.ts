@@ -97,12 +97,12 @@ test.each([
   [{ url: 'https://hooks.acme.example/#top' }, '/url: expected a URL without a fragment'],
   [
     { url, event_types: ['user.created', 'user.invented'] },
-    '/event_types/1: expected an event type or `*`, not "user.invented"',
+    '/event_types/1: expected an event type or `*`, got "user.invented"',
   ],
-  [{ url, event_types: ['constructor'] }, '/event_types/0: expected an event type or `*`, not "constructor"'],
+  [{ url, event_types: ['constructor'] }, '/event_types/0: expected an event type or `*`, got "constructor"'],
   [
     { url, event_types: ['service.test'] },
-    '/event_types/0: expected an event type or `*`, not "service.test"',
+    '/event_types/0: expected an event type or `*`, got "service.test"',
   ],
 ])('%j is refused with the name of the field', async (body, error) => {
   const issue = { in: 'body', pointer: error.split(':')[0], message: error.slice(error.indexOf(':') + 2) };
@@ -144,7 +144,7 @@ test('an app can have at most twenty endpoints, listed in pages, newest first', 
   } while (cursor !== undefined);
   expect(listed).toEqual(ids);
   expect((await refusal(own, 'listWebhookEndpoints', { query: { cursor: 'unknown' } })).body.error).toBe(
-    'cursor: expected the `next_cursor` of a page before',
+    'cursor: expected the `next_cursor` of a previous page',
   );
 });
 

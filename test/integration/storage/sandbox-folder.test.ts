@@ -101,7 +101,7 @@ describe('the master key stays', () => {
     const right = readFileSync(stateFile(), 'utf8');
     const wrong = JSON.stringify({ ...readState(), masterKeyHex: 'ab'.repeat(32) });
     writeFileSync(stateFile(), wrong);
-    expect(await refusalOf(start())).toContain('bring back its `sandbox.json`');
+    expect(await refusalOf(start())).toContain('restore its `sandbox.json`');
     expect(readFileSync(stateFile(), 'utf8')).toBe(wrong);
     writeFileSync(stateFile(), right);
     await using sandbox = await start();
@@ -111,7 +111,7 @@ describe('the master key stays', () => {
   test('where the state is missing: none is made for a database that is there', async () => {
     await useFolder();
     rmSync(stateFile());
-    expect(await refusalOf(start())).toContain('bring back its `sandbox.json`');
+    expect(await refusalOf(start())).toContain('restore its `sandbox.json`');
     expect(readdirSync(folder)).not.toContain('sandbox.json');
   });
 });

@@ -71,7 +71,7 @@ test('a file from before steps were counted has the given version', () => {
 
 describe('a file is refused and unchanged', () => {
   const refusal =
-    /^the data in `.*` was written by another version and cannot be brought up to date \(.*\); run the version/;
+    /^the data in `.*` was written by another version and cannot be upgraded \(.*\); run the version/;
 
   test('when a newer version wrote it', () => {
     open([first, second]);
