@@ -63,7 +63,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     };
   }
 
-  const settleLeft = (lateMs: number) =>
+  const settleInterrupted = (lateMs: number) =>
     operations.database.orm.em.fork().transactional((em) => {
       const context = operations.context(em as SqlEntityManager);
       return settleInterruptedIntents({ ...context, nowMs: context.nowMs + lateMs });
@@ -77,7 +77,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await look()).toEqual({ status: 'processing', events: ['intent.created'] });
     await finish();
     expect(await look()).toEqual({ status: 'executed', events: ['intent.created', 'intent.executed'] });
-    expect(await settleLeft(120_000)).toBe(0);
+    expect(await settleInterrupted(120_000)).toBe(0);
   });
 
   test('fails when the external service refuses', async () => {
@@ -100,8 +100,8 @@ describe.each(databaseKinds)('%s', (kind) => {
       context.afterCommit(async () => undefined);
       return { method: 'personal_sign' };
     });
-    expect(await settleLeft(60_000)).toBe(0);
-    const settled = await Promise.all([settleLeft(60_001), settleLeft(60_001)]);
+    expect(await settleInterrupted(60_000)).toBe(0);
+    const settled = await Promise.all([settleInterrupted(60_001), settleInterrupted(60_001)]);
     expect(settled.sort()).toEqual([0, 1]);
     expect(await look()).toEqual({ status: 'executed', events: ['intent.created', 'intent.executed'] });
   });

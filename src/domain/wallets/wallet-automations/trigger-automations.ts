@@ -3,7 +3,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { isSameAsset, matchesFilter } from '../../access/automations/resolve-config.ts';
 import type { Tables } from '../../tables.ts';
 
-// HOT: runs for every page of deposits; asks tables of higher floors by name. No bench case covers it.
+// HOT: runs for every page of deposits; queries tables of higher layers by name. No bench case covers it.
 
 /** A deposit to a wallet that is being recorded. */
 export interface TriggerDeposit {
