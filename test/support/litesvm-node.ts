@@ -7,6 +7,7 @@ import {
   type EncodedAccount,
   getBase58Decoder,
   getBase58Encoder,
+  getCompiledTransactionMessageDecoder,
   getTransactionDecoder,
   lamports,
   type Transaction,
@@ -49,6 +50,15 @@ interface Ran {
   readonly slot: bigint;
   readonly err: unknown;
   readonly fee: number;
+  readonly keys: readonly string[];
+  readonly before: Held;
+  readonly after: Held;
+}
+
+/** What the accounts of a transaction hold, as in its metadata. */
+interface Held {
+  readonly balances: readonly bigint[];
+  readonly tokens: readonly object[];
 }
 
 /** @param genesis the genesis hash that it reports. */
@@ -136,10 +146,16 @@ function answerTo({ svm, ran, genesis }: State, method: string, params: readonly
       return withContext((first as string[]).map((hash) => statusOf(ran.get(hash))));
     case 'getTransaction': {
       const found = ran.get(first);
-      return found === undefined
-        ? null
-        : { slot: found.slot, blockTime: 1_767_225_600, meta: { fee: found.fee } };
+      return found === undefined ? null : shownTransaction(found);
     }
+    case 'getSlot':
+      // The newest block: the next transaction is in the slot after it.
+      return svm.getClock().slot - 1n;
+    case 'getSignaturesForAddress':
+      return [...ran]
+        .filter(([, { keys }]) => keys.includes(first))
+        .map(([signature, { slot, err }]) => ({ signature, slot, err }))
+        .reverse();
     default:
       throw new RpcError(-32601, 'Method not found');
   }
@@ -160,10 +176,43 @@ function send({ svm, ran }: Omit<State, 'genesis'>, encoded: string): string {
     if (name === 'SignatureFailure') throw new RpcError(-32003, 'Transaction signature verification failure');
     throw new RpcError(-32002, `Transaction simulation failed: ${name}`, { err, logs: tried.meta().logs() });
   }
+  const { staticAccounts } = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes);
+  const keys = staticAccounts.map(String);
+  const before = heldBy(svm, keys);
   svm.sendTransaction(transaction);
   const fee = 5_000 * Object.keys(transaction.signatures).length;
-  ran.set(signature, { slot: svm.getClock().slot, err: null, fee });
+  const { slot } = svm.getClock();
+  ran.set(signature, { slot, err: null, fee, keys, before, after: heldBy(svm, keys) });
+  // Each transaction is in a block of its own.
+  svm.warpToSlot(slot + 1n);
   return signature;
+}
+
+function heldBy(svm: LiteSVM, keys: readonly string[]): Held {
+  const accounts = keys.map((key) => svm.getAccount(address(key)));
+  const tokens = accounts.flatMap((account, accountIndex) => {
+    const isToken =
+      account.exists && tokenPrograms.includes(account.programAddress) && account.data.length >= 165;
+    if (!isToken) return [];
+    const data = Buffer.from(account.data);
+    const [mint, owner] = [data.subarray(0, 32), data.subarray(32, 64)].map((bytes) =>
+      getBase58Decoder().decode(bytes),
+    );
+    return [{ accountIndex, mint, owner, uiTokenAmount: { amount: String(data.readBigUInt64LE(64)) } }];
+  });
+  return { balances: accounts.map((account) => (account.exists ? account.lamports : 0n)), tokens };
+}
+
+function shownTransaction({ slot, err, fee, keys, before, after }: Ran) {
+  return {
+    slot,
+    blockTime: 1_767_225_600,
+    transaction: { message: { accountKeys: keys } },
+    meta: {
+      ...{ err, fee, preBalances: before.balances, postBalances: after.balances },
+      ...{ preTokenBalances: before.tokens, postTokenBalances: after.tokens },
+    },
+  };
 }
 
 function simulate(svm: LiteSVM, encoded: string) {

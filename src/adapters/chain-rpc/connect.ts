@@ -71,7 +71,7 @@ function connect(endpoints: Endpoints, { log, namedTokens }: Connecting): AnyCha
   }
   const load = loadOnce(async () => {
     const { connectSolana } = await import('./solana.ts');
-    return connectSolana(caip2, urls, log);
+    return connectSolana({ ...options, namedTokens: namedTokens(caip2) });
   });
   return {
     kind: 'solana',
@@ -80,6 +80,7 @@ function connect(endpoints: Endpoints, { log, namedTokens }: Connecting): AnyCha
       ...(['balances', 'broadcast', 'statusOf', 'latestBlockhash', 'simulate'] as const),
       ...(['tokenAccounts', 'mint', 'rentExemption'] as const),
     ),
+    ...(isFollowed ? followed(load) : {}),
   };
 }
 

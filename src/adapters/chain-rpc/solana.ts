@@ -6,13 +6,22 @@ import { integer, list, record, text, unexpected } from './answers.ts';
 import { NodeError } from './endpoint.ts';
 import { allEqual, makeNodes, type Nodes, type Read, WrongChainError } from './nodes.ts';
 import { classifyFailure, classifyRefusal, isAlreadyKnown } from './solana-refusals.ts';
+import { type SolanaTransfersOptions, solanaTransfersAfter } from './solana-transfers.ts';
 
 // A supermajority of the stake has voted for the block: fast, and practically never rolled back.
 const COMMITMENT = { commitment: 'confirmed' } as const;
 const BASE64 = { encoding: 'base64', ...COMMITMENT } as const;
 
+interface SolanaOptions extends Pick<SolanaTransfersOptions, 'namedTokens'> {
+  readonly caip2: string;
+  readonly urls: readonly string[];
+  readonly log: Log;
+  /** 1: deposits need not be final. */
+  readonly confirmations: bigint;
+}
+
 /** A Solana chain behind JSON-RPC. */
-export function connectSolana(caip2: string, urls: readonly string[], log: Log): SolanaChain {
+export function connectSolana({ caip2, urls, log, confirmations, namedTokens }: SolanaOptions): SolanaChain {
   const reference = caip2.slice('solana:'.length);
   const nodes = makeNodes({
     caip2,
@@ -51,6 +60,10 @@ export function connectSolana(caip2: string, urls: readonly string[], log: Log):
       return { isAccepted: true, hash };
     },
     statusOf: (hash, signedBytes) => statusOf(nodes, hash, signedBytes),
+    transfersAfter: (reading) => {
+      const commitment = confirmations === 1n ? 'confirmed' : 'finalized';
+      return solanaTransfersAfter({ nodes, caip2, log, commitment, namedTokens }, reading);
+    },
   };
 }
 
