@@ -51,7 +51,7 @@ export class ApiError extends Error {
 
   constructor(code: ErrorCode, message?: string, detail: ApiErrorDetail = {}) {
     const entry = errorCatalogue[code];
-    super(message ?? entry.message, { cause: detail.cause });
+    super(shorten(message ?? entry.message), { cause: detail.cause });
     this.name = 'ApiError';
     this.code = code;
     this.status = entry.status;
@@ -69,6 +69,14 @@ export class ApiError extends Error {
   }
 }
 
+// Longer than every message that does not repeat input.
+const MAX_TEXT = 4_000;
+
+/** A text for a message, cut if it repeats a large part of the request: writing and sending it would take long. */
+export function shorten(text: string): string {
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+}
+
 /** The refusal of an operation whose handler is still the generated stub. */
 export function notImplemented(operationId: string): ApiError {
   return new ApiError('not_implemented', `the operation \`${operationId}\` is not implemented yet`);
@@ -82,13 +90,13 @@ export function notFound(thing: string): ApiError {
 /** 400 naming the field by JSON pointer into the request body. */
 export function invalidField(pointer: string, message: string): ApiError {
   return new ApiError('invalid_data', `${pointer}: ${message}`, {
-    data: { issues: [{ in: 'body', pointer, message }] },
+    data: { issues: [{ in: 'body', pointer: shorten(pointer), message: shorten(message) }] },
   });
 }
 
 /** 400 naming a query parameter. */
 export function invalidQuery(name: string, message: string): ApiError {
   return new ApiError('invalid_data', `${name}: ${message}`, {
-    data: { issues: [{ in: 'query', pointer: `/${name}`, message }] },
+    data: { issues: [{ in: 'query', pointer: `/${name}`, message: shorten(message) }] },
   });
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   type Operation as BackendOperation,
   type Context,
@@ -39,6 +40,8 @@ export interface ContractOptions {
 
 // The security scheme with which openapi-backend confirms that authentication has passed.
 const CREDENTIALS = 'credentials';
+
+const LARGE_BODY_BYTES = 65_536;
 
 /**
  * Builds the contract over openapi-backend, which is called once per request and runs its steps: match, security,
@@ -101,7 +104,9 @@ export async function createContract(options: ContractOptions): Promise<Contract
       );
     },
   });
-  const runChecked = (_context: Context, exchange: HttpExchange): Promise<Answer> => {
+  const runChecked = async (_context: Context, exchange: HttpExchange): Promise<Answer> => {
+    // Parsing and validating a large body take as long as a whole request, and what follows may too.
+    if (exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
     options.checkInput?.(exchange);
     return run(exchange);
   };

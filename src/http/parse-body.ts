@@ -7,9 +7,10 @@ import type { Operation } from './operation.ts';
 // CHOICE: deeper than any schema of the contract, shallow enough for every recursive function that reads a body.
 const MAX_DEPTH = 128;
 // CHOICE: objects with tens of thousands of different members take long to parse and to validate, and so do hundreds of
-// thousands of small objects. No schema of the contract comes near.
+// thousands of small objects or values. No schema of the contract comes near.
 const MAX_MEMBERS = 5_000;
 const MAX_NODES = 50_000;
+const MAX_VALUES = 100_000;
 
 /**
  * Parses the body. It is ignored if the operation has none.
@@ -55,13 +56,14 @@ function isJsonType(header: string | undefined): boolean {
 }
 
 /**
- * Refuses JSON nested deeper than `MAX_DEPTH`, with more than `MAX_MEMBERS` members in one object or with more than
- * `MAX_NODES` objects and lists. Bodies too short for that are not scanned.
+ * Refuses JSON nested deeper than `MAX_DEPTH`, with more than `MAX_MEMBERS` members in one object, with more than
+ * `MAX_NODES` objects and lists or with more than `MAX_VALUES` values separated by commas. Bodies too short for that are not scanned.
  */
 function requireSmall(raw: Buffer): void {
   if (raw.length < 1024) return;
   let depth = 0;
   let nodes = 0;
+  let values = 1;
   let inString = false;
   // Members so far of the object at each depth.
   const members = new Uint32Array(MAX_DEPTH + 1);
@@ -79,6 +81,9 @@ function requireSmall(raw: Buffer): void {
       members[depth] = 0;
     } else if (byte === 0x7d || byte === 0x5d) {
       depth -= 1;
+    } else if (byte === 0x2c) {
+      values += 1;
+      if (values > MAX_VALUES) throw bodyFault(`more than ${MAX_VALUES} values`);
     } else if (byte === 0x3a) {
       members[depth] = (members[depth] ?? 0) + 1;
       if (members[depth]! > MAX_MEMBERS) throw bodyFault(`an object with more than ${MAX_MEMBERS} members`);

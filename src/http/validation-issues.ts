@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts';
+import { ApiError, shorten } from '../errors.ts';
 import type { ValidationError } from '../generated/validate-function.ts';
 
 export type RequestPart = 'path' | 'query' | 'headers' | 'body';
@@ -56,9 +56,11 @@ function toIssues(
     known.messages.add(describe(error, place));
     byPlace.set(key, known);
   }
-  return [...byPlace.values()]
-    .slice(0, MAX_ISSUES)
-    .map(({ place, messages }) => ({ ...place, message: [...messages].join(', or ') }));
+  return [...byPlace.values()].slice(0, MAX_ISSUES).map(({ place, messages }) => ({
+    in: place.in,
+    pointer: shorten(place.pointer),
+    message: shorten([...messages].join(', or ')),
+  }));
 }
 
 /** Of the faults of a union's branches, the deepest ones: their branch is closest to what the caller meant. */
@@ -82,7 +84,7 @@ function pointerOf({ keyword, instancePath, params }: ValidationError): string {
 
 // RFC 6901 §3: `~` is written `~0`, `/` is written `~1`.
 function escapePointer(name: string): string {
-  return name.replaceAll('~', '~0').replaceAll('/', '~1');
+  return shorten(name).replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 function describe(error: ValidationError, place: Pick<Issue, 'in' | 'pointer'>): string {

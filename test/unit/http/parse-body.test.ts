@@ -88,6 +88,12 @@ test('an object with too many members, and too many objects, are refused before 
     bodyFault('more than 50000 objects and lists'),
   );
   expect(parseBody(createToy, json, many(49_998))).toHaveProperty('note');
+  const long = (count: number) =>
+    Buffer.from(JSON.stringify({ note: Array.from({ length: count }, () => 1) }));
+  expect(refusal(() => parseBody(createToy, json, long(100_001)))).toEqual(
+    bodyFault('more than 100000 values'),
+  );
+  expect(parseBody(createToy, json, long(100_000))).toHaveProperty('note');
 });
 
 test('brackets inside strings do not nest', () => {

@@ -31,14 +31,14 @@ export async function batchCreateUsers(
   inputs: readonly UserBatchCreateInputUser[],
 ): Promise<UserBatchCreateResult[]> {
   const wallets = inputs.map((input, index) => walletsOf(input, `/users/${index}`));
-  // All keys are generated concurrently, before the first statement.
-  const prepared = await Promise.all(
-    inputs.map(({ linked_accounts, custom_metadata }, index) =>
-      outcomeOf(() => prepareUser(context, { linked_accounts, custom_metadata, wallets: wallets[index] })),
-    ),
-  );
+  const prepared: (PreparedUser | ApiError)[] = [];
   const results: UserBatchCreateResult[] = [];
   try {
+    // All keys are generated before the first statement, user by user, so that other requests run in between.
+    for (const [index, { linked_accounts, custom_metadata }] of inputs.entries()) {
+      const input = { linked_accounts, custom_metadata, wallets: wallets[index] };
+      prepared.push(await outcomeOf(() => prepareUser(context, input)));
+    }
     await queueForAccounts(
       context,
       prepared.flatMap((outcome) => (outcome instanceof ApiError ? [] : outcome.accounts)),

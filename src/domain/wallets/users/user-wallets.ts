@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { invalidField } from '../../../errors.ts';
 import type { LinkedAccountBaseWallet, WalletCreationInput } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
@@ -8,7 +9,7 @@ import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import { createWallet } from '../wallets/create-wallet.ts';
-import { generateWalletKey, type WalletKeyMaterial } from '../wallets/generate-wallet-key.ts';
+import { generateWalletKeys, KEYS_AT_ONCE, type WalletKeyMaterial } from '../wallets/generate-wallet-key.ts';
 import type { WalletRow } from '../wallets/wallet-row.ts';
 import { isLinkable } from './linked-account-view.ts';
 import { type NewAccount, storeAccounts } from './store-accounts.ts';
@@ -24,7 +25,7 @@ export interface PreparedWallets {
 }
 
 /**
- * Validates the requested wallets and generates their keys concurrently, before the first statement: a transaction
+ * Validates the requested wallets and generates their keys before the first statement: a transaction
  * begins with it, and on SQLite all other requests wait for that. The caller must call `wipeWallets` afterwards.
  *
  * @throws ApiError invalid_data
@@ -39,8 +40,8 @@ export async function prepareWallets(
       throw invalidField(`/wallets/${index}/create_smart_wallet`, 'only a wallet of `ethereum` can have one');
     }
   }
-  const drawn = inputs.map((input) => generateWalletKey(input.chain_type, context.entropy));
-  return { inputs, keys: await Promise.all(drawn) };
+  const types = inputs.map((input) => input.chain_type);
+  return { inputs, keys: await generateWalletKeys(types, context.entropy) };
 }
 
 /** Overwrites the generated keys. */
@@ -73,6 +74,7 @@ export async function addWallets(
   const accounts: NewAccount[] = [];
   const takeIndex = countIndexes(user);
   for (const [index, { create_smart_wallet, ...input }] of inputs.entries()) {
+    if (index % KEYS_AT_ONCE === 0) await setImmediate();
     const key = Promise.resolve(keys[index] as WalletKeyMaterial);
     const wallet = await createWallet(context, { ...input, owner_id }, key).catch((error: unknown) => {
       throw relocateIssues(error, `/wallets/${index}`);
@@ -80,6 +82,7 @@ export async function addWallets(
     if (isLinkable(wallet.chain_type)) accounts.push(embeddedAccount(wallet, takeIndex(wallet.chain_type)));
     if (create_smart_wallet === true) accounts.push(await smartAccount(context, wallet));
   }
+  await setImmediate();
   const stored = await storeAccounts(context, user.row, { linked: user.linkedAccounts, accounts });
   return {
     user: { row: user.row, linkedAccounts: [...user.linkedAccounts, ...stored] },
@@ -113,11 +116,15 @@ export async function announceWallets(
   context: OperationContext,
   { user, made }: UserWithWallets,
 ): Promise<void> {
+  if (made.length === 0) return;
+  const view = userView(user);
   for (const wallet of made) {
+    // The event contains all wallets of the user.
+    await setImmediate();
     await recordEvent(context, {
       appId: context.app.id,
       type: 'user.wallet_created',
-      payload: { user: userView(user), wallet },
+      payload: { user: view, wallet },
     });
   }
 }

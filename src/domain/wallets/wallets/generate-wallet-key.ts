@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { entropyToSeed } from '../../../crypto/bip39.ts';
 import type { WalletChainType } from '../../../generated/schemas.ts';
 import type { Entropy } from '../../../ports/entropy.ts';
@@ -36,6 +37,23 @@ export function generateWalletKey(chainType: WalletChainType, entropy: Entropy):
   return chains[chainType].fromPhrase
     ? walletKeyFromEntropy(chainType, entropy.bytes(PHRASE_ENTROPY_BYTES))
     : walletKeyFromRandom(chainType, entropy.bytes(PRIVATE_KEY_BYTES));
+}
+
+/** How many keys are derived, or wallets stored, before other requests run: each takes a millisecond or more. */
+export const KEYS_AT_ONCE = 10;
+
+/** Draws several keys, a few of them concurrently: deriving them runs on several threads. */
+export async function generateWalletKeys(
+  chainTypes: readonly WalletChainType[],
+  entropy: Entropy,
+): Promise<WalletKeyMaterial[]> {
+  const keys: WalletKeyMaterial[] = [];
+  for (let from = 0; from < chainTypes.length; from += KEYS_AT_ONCE) {
+    const some = chainTypes.slice(from, from + KEYS_AT_ONCE);
+    keys.push(...(await Promise.all(some.map((chainType) => generateWalletKey(chainType, entropy)))));
+    await setImmediate();
+  }
+  return keys;
 }
 
 /** The key of a phrase's entropy (16 to 32 bytes) at the chain's default path; wipes the entropy. */
