@@ -119,7 +119,7 @@ interface DocumentOperation {
   };
 }
 
-/** Each operation with each of its examples made worse, unsigned, and some of them with many wrong signatures. */
+/** Each operation with each of its examples made worse, unsigned, and some of them with many invalid signatures. */
 function* casesOf(server: RunningServer, places: Places): Generator<Case> {
   const document = JSON.parse(readFileSync(join(root, 'openapi/openapi.json'), 'utf8')) as {
     paths: Record<string, Record<string, DocumentOperation>>;

@@ -19,6 +19,7 @@ export interface UnitSource {
   readonly orm: { readonly em: { fork(): SqlEntityManager } };
 }
 
+/** Units of work on a database: each is a fork of its entity manager. */
 export function unitsOf(database: UnitSource): OpenUnit {
   return async (write) => {
     const em = database.orm.em.fork();

@@ -139,7 +139,7 @@ function resolveCached(condition: ConditionInput, method: string, action: RuleAc
   return resolved;
 }
 
-/** Where a condition stands: the method and the action of its rule. */
+/** The method and the action of a condition's rule. */
 export interface ConditionPlace {
   readonly method: string;
   readonly action: RuleAction;

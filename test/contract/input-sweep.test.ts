@@ -11,8 +11,8 @@ import {
   exampleParameters,
 } from './documented-operations.ts';
 
-// Random spoilt requests to every operation: nothing is a 5xx, and no body that the document refuses is accepted. The
-// document's judge sees every answer. `TEST_LONG=1` sends a million.
+// Random invalid requests to every operation: none is answered with a 5xx, and no body that the document refuses is
+// accepted. Every response is validated against the document. `TEST_LONG=1` sends a million.
 const isLong = process.env.TEST_LONG === '1';
 const runs = isLong ? 6_000 : 120;
 

@@ -15,7 +15,7 @@ const documents = globSync(['*.md', 'docs/**/*.md', 'src/**/*.md', 'bench/*.md']
   .map(read);
 const written = documents.filter(({ text }) => !text.startsWith('<!-- generated'));
 
-/** What stands for a place outside the repository, or for a name to be filled in. */
+/** Whether a path contains a name to be filled in, or is created at run time outside version control. */
 const isPlaceholder = (path: string): boolean => /[<>…]|^bench\/(results|node_modules)\b/.test(path);
 const topFolders = /^(src|test|openapi|codegen|mocks|bench|docs)\//;
 

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { decide, judgePolicies } from '../../src/domain/access/policies/enforce-policies.ts';
+import { decide, evaluatePolicies } from '../../src/domain/access/policies/enforce-policies.ts';
 import { StaleReadError } from '../../src/errors.ts';
 import { isCollision } from '../../src/http/unit-of-work.ts';
 import type { PolicyAction } from '../../src/policy/action.ts';
@@ -69,7 +69,7 @@ describe.each(databaseKinds)('%s, a condition set of 100,000 values', (kind) => 
 
   test('a policy that is deleted between two reads makes the request run again', async () => {
     const error = await inTransaction(database, (context) =>
-      judgePolicies(context, [{ id: 'gone' }], signing('x'), noTotals),
+      evaluatePolicies(context, [{ id: 'gone' }], signing('x'), noTotals),
     ).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(StaleReadError);
     expect(isCollision(error)).toBe(true);

@@ -19,7 +19,7 @@ import {
 } from '../../src/domain/access/condition-sets/condition-set-items.ts';
 import { createPolicy } from '../../src/domain/access/policies/create-policy.ts';
 import { deletePolicy } from '../../src/domain/access/policies/delete-policy.ts';
-import { decide, judgePolicies } from '../../src/domain/access/policies/enforce-policies.ts';
+import { decide, evaluatePolicies } from '../../src/domain/access/policies/enforce-policies.ts';
 import { findPolicy } from '../../src/domain/access/policies/find-policy.ts';
 import {
   createPolicyRule,
@@ -132,7 +132,7 @@ describe.each(databaseKinds)('%s', (kind) => {
         asked.map(async (policies) => {
           const judged = words.map(async (word) => {
             const units = [{ label: 'message', messageBytes: Buffer.from(word) }];
-            const { denial } = await judgePolicies(
+            const { denial } = await evaluatePolicies(
               reading(),
               policies,
               { method: 'personal_sign', units },

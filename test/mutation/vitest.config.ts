@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** What judges a mutant of src/policy, and of the reader of calldata that it stands on: tests that are quick and the same in every run. */
+/** The fast, deterministic tests that must detect mutants of src/policy and of the calldata decoder. */
 export default defineConfig({
   test: {
     include: ['test/unit/policy/*.test.ts', 'test/unit/signing/{abi-values,account-calls}.test.ts'],

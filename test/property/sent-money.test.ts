@@ -11,9 +11,9 @@ import type { AnyChain, Chains } from '../../src/ports/chains.ts';
 import { openSimulatedChains } from '../../src/simulated/chains/simulated-chains.ts';
 import { openOperations } from '../support/run-operations.ts';
 
-// Wallets send to each other and to strangers on two chains, sponsored or not, while the server dies now and then
-// between signing and broadcasting, or right behind it. In the end what each wallet holds is what our own records of
-// its transactions say, to the last unit, and no chain has lost or made anything.
+// Wallets send to each other and to strangers on two chains, sponsored or not, while the server is killed at times
+// between signing and broadcasting, or right after it. In the end each wallet holds exactly what our records of its
+// transactions imply, and no chain has lost or created anything.
 
 const caip2s = ['eip155:8453', 'eip155:1'] as const;
 const token = `0x${'cc'.repeat(20)}`;

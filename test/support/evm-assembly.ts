@@ -65,7 +65,7 @@ function encode(word: string, labels: ReadonlyMap<string, number>): number[] {
   return [opcode];
 }
 
-/** The smallest honest ERC-20: a balance stands at the slot of its owner, an allowance at keccak256(owner, spender). */
+/** A minimal ERC-20: balances are at the slot of the owner's address, allowances at keccak256(owner, spender). */
 export const tokenCode = assemble(`
   callvalue @fail jumpi
   0x00 calldataload 0xe0 shr

@@ -69,7 +69,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     await inTransaction(database, ({ em }) =>
       em.getKysely<Tables>().deleteFrom('wallets').where('id', '=', before.id).execute(),
     );
-    // The statements of `deleteKeyQuorum`, without the signature it asks for.
+    // The statements of `deleteKeyQuorum`, without the required signature.
     const deletion = halfDone(database, async (context) => {
       await lockKeyQuorum(context, ownerId);
       await context.em.getKysely<Tables>().deleteFrom('key_quorums').where('id', '=', ownerId).execute();

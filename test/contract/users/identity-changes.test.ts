@@ -90,7 +90,7 @@ describe('under `identity_changes: user_key`', () => {
     );
     await link(victim, { type: 'email', address: 'victim@example.com' }, { signWith: [key] });
     await unlink(victim, 'victim', { signWith: [key] });
-    // The key still lives, so the user can sign and must.
+    // The key is still valid, so the user can and must sign.
     expect(await refusedLink(victim, customAuth('mallory'))).toBe(
       '401 missing_or_empty_authorization_header',
     );

@@ -470,7 +470,7 @@ describe('a transfer', () => {
       path: { wallet_id: wallet.id },
       body: acrossChains('1') as never,
     });
-    // A quote of now would have expired.
+    // A quote made now would have expired.
     await wait(3600);
     await authorize(sandbox, intent, aliceKey.privateKey);
     await wait(10);

@@ -22,7 +22,7 @@ import { contextOf, services as others } from '../contexts.ts';
 // A process on PostgreSQL that changes users and delivers their events like a production server, with a guard that
 // allows loopback. It receives orders from its parent process.
 
-/** What the parent asks for. */
+/** The order of the parent process. */
 export interface Order {
   readonly number: number;
   readonly verb: 'begin' | 'endpoint' | 'create' | 'link' | 'unlink' | 'delete' | 'advance' | 'pending';

@@ -30,7 +30,7 @@ interface Note extends Received {
 function flakyReply(notes: Note[], secret: () => string): Reply {
   const tries = new Map<string, number>();
   return (received, response) => {
-    // As they arrive, because verifiers ask how old a request is.
+    // On arrival, because verifiers check the age of a request.
     verifyWebhook(received, secret());
     const count = (tries.get(received.id) ?? 0) + 1;
     tries.set(received.id, count);

@@ -81,7 +81,7 @@ describe('a vault with the key of a key management service', () => {
 describe('when the service fails, the error says so without secrets', () => {
   const place = 'the key management service of `transit:wallet keys`';
 
-  /** Whatever anybody could print of it. */
+  /** Every way in which it could be printed. */
   function expectNoSecret(error: VaultError, ...hidden: string[]): void {
     const printed = inspect(error, { depth: 20, showHidden: true }) + JSON.stringify(error) + error.stack;
     for (const text of [service.token, ...hidden]) expect(printed).not.toContain(text);

@@ -39,7 +39,7 @@ const MAX_ASKED = 500;
 const compiled = new LRUCache<string, Kept>({ max: MAX_KEPT_POLICIES });
 
 /** The result of evaluating an action under the applicable policies. */
-export interface Judgement {
+export interface PolicyEvaluation {
   /** The evaluated policies, in order. */
   readonly policyIds: readonly string[];
   /** If a policy denied it: the decisions in order with their full traces, the denying one last. */
@@ -52,12 +52,12 @@ export interface Judgement {
  *
  * @throws ApiError what `decide` throws.
  */
-export async function judgePolicies(
+export async function evaluatePolicies(
   context: EnforceContext,
   policies: readonly NamedPolicy[],
   action: PolicyAction,
   totals: Pick<RunningTotals, 'totalOf'>,
-): Promise<Judgement> {
+): Promise<PolicyEvaluation> {
   const asked: { readonly policy: CompiledPolicy; readonly facts: PolicyFacts }[] = [];
   const policyIds = policies.map(({ id }) => id);
   for (const [index, named] of policies.entries()) {

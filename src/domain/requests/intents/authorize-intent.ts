@@ -67,7 +67,7 @@ export async function authorizeIntent(
   const parties = await eligibleParties(context, held);
   const key = await requireMemberKey(context, held, { signature, parties });
   const members = membersWithKey(parties, key);
-  await requireInKeyLife(context, { key, members, timestamp });
+  await requireWithinKeyLifetime(context, { key, members, timestamp });
   const added = await addSignatures(context, { intentId: intent.id, key, members, timestamp });
 
   const signatures = await listSignatures(context, [intent.id]);
@@ -170,7 +170,7 @@ interface NewSignature {
  * CHOICE: a user's key must also be valid now, which `requireMemberKey` checks: the timestamp is not signed, so the
  * holder of an expired key could claim any time.
  */
-async function requireInKeyLife(
+async function requireWithinKeyLifetime(
   { app, em }: OperationContext,
   { key, members, timestamp }: NewSignature,
 ): Promise<void> {

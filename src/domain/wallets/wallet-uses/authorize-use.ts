@@ -6,7 +6,7 @@ import type { PolicyDecision } from '../../../policy/evaluate.ts';
 import type { UseRecord } from '../../../ports/use-log.ts';
 import { openRunningTotals } from '../../access/aggregations/running-totals.ts';
 import { type AdditionalSigner, requireOwner } from '../../access/owners/require-owner.ts';
-import { judgePolicies } from '../../access/policies/enforce-policies.ts';
+import { evaluatePolicies } from '../../access/policies/enforce-policies.ts';
 import { actionToEvaluate } from '../../access/policies/strict-methods.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
 import { applicablePolicies } from './applicable-policies.ts';
@@ -53,7 +53,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   const totals = await openRunningTotals(context, wallet.id, action);
   const policies = applicablePolicies(wallet, signedBy);
   const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
-  const { policyIds, denial } = await judgePolicies(context, policies, evaluated, totals);
+  const { policyIds, denial } = await evaluatePolicies(context, policies, evaluated, totals);
   const use = useRecordOf(context, {
     walletId: wallet.id,
     operation,

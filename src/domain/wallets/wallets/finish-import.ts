@@ -46,7 +46,7 @@ export async function finishImport(
     if (material.address !== address) {
       throw invalidField(`${AT}/address`, `expected the address of the key, \`${material.address}\``);
     }
-    await refuseTwice(context, chainType, address);
+    await requireNewAddress(context, chainType, address);
     await checkWalletFields(context, request, chainType);
     return await insertWallet(
       context,
@@ -132,7 +132,11 @@ async function readKey(
   }
 }
 
-async function refuseTwice(context: OperationContext, chainType: string, address: string): Promise<void> {
+async function requireNewAddress(
+  context: OperationContext,
+  chainType: string,
+  address: string,
+): Promise<void> {
   const held = await context.em
     .getKysely<Tables>()
     .selectFrom('wallets')
