@@ -25,6 +25,7 @@ export interface Contract {
     /** For operations with path or query parameters. */
     readonly withParameters: readonly string[];
     readonly withBody: readonly string[];
+    readonly ofOauthClients: readonly string[];
   };
   /** Whether to emit `errors.ts` and `brand.ts`. */
   readonly emitsCatalogue: boolean;
@@ -83,6 +84,7 @@ export const contracts: readonly Contract[] = [
       ],
       withParameters: ['invalid_data'],
       withBody: ['invalid_data', 'unsupported_media_type', 'payload_too_large'],
+      ofOauthClients: ['invalid_request', 'invalid_client', 'request_expired'],
     },
     emitsCatalogue: true,
   },
@@ -103,7 +105,7 @@ export const contracts: readonly Contract[] = [
     },
     servers,
     security: [],
-    commonErrors: { always: [], withCredentials: [], withParameters: [], withBody: [] },
+    commonErrors: { always: [], withCredentials: [], withParameters: [], withBody: [], ofOauthClients: [] },
     emitsCatalogue: false,
   },
 ];

@@ -85,6 +85,8 @@ export interface CatalogueEntry {
   status: number;
   message: string;
   wire_code?: boolean;
+  /** The code for OAuth clients (RFC 6749, section 5.2). */
+  oauth_error?: string;
 }
 
 /** One hand-written family document, parsed from YAML. */

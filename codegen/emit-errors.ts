@@ -7,12 +7,20 @@ export function emitErrors(document: Document, catalogue: Readonly<Record<string
   return [
     `${header(document)}\n`,
     `export type ErrorCode =\n${codes.map(([code]) => `  | ${JSON.stringify(code)}`).join('\n')};\n\n`,
-    '/** `onWire`: false for an internal code; the response then has no `code`. */\n',
-    'export const errorCatalogue: Readonly<\n',
-    '  Record<ErrorCode, { readonly status: number; readonly message: string; readonly onWire: boolean }>\n> = {\n',
+    'interface CatalogueEntry {\n',
+    '  readonly status: number;\n',
+    '  readonly message: string;\n',
+    '  /** False for an internal code; the response then has no `code`. */\n',
+    '  readonly onWire: boolean;\n',
+    '  /** The code for OAuth clients (RFC 6749, section 5.2). */\n',
+    '  readonly oauthError?: string;\n',
+    '}\n\n',
+    'export const errorCatalogue: Readonly<Record<ErrorCode, CatalogueEntry>> = {\n',
     ...codes.map(
-      ([code, { status, message, wire_code }]) =>
-        `  ${code}: { status: ${status}, message: ${JSON.stringify(message)}, onWire: ${wire_code !== false} },\n`,
+      ([code, { status, message, wire_code, oauth_error }]) =>
+        `  ${code}: { status: ${status}, message: ${JSON.stringify(message)}, onWire: ${wire_code !== false}${
+          oauth_error === undefined ? '' : `, oauthError: ${JSON.stringify(oauth_error)}`
+        } },\n`,
     ),
     '};\n',
   ].join('');

@@ -41,6 +41,7 @@ function descriptor(operation: Operation): string {
     successStatus: operation.successStatus,
     hasBody: operation.body !== undefined,
     bodyRequired: operation.body?.required === true,
+    ...(operation.formFields === undefined ? {} : { formFields: operation.formFields }),
     signed: accepts('service-authorization-signature'),
     expiry: accepts('service-request-expiry'),
     idempotent: accepts('service-idempotency-key'),
@@ -60,13 +61,15 @@ export interface OperationDescriptor {
   readonly successStatus: number;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
+  /** The fields of a body that may also be a form. */
+  readonly formFields?: readonly string[];
   /** Accepts the header \`service-authorization-signature\`. */
   readonly signed: boolean;
   /** Accepts the header \`service-request-expiry\`. */
   readonly expiry: boolean;
   /** Accepts the header \`service-idempotency-key\`. */
   readonly idempotent: boolean;
-  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user';
+  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user' | 'oauth-client';
 }
 `;
 

@@ -15,7 +15,6 @@ import {
 function codesOf(
   { document, operation }: { document: Document; operation: OperationObject },
   contract: Contract,
-  open: boolean,
 ): string[] {
   const common = contract.commonErrors;
   const hasParameters = (operation.parameters ?? [])
@@ -23,7 +22,8 @@ function codesOf(
     .some((parameter) => parameter.in === 'path' || parameter.in === 'query');
   return [
     ...new Set([
-      ...(open ? [] : common.withCredentials),
+      ...(isOpen(document, operation) ? [] : common.withCredentials),
+      ...(isOauthClient(operation) ? common.ofOauthClients : []),
       ...(hasParameters ? common.withParameters : []),
       ...(operation.requestBody === undefined ? [] : common.withBody),
       ...(operation['x-errors'] ?? []),
@@ -32,18 +32,35 @@ function codesOf(
   ];
 }
 
-/** The error response for one status: description, schema `Error`, and one example per code. */
-function errorResponse(status: number, codes: readonly (readonly [string, CatalogueEntry])[]): Response {
+/** Whether the operation needs no credentials of the usual kind. */
+function isOpen(document: Document, operation: OperationObject): boolean {
+  return (operation.security ?? document.security).length === 0 || isOauthClient(operation);
+}
+
+function isOauthClient({ security = [] }: OperationObject): boolean {
+  return security.some((requirement) => 'oauthClient' in requirement);
+}
+
+/** The example of a refusal. OAuth clients read the code of RFC 6749, section 5.2, in `error`. */
+function exampleOf(code: string, { message, wire_code, oauth_error }: CatalogueEntry, isOauth: boolean) {
+  if (isOauth && oauth_error !== undefined) return { error: oauth_error, error_description: message, code };
+  return { error: message, ...(wire_code === false ? {} : { code }) };
+}
+
+/** The error response for one status: description, schema, and one example per code. */
+function errorResponse(
+  status: number,
+  codes: readonly (readonly [string, CatalogueEntry])[],
+  isOauth: boolean,
+): Response {
   const examples = Object.fromEntries(
-    codes.map(([code, { message, wire_code }]) => [
-      code,
-      { value: { error: message, ...(wire_code === false ? {} : { code }) } },
-    ]),
+    codes.map(([code, entry]) => [code, { value: exampleOf(code, entry, isOauth) }]),
   );
+  const schema = isOauth ? 'OAuthError' : 'Error';
   const names = codes.map(([code]) => `\`${code}\``).join(', ');
   return {
     description: `${STATUS_CODES[status] ?? 'Refused'}: ${names}.`,
-    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples } },
+    content: { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` }, examples } },
   };
 }
 
@@ -55,9 +72,8 @@ export function expandErrors({ document, catalogue }: Bundle, contract: Contract
   const problems: string[] = [];
   for (const { operation, pointer, kind } of operationObjects(document)) {
     if (kind === 'webhook') continue;
-    const open = (operation.security ?? document.security).length === 0;
     const byStatus = new Map<number, [string, CatalogueEntry][]>();
-    for (const code of codesOf({ document, operation }, contract, open)) {
+    for (const code of codesOf({ document, operation }, contract)) {
       const entry = catalogue[code];
       if (entry === undefined) {
         problems.push(`${pointer}: expected a code of the catalogue, got \`${code}\``);
@@ -70,7 +86,7 @@ export function expandErrors({ document, catalogue }: Bundle, contract: Contract
       if (responses[status] !== undefined) {
         problems.push(`${pointer}: ${status} is declared both in \`responses\` and through \`x-errors\``);
       }
-      responses[status] = errorResponse(status, codes);
+      responses[status] = errorResponse(status, codes, isOauthClient(operation));
     }
     // JavaScript enumerates integer-like keys in ascending order, so no sorting is needed.
     operation.responses = responses;

@@ -4,6 +4,7 @@ import {
   operationObjects,
   type Parameter,
   resolveParameter,
+  resolveSchema,
   type Schema,
 } from './document.ts';
 
@@ -27,16 +28,19 @@ export interface Operation {
   /** Without the app id header, which authentication reads. Names are in lower case. */
   readonly headers: readonly OperationParameter[];
   readonly body: { readonly required: boolean; readonly schema: Schema } | undefined;
+  /** The names of the fields of a body that may also be a form; undefined if it is always JSON. */
+  readonly formFields: readonly string[] | undefined;
   readonly successStatus: number;
   /** Undefined when the response has no body. */
   readonly success: Schema | undefined;
   /** By status, including the success; undefined for a response without a body. */
   readonly responses: ReadonlyMap<string, Schema | undefined>;
-  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user';
+  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user' | 'oauth-client';
 }
 
 const APP_ID_HEADER = 'service-app-id';
 const JSON_TYPE = 'application/json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 function jsonSchema(
   content: Record<string, { schema?: Schema }> | undefined,
@@ -48,6 +52,22 @@ function jsonSchema(
     throw new ContractError(`${where}: expected a single media type ${JSON_TYPE} with a schema`);
   }
   return schema;
+}
+
+/** A request body may also be a form of the same schema. */
+function formFieldsOf(
+  document: Document,
+  { [FORM_TYPE]: form, [JSON_TYPE]: json }: Record<string, { schema?: Schema }>,
+  where: string,
+): string[] | undefined {
+  if (form === undefined) return undefined;
+  const { schema } = form;
+  if (schema === undefined || JSON.stringify(schema) !== JSON.stringify(json?.schema)) {
+    throw new ContractError(`${where}: expected the form to have the schema of the JSON body`);
+  }
+  const target = resolveSchema(document, schema);
+  const shapes = [target, ...(target.oneOf ?? []).map((branch) => resolveSchema(document, branch))];
+  return [...new Set(shapes.flatMap(({ properties }) => Object.keys(properties ?? {})))].sort();
 }
 
 function parametersOf(parameters: readonly Parameter[], place: Parameter['in']): OperationParameter[] {
@@ -64,6 +84,7 @@ function parametersOf(parameters: readonly Parameter[], place: Parameter['in']):
 function securityOf(requirements: readonly Record<string, string[]>[]): Operation['security'] {
   if (requirements.length === 0) return 'none';
   const has = (scheme: string): boolean => requirements.some((requirement) => scheme in requirement);
+  if (has('oauthClient')) return 'oauth-client';
   if (has('userToken')) return 'app-or-user';
   return has('appOrigin') ? 'app-or-origin' : 'app';
 }
@@ -95,7 +116,9 @@ export function readOperations(document: Document): Operation[] {
       }
       const pathParameters = parametersOf(parameters, 'path');
       requirePathParameters(route, pathParameters, pointer);
-      const bodySchema = jsonSchema(operation.requestBody?.content, `${pointer}/requestBody`);
+      const { [FORM_TYPE]: _form, ...content } = operation.requestBody?.content ?? {};
+      const bodySchema =
+        operation.requestBody === undefined ? undefined : jsonSchema(content, `${pointer}/requestBody`);
       return {
         id: operation.operationId ?? '',
         method: method.toUpperCase(),
@@ -109,6 +132,7 @@ export function readOperations(document: Document): Operation[] {
           bodySchema === undefined
             ? undefined
             : { required: operation.requestBody?.required === true, schema: bodySchema },
+        formFields: formFieldsOf(document, operation.requestBody?.content ?? {}, `${pointer}/requestBody`),
         successStatus: Number(success),
         success: responses.get(success),
         responses,

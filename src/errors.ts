@@ -9,6 +9,8 @@ interface ApiErrorDetail {
   data?: Record<string, unknown>;
   /** Extra response headers, e.g. `retry-after`. */
   headers?: Record<string, string>;
+  /** The changes of the request are committed although it is refused, for example a count of wrong attempts. */
+  keepsChanges?: boolean;
 }
 
 /**
@@ -48,6 +50,7 @@ export class ApiError extends Error {
   readonly status: number;
   readonly data: Record<string, unknown> | undefined;
   readonly headers: Record<string, string> | undefined;
+  readonly keepsChanges: boolean;
 
   constructor(code: ErrorCode, message?: string, detail: ApiErrorDetail = {}) {
     const entry = errorCatalogue[code];
@@ -57,6 +60,7 @@ export class ApiError extends Error {
     this.status = entry.status;
     this.data = detail.data;
     this.headers = detail.headers;
+    this.keepsChanges = detail.keepsChanges === true;
   }
 
   /** The response body `{error, code?, data?}`; omits internal codes. */

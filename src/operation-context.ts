@@ -19,6 +19,8 @@ import type { Prepared } from './prepared.ts';
 /** The ports that differ between compositions. Everything else is the same code everywhere. */
 export interface Services {
   readonly clock: Clock;
+  /** The clock of the machine, which the control plane cannot move: for the pace of callers. */
+  readonly machine: Clock;
   readonly entropy: Entropy;
   readonly ids: Ids;
   readonly vault: KeyVault;
@@ -37,6 +39,8 @@ export interface Services {
   readonly safeguards: Safeguards;
   /** The word that replaces `service` on the wire. Tokens contain it, so it is needed when they are signed. */
   readonly prefix: string;
+  /** The path of this server's page where users enter the code of a device, if it has one. */
+  readonly devicePage?: string;
 }
 
 /** The app whose credentials the request contains. */
@@ -54,6 +58,8 @@ export interface RequestProof {
   readonly expiryMs: number | undefined;
   /** The user whose access token authenticated the request instead of the app secret. */
   readonly userId: string | undefined;
+  /** The session of that access token. */
+  readonly sessionId?: string | undefined;
   /** The absolute URL of another operation of this server, as the sender of this request knows it. */
   urlOf(path: string): string;
   /** Every canonical payload that a client may have signed for a proposed request. */

@@ -7,6 +7,7 @@ import { readSandboxConfig, type SandboxConfig } from '../config.ts';
 import { ApiError } from '../errors.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import type { HttpExchange } from '../http/http-exchange.ts';
+import { readClientBasic, readClientCredentials } from '../http/oauth/oauth-clients.ts';
 import { requestIdsFrom } from '../http/request-ids.ts';
 import { createResponseCheck } from '../http/response-check.ts';
 import { answerFromExamples, readExamples } from '../mock/answer-from-examples.ts';
@@ -71,9 +72,21 @@ function requireCredentials(exchange: HttpExchange): void {
   const { origin, authorization } = exchange.headers;
   const isPage = security === 'app-or-origin' && authorization === undefined && origin !== undefined;
   if (isPage && appId !== undefined) return;
+  if (security === 'oauth-client') {
+    requireClient(exchange);
+    return;
+  }
   const schemes = security === 'app-or-user' ? /^(basic|bearer) +\S/i : /^basic +\S/i;
   if (!schemes.test(authorization ?? '')) throw new ApiError('missing_or_invalid_token');
   if (appId === undefined) throw new ApiError('missing_or_invalid_service_app_id');
+}
+
+/** An OAuth client names itself in HTTP Basic, or in the body, which is not read before the second call. */
+function requireClient(exchange: HttpExchange): void {
+  const { authorization } = exchange.headers;
+  if (authorization === undefined && !exchange.isBodyRead) return;
+  const [id] = authorization === undefined ? [] : readClientBasic(authorization);
+  exchange.app = { id: id?.appId ?? readClientCredentials(exchange).clientId };
 }
 
 function headerText(exchange: HttpExchange, name: string): string | undefined {

@@ -69,6 +69,7 @@ export async function startProduction(
   const units = unitsOf(database);
   const services: Services = {
     clock,
+    machine: systemClock,
     entropy,
     ids,
     vault,

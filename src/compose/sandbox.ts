@@ -26,8 +26,10 @@ import { createResponseCheck } from '../http/response-check.ts';
 import { createRunOperation } from '../http/run-operation.ts';
 import { inUnitOf, unitsOf } from '../http/unit-of-work.ts';
 import type { Services } from '../operation-context.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import { bringDueTimesTo, LONGEST_PLAN_MS } from '../sandbox/bring-due-times.ts';
+import { DEVICE_PAGE, devicePage } from '../sandbox/device-page.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { simulatedCustodians } from '../simulated/custodians.ts';
 import type { FiatControls } from '../simulated/fiat/providers.ts';
@@ -64,6 +66,13 @@ export interface Sandbox extends RunningSandbox {
   settle(): Promise<void>;
 }
 
+/** What code in the same process may also set. */
+export interface SandboxOptions extends Partial<SandboxConfig> {
+  readonly log?: Log;
+  /** The clock of the machine, by which callers are paced. */
+  readonly machine?: Clock;
+}
+
 /**
  * The owner of leases. It is the same at every start, so a restarted sandbox reclaims the leases of a killed one
  * immediately.
@@ -75,23 +84,34 @@ const OWNER = 'sandbox';
  *
  * @throws StartError when its folder cannot be used.
  */
-export async function startSandbox(options: Partial<SandboxConfig> & { log?: Log } = {}): Promise<Sandbox> {
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   assertBackendsAgree();
   const config: SandboxConfig = { ...readSandboxConfig({}), ...options };
   let memory: SandboxMemory | undefined;
   try {
     memory = openMemory(config);
-    return await startWith(memory, config, options.log ?? logFor(config));
+    const { log = logFor(config), machine = systemClock } = options;
+    return await startWith(memory, config, { log, machine });
   } catch (error) {
     memory?.release();
     throw config.dataFolder === undefined ? error : startErrorOf(config.dataFolder, error);
   }
 }
 
-async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): Promise<Sandbox> {
+interface Outside {
+  readonly log: Log;
+  readonly machine: Clock;
+}
+
+async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Outside): Promise<Sandbox> {
+  const { log } = outside;
   const { state: memory } = kept;
   const certificate = await certificateFor(config);
-  const { ports, clock, chains, fiat, listensAt, restart, newRequestId } = makeServices(config, memory, log);
+  const { ports, clock, chains, fiat, listensAt, restart, newRequestId } = makeServices(
+    config,
+    memory,
+    outside,
+  );
   const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
   const database = await openDatabase(entities, { kind: 'sqlite', file });
   const apps = createAppDirectory(database.orm, clock);
@@ -167,6 +187,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
       ],
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
       mounts: [control],
+      pages: { [DEVICE_PAGE]: devicePage() },
     });
     listensAt(config.publicUrls[0] ?? listening.baseUrl);
     return {
@@ -201,7 +222,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, log: Log): 
 }
 
 /** The ports of a sandbox, and the controls that only a sandbox has. */
-function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
+function makeServices(config: SandboxConfig, memory: SandboxState, { log, machine }: Outside) {
   const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
   const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
   const [ids, prices] = [makeIds(entropy), fixedPrices];
@@ -213,6 +234,8 @@ function makeServices(config: SandboxConfig, memory: SandboxState, log: Log) {
   });
   const ports: Omit<Services, 'uses'> = {
     clock,
+    machine,
+    devicePage: DEVICE_PAGE,
     // The seed determines ids, keys and secrets. Values that appear in no response, such as nonces of seals, are
     // always random.
     entropy,

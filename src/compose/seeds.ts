@@ -26,7 +26,7 @@ export interface Seeds {
 /** Creates the app and, if configured, the named seed data in an empty database. */
 export function plantSeeds(seeds: Seeds): Promise<void> {
   return inTransaction(seeds, async (context) => {
-    const wanted = { ...settingsOf(seeds), test_accounts: [acmeApp.testAccount] };
+    const wanted = { ...settingsOf(seeds), ...acmeApp.settings };
     const settings = checkAppSettings(wanted, context);
     await createApp(context, {
       id: seeds.appId,

@@ -33,7 +33,12 @@ import { IntentSignatureEntity } from './requests/intents/intent-signature.entit
 import { AccountEntity } from './wallets/accounts/account.entity.ts';
 import { AccountWalletEntity } from './wallets/accounts/account-wallet.entity.ts';
 import { AllowlistEntryEntity } from './wallets/allowlist/allowlist-entry.entity.ts';
+import { OauthDeviceCodeEntity } from './wallets/oauth/oauth-device-code.entity.ts';
+import { OauthRefreshTokenEntity } from './wallets/oauth/oauth-refresh-token.entity.ts';
+import { OauthWrongCodeEntity } from './wallets/oauth/oauth-wrong-code.entity.ts';
+import { WalletRecoveryEntity } from './wallets/recovery/wallet-recovery.entity.ts';
 import { AppSigningKeyEntity } from './wallets/tokens/app-signing-key.entity.ts';
+import { OauthGrantEntity } from './wallets/tokens/oauth-grant.entity.ts';
 import { UserSessionEntity } from './wallets/tokens/user-session.entity.ts';
 import { UserKeyEntity } from './wallets/user-keys/user-key.entity.ts';
 import { UserSearchTermEntity } from './wallets/users/user-search-term.entity.ts';
@@ -69,6 +74,10 @@ export const entities = [
   KeyQuorumMemberEntity,
   LinkedAccountEntity,
   MasterKeyCheckEntity,
+  OauthDeviceCodeEntity,
+  OauthGrantEntity,
+  OauthRefreshTokenEntity,
+  OauthWrongCodeEntity,
   OrganizationEntity,
   OrganizationSecretEntity,
   OutboxEventEntity,
@@ -85,6 +94,7 @@ export const entities = [
   WalletEntity,
   WalletImportEntity,
   WalletKeyEntity,
+  WalletRecoveryEntity,
   WalletSignerEntity,
   UseVolumeEntity,
   WalletUseEntity,

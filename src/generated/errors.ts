@@ -25,6 +25,7 @@ export type ErrorCode =
   | "invalid_aggregation_format"
   | "invalid_app_credentials"
   | "invalid_captcha"
+  | "invalid_client"
   | "invalid_credentials"
   | "invalid_data"
   | "invalid_grant"
@@ -66,6 +67,7 @@ export type ErrorCode =
   | "transaction_execution_failure"
   | "transaction_limit_reached"
   | "unavailable"
+  | "unsupported_grant_type"
   | "unsupported_media_type"
   | "user_does_not_exist"
   | "user_has_not_delegated_wallet"
@@ -75,15 +77,21 @@ export type ErrorCode =
   | "wallet_entity_limit_exceeded"
   | "zero_correct_authorization_signatures";
 
-/** `onWire`: false for an internal code; the response then has no `code`. */
-export const errorCatalogue: Readonly<
-  Record<ErrorCode, { readonly status: number; readonly message: string; readonly onWire: boolean }>
-> = {
-  access_denied: { status: 400, message: "access_denied", onWire: true },
+interface CatalogueEntry {
+  readonly status: number;
+  readonly message: string;
+  /** False for an internal code; the response then has no `code`. */
+  readonly onWire: boolean;
+  /** The code for OAuth clients (RFC 6749, section 5.2). */
+  readonly oauthError?: string;
+}
+
+export const errorCatalogue: Readonly<Record<ErrorCode, CatalogueEntry>> = {
+  access_denied: { status: 400, message: "the user denied the device", onWire: true, oauthError: "access_denied" },
   account_transfer_required: { status: 400, message: "the account belongs to another user and must be transferred first", onWire: true },
   allowlist_rejected: { status: 401, message: "the user is not on the allowlist of this app", onWire: true },
   authorization_key_has_associated_wallets: { status: 400, message: "the key quorum still owns a resource, signs for a wallet or is a member of another key quorum", onWire: true },
-  authorization_pending: { status: 400, message: "authorization_pending", onWire: true },
+  authorization_pending: { status: 400, message: "the user has not decided yet", onWire: true, oauthError: "authorization_pending" },
   cannot_link_more_of_type: { status: 400, message: "the user already has an account of this type", onWire: true },
   cannot_unlink_embedded_wallet: { status: 400, message: "an embedded wallet cannot be unlinked", onWire: true },
   cannot_unlink_sole_account: { status: 400, message: "the only linked account of a user cannot be unlinked", onWire: true },
@@ -91,9 +99,9 @@ export const errorCatalogue: Readonly<
   disallowed_login_method: { status: 403, message: "this login method is not enabled for the app", onWire: true },
   disallowed_plus_email: { status: 400, message: "email addresses with a plus sign are not allowed", onWire: true },
   expired_or_invalid_mfa_token: { status: 401, message: "the MFA token is expired or invalid", onWire: true },
-  expired_token: { status: 400, message: "expired_token", onWire: true },
+  expired_token: { status: 400, message: "the device code has expired: begin again", onWire: true, oauthError: "expired_token" },
   failed_to_fetch_jwks_uri_document: { status: 400, message: "the JWKS document could not be fetched", onWire: true },
-  feature_not_enabled: { status: 403, message: "this feature is not enabled for the app", onWire: true },
+  feature_not_enabled: { status: 403, message: "this feature is not enabled for the app", onWire: true, oauthError: "unauthorized_client" },
   foreign_host: { status: 403, message: "the request does not name a host of this server", onWire: true },
   https_required: { status: 403, message: "HTTPS is required.", onWire: false },
   incorrect_quantity_of_authorization_signatures: { status: 401, message: "Number of authorization signatures does not match the authorization threshold.", onWire: true },
@@ -103,13 +111,14 @@ export const errorCatalogue: Readonly<
   invalid_aggregation_format: { status: 400, message: "invalid aggregation", onWire: true },
   invalid_app_credentials: { status: 401, message: "Invalid app ID or app secret.", onWire: false },
   invalid_captcha: { status: 400, message: "invalid captcha", onWire: true },
+  invalid_client: { status: 401, message: "unknown client, or a missing or wrong secret", onWire: true, oauthError: "invalid_client" },
   invalid_credentials: { status: 401, message: "invalid credentials", onWire: true },
-  invalid_data: { status: 400, message: "invalid data", onWire: true },
-  invalid_grant: { status: 400, message: "invalid_grant", onWire: true },
+  invalid_data: { status: 400, message: "invalid data", onWire: true, oauthError: "invalid_request" },
+  invalid_grant: { status: 400, message: "the code or token is unknown, expired, revoked or already used", onWire: true, oauthError: "invalid_grant" },
   invalid_native_app_id: { status: 403, message: "the native app is not allowed for this app", onWire: true },
   invalid_origin: { status: 403, message: "the origin is not allowed for this app", onWire: true },
   invalid_policy_format: { status: 400, message: "invalid policy", onWire: true },
-  invalid_request: { status: 400, message: "invalid request", onWire: true },
+  invalid_request: { status: 400, message: "invalid request", onWire: true, oauthError: "invalid_request" },
   invalid_solana_transaction: { status: 400, message: "invalid Solana transaction", onWire: true },
   invalid_state: { status: 400, message: "the state of the resource does not allow this operation", onWire: true },
   linked_account_not_found: { status: 404, message: "Linked account not found", onWire: true },
@@ -134,17 +143,18 @@ export const errorCatalogue: Readonly<
   passkey_not_registered: { status: 401, message: "the passkey is not registered", onWire: true },
   payload_too_large: { status: 413, message: "request body is larger than 1 MB", onWire: false },
   policy_violation: { status: 400, message: "RPC request denied due to policy violation.", onWire: true },
-  request_expired: { status: 400, message: "the request has expired", onWire: true },
+  request_expired: { status: 400, message: "the request has expired", onWire: true, oauthError: "invalid_request" },
   resource_already_exists: { status: 409, message: "the resource already exists", onWire: true },
   resource_conflict: { status: 409, message: "Conflict encountered while trying to modify resource.", onWire: true },
   signup_disabled: { status: 403, message: "sign-up is disabled for this app", onWire: true },
-  slow_down: { status: 400, message: "slow_down", onWire: true },
+  slow_down: { status: 400, message: "polled too soon: the interval between polls is five seconds longer from now on", onWire: true, oauthError: "slow_down" },
   too_many_requests: { status: 429, message: "Too many requests. Please wait to try again.", onWire: true },
   transaction_broadcast_failure: { status: 400, message: "the transaction could not be broadcast", onWire: true },
   transaction_execution_failure: { status: 400, message: "the transaction would revert", onWire: true },
   transaction_limit_reached: { status: 400, message: "the transaction limit has been reached", onWire: true },
   unavailable: { status: 503, message: "the service is temporarily unavailable", onWire: false },
-  unsupported_media_type: { status: 415, message: "Content-Type must be application/json", onWire: false },
+  unsupported_grant_type: { status: 400, message: "unsupported grant type", onWire: true, oauthError: "unsupported_grant_type" },
+  unsupported_media_type: { status: 415, message: "Content-Type must be application/json", onWire: false, oauthError: "invalid_request" },
   user_does_not_exist: { status: 404, message: "User not found", onWire: true },
   user_has_not_delegated_wallet: { status: 401, message: "the user has not delegated the wallet", onWire: true },
   user_session_keys_expired: { status: 401, message: "the user key that signed has expired", onWire: true },

@@ -94,7 +94,7 @@ export interface Operations {
   authorizeOauthDevice: {
     path: {};
     query: {};
-    body: undefined;
+    body: schemas.AuthorizeOauthDeviceRequest | undefined;
     response: schemas.DeviceAuthorizationResponse;
   };
   /** Create up to 20 users */
@@ -712,6 +712,13 @@ export interface Operations {
     };
     body: undefined;
     response: schemas.GetCryptoDepositAccountNextOrderResponse;
+  };
+  /** Get the OAuth metadata */
+  getOauthMetadata: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.OAuthMetadata;
   };
   /** Get an organization */
   getOrganization: {
@@ -1745,13 +1752,15 @@ export interface OperationDescriptor {
   readonly successStatus: number;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
+  /** The fields of a body that may also be a form. */
+  readonly formFields?: readonly string[];
   /** Accepts the header `service-authorization-signature`. */
   readonly signed: boolean;
   /** Accepts the header `service-request-expiry`. */
   readonly expiry: boolean;
   /** Accepts the header `service-idempotency-key`. */
   readonly idempotent: boolean;
-  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user';
+  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user' | 'oauth-client';
 }
 
 export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
@@ -1891,12 +1900,13 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     path: "/api/oauth/v2/device_authorization",
     tag: "oauth",
     successStatus: 200,
-    hasBody: false,
+    hasBody: true,
     bodyRequired: false,
+    formFields: ["client_id","client_secret","scope"],
     signed: false,
     expiry: false,
     idempotent: false,
-    security: "app",
+    security: "oauth-client",
   },
   batchCreateUsers: {
     id: "batchCreateUsers",
@@ -2452,10 +2462,11 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
+    formFields: ["client_id","client_secret","code","device_code","grant_type","redirect_uri","refresh_token","scope"],
     signed: false,
     expiry: false,
     idempotent: false,
-    security: "app",
+    security: "oauth-client",
   },
   executeWalletSwap: {
     id: "executeWalletSwap",
@@ -2716,6 +2727,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     expiry: false,
     idempotent: false,
     security: "app",
+  },
+  getOauthMetadata: {
+    id: "getOauthMetadata",
+    method: "GET",
+    path: "/.well-known/oauth-authorization-server",
+    tag: "oauth",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
   },
   getOrganization: {
     id: "getOrganization",

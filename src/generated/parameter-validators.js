@@ -9676,6 +9676,69 @@ function validateGetNextCryptoDepositOrder(data, { instancePath = "", parentData
 }
 
 const formatDateTime = formats["date-time"];
+function validateGetOauthMetadata(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateGetOauthMetadata.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateGetOauthMetadata.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (!(data1 && typeof data1 == "object" && !Array.isArray(data1))) {
+        validateGetOauthMetadata.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data2 = data.headers;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+         validateGetOauthMetadata.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateGetOauthMetadata.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateGetOauthMetadata.errors = vErrors;
+ return errors === 0;
+}
+
 function validateGetOrganization(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -24028,6 +24091,7 @@ export {
  validateGetIntent as getIntent,
  validateGetKeyQuorum as getKeyQuorum,
  validateGetNextCryptoDepositOrder as getNextCryptoDepositOrder,
+ validateGetOauthMetadata as getOauthMetadata,
  validateGetOrganization as getOrganization,
  validateGetOrganizationExternalFiatAccount as getOrganizationExternalFiatAccount,
  validateGetPolicy as getPolicy,

@@ -73,6 +73,7 @@ import * as getFiatDepositAccount from '../handlers/deposit_accounts/getFiatDepo
 import * as getIntent from '../handlers/intents/getIntent.ts';
 import * as getKeyQuorum from '../handlers/key_quorums/getKeyQuorum.ts';
 import * as getNextCryptoDepositOrder from '../handlers/deposit_accounts/getNextCryptoDepositOrder.ts';
+import * as getOauthMetadata from '../handlers/oauth/getOauthMetadata.ts';
 import * as getOrganization from '../handlers/organizations/getOrganization.ts';
 import * as getOrganizationExternalFiatAccount from '../handlers/external_fiat_accounts/getOrganizationExternalFiatAccount.ts';
 import * as getPolicy from '../handlers/policies/getPolicy.ts';
@@ -245,6 +246,7 @@ const files = {
   getIntent,
   getKeyQuorum,
   getNextCryptoDepositOrder,
+  getOauthMetadata,
   getOrganization,
   getOrganizationExternalFiatAccount,
   getPolicy,

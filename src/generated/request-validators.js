@@ -791,6 +791,97 @@ function validateAuthorizeIntentRequest(data, { instancePath = "", parentData, p
 }
 
 const pattern5 = new RegExp("^\\d+(\\.\\d+)?$", "u");
+function validateAuthorizeOauthDeviceRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   const _errs1 = errors;
+   for (const key0 in data) {
+    if (!(key0 === "client_id" || key0 === "client_secret" || key0 === "scope")) {
+     validateAuthorizeOauthDeviceRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+     return false;
+     break;
+    }
+   }
+   if (_errs1 === errors) {
+    if (data.client_id !== void 0) {
+     const _errs2 = errors;
+     if (!validateOAuthClientId(data.client_id, { instancePath: instancePath + "/client_id", parentData: data, parentDataProperty: "client_id", rootData })) {
+      vErrors = vErrors === null ? validateOAuthClientId.errors : vErrors.concat(validateOAuthClientId.errors);
+      errors = vErrors.length;
+     }
+     var valid0 = _errs2 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.client_secret !== void 0) {
+      const _errs3 = errors;
+      if (!validateOAuthClientSecret(data.client_secret, { instancePath: instancePath + "/client_secret", parentData: data, parentDataProperty: "client_secret", rootData })) {
+       vErrors = vErrors === null ? validateOAuthClientSecret.errors : vErrors.concat(validateOAuthClientSecret.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.scope !== void 0) {
+       const _errs4 = errors;
+       if (!validateOAuthScope(data.scope, { instancePath: instancePath + "/scope", parentData: data, parentDataProperty: "scope", rootData })) {
+        vErrors = vErrors === null ? validateOAuthScope.errors : vErrors.concat(validateOAuthScope.errors);
+        errors = vErrors.length;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateAuthorizeOauthDeviceRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateAuthorizeOauthDeviceRequest.errors = vErrors;
+ return errors === 0;
+}
+
+function validateOAuthScope(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateOAuthScope.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ validateOAuthScope.errors = vErrors;
+ return errors === 0;
+}
+
+function validateOAuthClientSecret(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateOAuthClientSecret.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ validateOAuthClientSecret.errors = vErrors;
+ return errors === 0;
+}
+
+function validateOAuthClientId(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateOAuthClientId.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ validateOAuthClientId.errors = vErrors;
+ return errors === 0;
+}
+
 function validateBatchCreateUsersRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -8526,46 +8617,82 @@ function validateOAuthTokenRefreshTokenRequest(data, { instancePath = "", parent
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "grant_type" || key0 === "refresh_token")) {
+     if (!(key0 === "client_id" || key0 === "client_secret" || key0 === "grant_type" || key0 === "refresh_token" || key0 === "scope")) {
       validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
      }
     }
     if (_errs1 === errors) {
-     if (data.grant_type !== void 0) {
-      let data0 = data.grant_type;
+     if (data.client_id !== void 0) {
       const _errs2 = errors;
-      if (typeof data0 !== "string") {
-       validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/grant_type", schemaPath: "#/properties/grant_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
-      }
-      if ("refresh_token" !== data0) {
-       validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/grant_type", schemaPath: "#/properties/grant_type/const", keyword: "const", params: { allowedValue: "refresh_token" }, message: "must be equal to constant" }];
-       return false;
+      if (!validateOAuthClientId(data.client_id, { instancePath: instancePath + "/client_id", parentData: data, parentDataProperty: "client_id", rootData })) {
+       vErrors = vErrors === null ? validateOAuthClientId.errors : vErrors.concat(validateOAuthClientId.errors);
+       errors = vErrors.length;
       }
       var valid0 = _errs2 === errors;
      } else {
       var valid0 = true;
      }
      if (valid0) {
-      if (data.refresh_token !== void 0) {
-       let data1 = data.refresh_token;
-       const _errs4 = errors;
-       if (errors === _errs4) {
-        if (typeof data1 === "string") {
-         if (ucs2length(data1) < 1) {
-          validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/refresh_token", schemaPath: "#/properties/refresh_token/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
-          return false;
-         }
-        } else {
-         validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/refresh_token", schemaPath: "#/properties/refresh_token/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
-        }
+      if (data.client_secret !== void 0) {
+       const _errs3 = errors;
+       if (!validateOAuthClientSecret(data.client_secret, { instancePath: instancePath + "/client_secret", parentData: data, parentDataProperty: "client_secret", rootData })) {
+        vErrors = vErrors === null ? validateOAuthClientSecret.errors : vErrors.concat(validateOAuthClientSecret.errors);
+        errors = vErrors.length;
        }
-       var valid0 = _errs4 === errors;
+       var valid0 = _errs3 === errors;
       } else {
        var valid0 = true;
+      }
+      if (valid0) {
+       if (data.grant_type !== void 0) {
+        let data2 = data.grant_type;
+        const _errs4 = errors;
+        if (typeof data2 !== "string") {
+         validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/grant_type", schemaPath: "#/properties/grant_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        if ("refresh_token" !== data2) {
+         validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/grant_type", schemaPath: "#/properties/grant_type/const", keyword: "const", params: { allowedValue: "refresh_token" }, message: "must be equal to constant" }];
+         return false;
+        }
+        var valid0 = _errs4 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.refresh_token !== void 0) {
+         let data3 = data.refresh_token;
+         const _errs6 = errors;
+         if (errors === _errs6) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) < 1) {
+            validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/refresh_token", schemaPath: "#/properties/refresh_token/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          } else {
+           validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath: instancePath + "/refresh_token", schemaPath: "#/properties/refresh_token/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs6 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.scope !== void 0) {
+          const _errs8 = errors;
+          if (!validateOAuthScope(data.scope, { instancePath: instancePath + "/scope", parentData: data, parentDataProperty: "scope", rootData })) {
+           vErrors = vErrors === null ? validateOAuthScope.errors : vErrors.concat(validateOAuthScope.errors);
+           errors = vErrors.length;
+          }
+          var valid0 = _errs8 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
       }
      }
     }
@@ -8591,46 +8718,82 @@ function validateOAuthTokenDeviceCodeRequest(data, { instancePath = "", parentDa
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "device_code" || key0 === "grant_type")) {
+     if (!(key0 === "client_id" || key0 === "client_secret" || key0 === "device_code" || key0 === "grant_type" || key0 === "scope")) {
       validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
      }
     }
     if (_errs1 === errors) {
-     if (data.device_code !== void 0) {
-      let data0 = data.device_code;
+     if (data.client_id !== void 0) {
       const _errs2 = errors;
-      if (errors === _errs2) {
-       if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/device_code", schemaPath: "#/properties/device_code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
-         return false;
-        }
-       } else {
-        validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/device_code", schemaPath: "#/properties/device_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
-       }
+      if (!validateOAuthClientId(data.client_id, { instancePath: instancePath + "/client_id", parentData: data, parentDataProperty: "client_id", rootData })) {
+       vErrors = vErrors === null ? validateOAuthClientId.errors : vErrors.concat(validateOAuthClientId.errors);
+       errors = vErrors.length;
       }
       var valid0 = _errs2 === errors;
      } else {
       var valid0 = true;
      }
      if (valid0) {
-      if (data.grant_type !== void 0) {
-       let data1 = data.grant_type;
-       const _errs4 = errors;
-       if (typeof data1 !== "string") {
-        validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/grant_type", schemaPath: "#/properties/grant_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+      if (data.client_secret !== void 0) {
+       const _errs3 = errors;
+       if (!validateOAuthClientSecret(data.client_secret, { instancePath: instancePath + "/client_secret", parentData: data, parentDataProperty: "client_secret", rootData })) {
+        vErrors = vErrors === null ? validateOAuthClientSecret.errors : vErrors.concat(validateOAuthClientSecret.errors);
+        errors = vErrors.length;
        }
-       if ("urn:ietf:params:oauth:grant-type:device_code" !== data1) {
-        validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/grant_type", schemaPath: "#/properties/grant_type/const", keyword: "const", params: { allowedValue: "urn:ietf:params:oauth:grant-type:device_code" }, message: "must be equal to constant" }];
-        return false;
-       }
-       var valid0 = _errs4 === errors;
+       var valid0 = _errs3 === errors;
       } else {
        var valid0 = true;
+      }
+      if (valid0) {
+       if (data.device_code !== void 0) {
+        let data2 = data.device_code;
+        const _errs4 = errors;
+        if (errors === _errs4) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) < 1) {
+           validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/device_code", schemaPath: "#/properties/device_code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
+         } else {
+          validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/device_code", schemaPath: "#/properties/device_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs4 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.grant_type !== void 0) {
+         let data3 = data.grant_type;
+         const _errs6 = errors;
+         if (typeof data3 !== "string") {
+          validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/grant_type", schemaPath: "#/properties/grant_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         if ("urn:ietf:params:oauth:grant-type:device_code" !== data3) {
+          validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath: instancePath + "/grant_type", schemaPath: "#/properties/grant_type/const", keyword: "const", params: { allowedValue: "urn:ietf:params:oauth:grant-type:device_code" }, message: "must be equal to constant" }];
+          return false;
+         }
+         var valid0 = _errs6 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.scope !== void 0) {
+          const _errs8 = errors;
+          if (!validateOAuthScope(data.scope, { instancePath: instancePath + "/scope", parentData: data, parentDataProperty: "scope", rootData })) {
+           vErrors = vErrors === null ? validateOAuthScope.errors : vErrors.concat(validateOAuthScope.errors);
+           errors = vErrors.length;
+          }
+          var valid0 = _errs8 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
       }
      }
     }
@@ -8656,7 +8819,7 @@ function validateOAuthTokenAuthorizationCodeRequest(data, { instancePath = "", p
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "client_id" || key0 === "client_secret" || key0 === "code" || key0 === "grant_type" || key0 === "redirect_uri")) {
+     if (!(key0 === "client_id" || key0 === "client_secret" || key0 === "code" || key0 === "grant_type" || key0 === "redirect_uri" || key0 === "scope")) {
       validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -8665,9 +8828,9 @@ function validateOAuthTokenAuthorizationCodeRequest(data, { instancePath = "", p
     if (_errs1 === errors) {
      if (data.client_id !== void 0) {
       const _errs2 = errors;
-      if (typeof data.client_id !== "string") {
-       validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/client_id", schemaPath: "#/properties/client_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
+      if (!validateOAuthClientId(data.client_id, { instancePath: instancePath + "/client_id", parentData: data, parentDataProperty: "client_id", rootData })) {
+       vErrors = vErrors === null ? validateOAuthClientId.errors : vErrors.concat(validateOAuthClientId.errors);
+       errors = vErrors.length;
       }
       var valid0 = _errs2 === errors;
      } else {
@@ -8675,20 +8838,20 @@ function validateOAuthTokenAuthorizationCodeRequest(data, { instancePath = "", p
      }
      if (valid0) {
       if (data.client_secret !== void 0) {
-       const _errs4 = errors;
-       if (typeof data.client_secret !== "string") {
-        validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/client_secret", schemaPath: "#/properties/client_secret/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
+       const _errs3 = errors;
+       if (!validateOAuthClientSecret(data.client_secret, { instancePath: instancePath + "/client_secret", parentData: data, parentDataProperty: "client_secret", rootData })) {
+        vErrors = vErrors === null ? validateOAuthClientSecret.errors : vErrors.concat(validateOAuthClientSecret.errors);
+        errors = vErrors.length;
        }
-       var valid0 = _errs4 === errors;
+       var valid0 = _errs3 === errors;
       } else {
        var valid0 = true;
       }
       if (valid0) {
        if (data.code !== void 0) {
         let data2 = data.code;
-        const _errs6 = errors;
-        if (errors === _errs6) {
+        const _errs4 = errors;
+        if (errors === _errs4) {
          if (typeof data2 === "string") {
           if (ucs2length(data2) < 1) {
            validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
@@ -8699,14 +8862,14 @@ function validateOAuthTokenAuthorizationCodeRequest(data, { instancePath = "", p
           return false;
          }
         }
-        var valid0 = _errs6 === errors;
+        var valid0 = _errs4 === errors;
        } else {
         var valid0 = true;
        }
        if (valid0) {
         if (data.grant_type !== void 0) {
          let data3 = data.grant_type;
-         const _errs8 = errors;
+         const _errs6 = errors;
          if (typeof data3 !== "string") {
           validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/grant_type", schemaPath: "#/properties/grant_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
           return false;
@@ -8715,20 +8878,32 @@ function validateOAuthTokenAuthorizationCodeRequest(data, { instancePath = "", p
           validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/grant_type", schemaPath: "#/properties/grant_type/const", keyword: "const", params: { allowedValue: "authorization_code" }, message: "must be equal to constant" }];
           return false;
          }
-         var valid0 = _errs8 === errors;
+         var valid0 = _errs6 === errors;
         } else {
          var valid0 = true;
         }
         if (valid0) {
          if (data.redirect_uri !== void 0) {
-          const _errs10 = errors;
+          const _errs8 = errors;
           if (typeof data.redirect_uri !== "string") {
            validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath: instancePath + "/redirect_uri", schemaPath: "#/properties/redirect_uri/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
            return false;
           }
-          var valid0 = _errs10 === errors;
+          var valid0 = _errs8 === errors;
          } else {
           var valid0 = true;
+         }
+         if (valid0) {
+          if (data.scope !== void 0) {
+           const _errs10 = errors;
+           if (!validateOAuthScope(data.scope, { instancePath: instancePath + "/scope", parentData: data, parentDataProperty: "scope", rootData })) {
+            vErrors = vErrors === null ? validateOAuthScope.errors : vErrors.concat(validateOAuthScope.errors);
+            errors = vErrors.length;
+           }
+           var valid0 = _errs10 === errors;
+          } else {
+           var valid0 = true;
+          }
          }
         }
        }
@@ -15137,7 +15312,7 @@ const requestValidators = {
  authenticateWalletIntents: { params: params.authenticateWalletIntents, body: validateAuthenticateWalletIntentsRequest },
  authenticateWallets: { params: params.authenticateWallets, body: validateAuthenticateWalletsRequest },
  authorizeIntent: { params: params.authorizeIntent, body: validateAuthorizeIntentRequest },
- authorizeOauthDevice: { params: params.authorizeOauthDevice },
+ authorizeOauthDevice: { params: params.authorizeOauthDevice, body: validateAuthorizeOauthDeviceRequest },
  batchCreateUsers: { params: params.batchCreateUsers, body: validateBatchCreateUsersRequest },
  claimEthereumEarnIncentive: { params: params.claimEthereumEarnIncentive, body: validateClaimEthereumEarnIncentiveRequest },
  createAccount: { params: params.createAccount, body: validateCreateAccountRequest },
@@ -15201,6 +15376,7 @@ const requestValidators = {
  getIntent: { params: params.getIntent },
  getKeyQuorum: { params: params.getKeyQuorum },
  getNextCryptoDepositOrder: { params: params.getNextCryptoDepositOrder },
+ getOauthMetadata: { params: params.getOauthMetadata },
  getOrganization: { params: params.getOrganization },
  getOrganizationExternalFiatAccount: { params: params.getOrganizationExternalFiatAccount },
  getPolicy: { params: params.getPolicy },

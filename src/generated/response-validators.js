@@ -12103,6 +12103,115 @@ function validateDeviceAuthorizationResponseClosed(data, { instancePath = "", pa
  return errors === 0;
 }
 
+function validateOAuthError(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.error === void 0 && (missing0 = "error")) {
+    validateOAuthError.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "code" || key0 === "data" || key0 === "error" || key0 === "error_description" || key0 === "interval")) {
+      validateOAuthError.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.code !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.code !== "string") {
+       validateOAuthError.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.data !== void 0) {
+       let data1 = data.data;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        } else {
+         validateOAuthError.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.error !== void 0) {
+        let data2 = data.error;
+        const _errs7 = errors;
+        if (errors === _errs7) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) < 1) {
+           validateOAuthError.errors = [{ instancePath: instancePath + "/error", schemaPath: "#/properties/error/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
+         } else {
+          validateOAuthError.errors = [{ instancePath: instancePath + "/error", schemaPath: "#/properties/error/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs7 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.error_description !== void 0) {
+         const _errs9 = errors;
+         if (typeof data.error_description !== "string") {
+          validateOAuthError.errors = [{ instancePath: instancePath + "/error_description", schemaPath: "#/properties/error_description/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs9 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.interval !== void 0) {
+          let data4 = data.interval;
+          const _errs11 = errors;
+          if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
+           validateOAuthError.errors = [{ instancePath: instancePath + "/interval", schemaPath: "#/properties/interval/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+           return false;
+          }
+          if (errors === _errs11) {
+           if (typeof data4 == "number" && isFinite(data4)) {
+            if (data4 < 1 || isNaN(data4)) {
+             validateOAuthError.errors = [{ instancePath: instancePath + "/interval", schemaPath: "#/properties/interval/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+             return false;
+            }
+           }
+          }
+          var valid0 = _errs11 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateOAuthError.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateOAuthError.errors = vErrors;
+ return errors === 0;
+}
+
 const pattern16 = new RegExp("^\\d+$", "u");
 function validateUserBatchCreateResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
@@ -21642,6 +21751,209 @@ function validateGetCryptoDepositAccountNextOrderResponseClosed(data, { instance
  return errors === 0;
 }
 
+function validateOAuthMetadataClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.device_authorization_endpoint === void 0 && (missing0 = "device_authorization_endpoint") || data.grant_types_supported === void 0 && (missing0 = "grant_types_supported") || data.issuer === void 0 && (missing0 = "issuer") || data.response_types_supported === void 0 && (missing0 = "response_types_supported") || data.service_documentation === void 0 && (missing0 = "service_documentation") || data.token_endpoint === void 0 && (missing0 = "token_endpoint") || data.token_endpoint_auth_methods_supported === void 0 && (missing0 = "token_endpoint_auth_methods_supported")) {
+    validateOAuthMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "device_authorization_endpoint" || key0 === "grant_types_supported" || key0 === "issuer" || key0 === "response_types_supported" || key0 === "service_documentation" || key0 === "token_endpoint" || key0 === "token_endpoint_auth_methods_supported")) {
+      validateOAuthMetadataClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.device_authorization_endpoint !== void 0) {
+      let data0 = data.device_authorization_endpoint;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (errors === _errs2) {
+        if (typeof data0 === "string") {
+         if (!formatUri(data0)) {
+          validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/device_authorization_endpoint", schemaPath: "#/properties/device_authorization_endpoint/format", keyword: "format", params: { format: "uri" }, message: 'must match format "uri"' }];
+          return false;
+         }
+        } else {
+         validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/device_authorization_endpoint", schemaPath: "#/properties/device_authorization_endpoint/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.grant_types_supported !== void 0) {
+       let data1 = data.grant_types_supported;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (Array.isArray(data1)) {
+         var valid1 = true;
+         const len0 = data1.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs6 = errors;
+          if (typeof data1[i0] !== "string") {
+           validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/grant_types_supported/" + i0, schemaPath: "#/properties/grant_types_supported/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid1 = _errs6 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        } else {
+         validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/grant_types_supported", schemaPath: "#/properties/grant_types_supported/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.issuer !== void 0) {
+        let data3 = data.issuer;
+        const _errs8 = errors;
+        if (errors === _errs8) {
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (!formatUri(data3)) {
+            validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/issuer", schemaPath: "#/properties/issuer/format", keyword: "format", params: { format: "uri" }, message: 'must match format "uri"' }];
+            return false;
+           }
+          } else {
+           validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/issuer", schemaPath: "#/properties/issuer/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+        }
+        var valid0 = _errs8 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.response_types_supported !== void 0) {
+         let data4 = data.response_types_supported;
+         const _errs10 = errors;
+         if (errors === _errs10) {
+          if (Array.isArray(data4)) {
+           var valid2 = true;
+           const len1 = data4.length;
+           for (let i1 = 0; i1 < len1; i1++) {
+            const _errs12 = errors;
+            if (typeof data4[i1] !== "string") {
+             validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/response_types_supported/" + i1, schemaPath: "#/properties/response_types_supported/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+            var valid2 = _errs12 === errors;
+            if (!valid2) {
+             break;
+            }
+           }
+          } else {
+           validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/response_types_supported", schemaPath: "#/properties/response_types_supported/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+           return false;
+          }
+         }
+         var valid0 = _errs10 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.service_documentation !== void 0) {
+          let data6 = data.service_documentation;
+          const _errs14 = errors;
+          if (errors === _errs14) {
+           if (errors === _errs14) {
+            if (typeof data6 === "string") {
+             if (!formatUri(data6)) {
+              validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/service_documentation", schemaPath: "#/properties/service_documentation/format", keyword: "format", params: { format: "uri" }, message: 'must match format "uri"' }];
+              return false;
+             }
+            } else {
+             validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/service_documentation", schemaPath: "#/properties/service_documentation/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+          }
+          var valid0 = _errs14 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.token_endpoint !== void 0) {
+           let data7 = data.token_endpoint;
+           const _errs16 = errors;
+           if (errors === _errs16) {
+            if (errors === _errs16) {
+             if (typeof data7 === "string") {
+              if (!formatUri(data7)) {
+               validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/token_endpoint", schemaPath: "#/properties/token_endpoint/format", keyword: "format", params: { format: "uri" }, message: 'must match format "uri"' }];
+               return false;
+              }
+             } else {
+              validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/token_endpoint", schemaPath: "#/properties/token_endpoint/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+           }
+           var valid0 = _errs16 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.token_endpoint_auth_methods_supported !== void 0) {
+            let data8 = data.token_endpoint_auth_methods_supported;
+            const _errs18 = errors;
+            if (errors === _errs18) {
+             if (Array.isArray(data8)) {
+              var valid3 = true;
+              const len2 = data8.length;
+              for (let i2 = 0; i2 < len2; i2++) {
+               const _errs20 = errors;
+               if (typeof data8[i2] !== "string") {
+                validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/token_endpoint_auth_methods_supported/" + i2, schemaPath: "#/properties/token_endpoint_auth_methods_supported/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
+               var valid3 = _errs20 === errors;
+               if (!valid3) {
+                break;
+               }
+              }
+             } else {
+              validateOAuthMetadataClosed.errors = [{ instancePath: instancePath + "/token_endpoint_auth_methods_supported", schemaPath: "#/properties/token_endpoint_auth_methods_supported/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+              return false;
+             }
+            }
+            var valid0 = _errs18 === errors;
+           } else {
+            var valid0 = true;
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateOAuthMetadataClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateOAuthMetadataClosed.errors = vErrors;
+ return errors === 0;
+}
+
 function validateTransactionClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -27092,7 +27404,7 @@ const responseValidators = {
  authenticateWalletIntents: { 200: validateWalletAuthenticateIntentsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  authenticateWallets: { 200: validateWalletAuthenticateWithJwtResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  authorizeIntent: { 200: validateIntentResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
- authorizeOauthDevice: { 200: validateDeviceAuthorizationResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
+ authorizeOauthDevice: { 200: validateDeviceAuthorizationResponseClosed, 400: validateOAuthError, 401: validateOAuthError, 403: validateOAuthError, 413: validateOAuthError, 415: validateOAuthError, 429: validateOAuthError, 500: validateOAuthError, 503: validateOAuthError },
  batchCreateUsers: { 200: validateUserBatchCreateResponseClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  claimEthereumEarnIncentive: { 200: validateEarnIncentiveClaimActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
  createAccount: { 200: validateAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27117,7 +27429,7 @@ const responseValidators = {
  createWalletRpcIntent: { 200: validateRpcIntentResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createWalletTransferIntent: { 200: validateTransferIntentResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createWalletsBatch: { 200: validateWalletBatchCreateResponseClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
- createWalletsWithRecovery: { 200: validateCreateWalletsWithRecoveryResponseClosed, 400: validateError, 401: validateError, 403: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
+ createWalletsWithRecovery: { 200: validateCreateWalletsWithRecoveryResponseClosed, 400: validateError, 401: validateError, 403: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createWebhookEndpoint: { 200: validateWebhookEndpointWithSecretClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  deleteAggregation: { 200: validateSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  deleteAllowlistEntry: { 200: validateAllowlistDeletionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27135,7 +27447,7 @@ const responseValidators = {
  deleteWebhookEndpoint: { 200: validateSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  depositEthereumEarn: { 200: validateEarnDepositActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
  detachWalletAutomations: { 200: validateWalletAutomationSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
- exchangeOauthToken: { 200: validateOAuthTokenSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
+ exchangeOauthToken: { 200: validateOAuthTokenSuccessResponseClosed, 400: validateOAuthError, 401: validateOAuthError, 403: validateOAuthError, 413: validateOAuthError, 415: validateOAuthError, 429: validateOAuthError, 500: validateOAuthError, 503: validateOAuthError },
  executeWalletSwap: { 200: validateSwapActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
  exportWallet: { 200: validateWalletExportResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  getAccount: { 200: validateAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27156,6 +27468,7 @@ const responseValidators = {
  getIntent: { 200: validateIntentResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getKeyQuorum: { 200: validateKeyQuorumClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getNextCryptoDepositOrder: { 200: validateGetCryptoDepositAccountNextOrderResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
+ getOauthMetadata: { 200: validateOAuthMetadataClosed, 400: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  getOrganization: { 200: validateOrganizationClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getOrganizationExternalFiatAccount: { 200: validateOrganizationExternalFiatAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
  getPolicy: { 200: validatePolicyClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27197,7 +27510,7 @@ const responseValidators = {
  listCryptoDepositAccounts: { 200: validateListCryptoDepositAccountsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
  listFiatDepositAccounts: { 200: validateListFiatDepositAccountsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
  listIntents: { 200: validateIntentListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
- listOauthGrants: { 200: validateOAuthGrantListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
+ listOauthGrants: { 200: validateOAuthGrantListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 503: validateError },
  listOrganizationExternalFiatAccounts: { 200: validateListOrganizationExternalFiatAccountsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
  listOrganizationKyb: { 200: validateKYBStatusListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
  listOrganizationSecrets: { 200: validateOrganizationSecretsListResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27222,7 +27535,7 @@ const responseValidators = {
  replaceConditionSetItems: { 200: validateConditionSetItemsClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  replaceConditionSetItemsIntent: { 200: validateConditionSetIntentResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  replayWebhookDelivery: { 200: validateWebhookDeliveryClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
- revokeOauthGrant: { 200: validateSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
+ revokeOauthGrant: { 200: validateSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  revokeOrganizationSecret: { 200: validateSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  rotateWebhookSecret: { 200: validateWebhookEndpointWithSecretClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  searchUsers: { 200: validateUserClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27248,7 +27561,7 @@ const responseValidators = {
  updateWalletAutomation: { 200: validateWalletAutomationResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  updateWalletIntent: { 200: validateWalletIntentResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  updateWebhookEndpoint: { 200: validateWebhookEndpointClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
- verifyOauthDevice: { 200: validateDeviceVerifyResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
+ verifyOauthDevice: { 200: validateDeviceVerifyResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  walletRpc: { 200: validateWalletRpcResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  withdrawEthereumEarn: { 200: validateEarnWithdrawActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError }
 };

@@ -519,6 +519,13 @@ export type AuthorizeIntentRequest = {
   timestamp: number;
 };
 
+/** The client that starts a device authorization. Empty for a client that sends HTTP Basic. */
+export type AuthorizeOauthDeviceRequest = {
+  client_id?: OAuthClientId | undefined;
+  client_secret?: OAuthClientSecret | undefined;
+  scope?: OAuthScope | undefined;
+};
+
 /** The action to run on the deposit, discriminated by `type`. */
 export type AutomationActionConfig = AutomationSwapActionConfig | AutomationEarnDepositActionConfig;
 
@@ -1139,7 +1146,7 @@ export type CreateWalletsWithRecoveryRequest = {
 
 /** The created wallets and their recovery user. */
 export type CreateWalletsWithRecoveryResponse = {
-  /** User id of the new user, `did:service:…`. */
+  /** User id of the recovery user, `did:service:…`. */
   recovery_user_id: string;
   /** In request order. */
   wallets: Wallet[];
@@ -4333,6 +4340,26 @@ export type NearSignedTransactionBorshBase64 = string;
 /** An unsigned NEAR transaction, Borsh-serialized and base64-encoded. */
 export type NearUnsignedTransactionBorshBase64 = string;
 
+/** The app id, if it is not sent with HTTP Basic. */
+export type OAuthClientId = string;
+
+/** The app secret, if it is not sent with HTTP Basic. Left out by public clients. */
+export type OAuthClientSecret = string;
+
+/** Refusal of an OAuth endpoint for clients: `error` is the code of RFC 6749, section 5.2, or RFC 8628, section 3.5, if one applies, and `code` the error code of this API. Refusals to which none applies, such as 429, have a message in `error`. */
+export type OAuthError = {
+  /** Machine-readable code: one of the codes listed for the operation. */
+  code?: string | undefined;
+  /** Details for people, such as the list of validation errors. */
+  data?: { [key: string]: unknown } | undefined;
+  /** Error code of the RFCs, or a message. */
+  error: string;
+  /** Human-readable message. */
+  error_description?: string | undefined;
+  /** The minimum time between polls from now on in seconds, with `slow_down` and `authorization_pending`. */
+  interval?: number | undefined;
+};
+
 /** A device approved by a user. */
 export type OAuthGrant = {
   /** Time of approval, ISO 8601. */
@@ -4351,31 +4378,57 @@ export type OAuthGrantListResponse = {
   data: OAuthGrant[];
 };
 
+/** Metadata of an authorization server (RFC 8414, section 2). */
+export type OAuthMetadata = {
+  /** URL of the device authorization (RFC 8628, section 4). */
+  device_authorization_endpoint: string;
+  /** The grant types. */
+  grant_types_supported: string[];
+  /** URL of this server, at the host that the request was sent to. */
+  issuer: string;
+  /** Always empty, because there is no authorization endpoint. */
+  response_types_supported: string[];
+  /** URL of the reference. */
+  service_documentation: string;
+  /** URL of the token endpoint. */
+  token_endpoint: string;
+  /** How clients may send their credentials. */
+  token_endpoint_auth_methods_supported: string[];
+};
+
+/** Ignored. Tokens are not limited to a scope. */
+export type OAuthScope = string;
+
 /** An authorization code (RFC 6749, section 4.1.3). */
 export type OAuthTokenAuthorizationCodeRequest = {
-  /** Client id. */
-  client_id?: string | undefined;
-  /** Client secret, if the client has one. */
-  client_secret?: string | undefined;
+  client_id?: OAuthClientId | undefined;
+  client_secret?: OAuthClientSecret | undefined;
   /** The code from the redirect. Single use. */
   code: string;
   grant_type: "authorization_code";
   /** The redirect URI of the authorization request. */
   redirect_uri?: string | undefined;
+  scope?: OAuthScope | undefined;
 };
 
 /** A device code (RFC 8628, section 3.4). */
 export type OAuthTokenDeviceCodeRequest = {
+  client_id?: OAuthClientId | undefined;
+  client_secret?: OAuthClientSecret | undefined;
   /** Device code. */
   device_code: string;
   grant_type: "urn:ietf:params:oauth:grant-type:device_code";
+  scope?: OAuthScope | undefined;
 };
 
 /** A refresh token (RFC 6749, section 6). */
 export type OAuthTokenRefreshTokenRequest = {
+  client_id?: OAuthClientId | undefined;
+  client_secret?: OAuthClientSecret | undefined;
   grant_type: "refresh_token";
   /** The latest refresh token. Single use. */
   refresh_token: string;
+  scope?: OAuthScope | undefined;
 };
 
 /** The tokens. */

@@ -27,6 +27,8 @@ export interface AppOptions
   /** The folder of `package.json`; its `openapi/` contains the contract. */
   readonly packageRoot: string;
   readonly mounts?: readonly Mount[];
+  /** Further static pages, by path. */
+  readonly pages?: Readonly<Record<string, Page>> | undefined;
 }
 
 /**
@@ -53,7 +55,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
     for (const mount of mounts) {
       if (path.startsWith(mount.prefix)) return mount.handle(request, response);
     }
-    const page = findPageSafely(findPage, path, options);
+    const page = options.pages?.[path] ?? findPageSafely(findPage, path, options);
     if (page === undefined) return pipeline(request, response);
     return servePage(request, response, page);
   };
@@ -65,7 +67,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
       requireRead(request);
       sendPage(request, response, page, id);
     } catch (error) {
-      sendError(response, answerError(error, id, options.log), id);
+      sendError(response, answerError(error, { id }, options.log), id);
     }
   };
 

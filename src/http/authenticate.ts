@@ -2,10 +2,17 @@ import { createHash, hash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { ApiError } from '../errors.ts';
 import type { AuthenticatedApp } from '../operation-context.ts';
-import type { AppDirectory } from '../ports/app-directory.ts';
+import type { AppCredentials, AppDirectory } from '../ports/app-directory.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { UserTokens } from '../ports/user-tokens.ts';
 import type { HttpExchange } from './http-exchange.ts';
+import {
+  createFindClient,
+  invalidClient,
+  readClientBasic,
+  sendsCredentialsInBody,
+} from './oauth/oauth-clients.ts';
+import { parseBasic } from './oauth/parse-basic.ts';
 import { allowOrigin } from './origins/cors.ts';
 import type { FailureLimit } from './rate-limit.ts';
 
@@ -17,7 +24,10 @@ export interface AuthenticateOptions {
   readonly failures?: FailureLimit | undefined;
 }
 
-/** Sets `app` (and `userId`) of an exchange, or throws the error that fits the operation's `security`. */
+/**
+ * Sets `app` (and `userId`) of an exchange, or throws the error that fits the operation's `security`. For OAuth clients
+ * that send their credentials in the body it does nothing until the body has been read.
+ */
 export type Authenticate = (exchange: HttpExchange) => Promise<void> | void;
 
 // Another process may have rotated a secret, so cached credentials expire.
@@ -33,8 +43,8 @@ interface CachedApp {
 
 /**
  * Checks credentials: HTTP Basic of the app, a user's Bearer token if the operation accepts one, or the origin of a web
- * page of the app if that suffices. Public operations need none. Throws `missing_or_invalid_token`,
- * `invalid_app_credentials`, `missing_or_invalid_service_app_id`.
+ * page of the app if that suffices, or those of an OAuth client. Public operations need none. Throws
+ * `missing_or_invalid_token`, `invalid_app_credentials`, `missing_or_invalid_service_app_id`, `invalid_client`.
  *
  * NOTE: unknown paths require credentials too, so unauthenticated callers cannot find out which paths exist.
  */
@@ -58,12 +68,26 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
     if (credentials === undefined) throw new ApiError('missing_or_invalid_token');
     const generation = apps.generation();
     const record = await apps.find(credentials.appId);
-    if (!matchesAny(credentials.secret, record?.secretHashes ?? []) || record === undefined) {
+    if (!isSecretOf(credentials.secret, record) || record === undefined) {
       throw new ApiError('invalid_app_credentials');
     }
     const app = { id: record.id };
     accepted.set(digest, { app, generation, untilMs: clock.now() + CACHE_MS });
     exchange.app = requireSameApp(exchange, app);
+  };
+
+  const findClient = createFindClient(apps, isSecretOf);
+  const authenticateClient = async (exchange: HttpExchange): Promise<void> => {
+    const header = exchange.headers.authorization;
+    if (header === undefined) {
+      exchange.app = { id: (await findClient(exchange)).id };
+      return;
+    }
+    for (const { appId, secret } of readClientBasic(header)) {
+      const record = await apps.find(appId);
+      if (isSecretOf(secret, record)) exchange.app = { id: appId };
+    }
+    if (exchange.app === undefined) throw invalidClient();
   };
 
   const authenticateUser = async (exchange: HttpExchange, token: string): Promise<void> => {
@@ -75,6 +99,7 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
     if (user === undefined) throw new ApiError('missing_or_invalid_token');
     exchange.app = { id: appId };
     exchange.userId = user.userId;
+    exchange.sessionId = user.sessionId;
   };
 
   const authenticateOrigin = async (exchange: HttpExchange): Promise<void> => {
@@ -104,6 +129,10 @@ export function createAuthenticate({ apps, userTokens, clock, failures }: Authen
   return (exchange) => {
     const security = exchange.route?.operation.security ?? 'app';
     if (security === 'none') return nameApp(exchange);
+    if (security === 'oauth-client') {
+      if (sendsCredentialsInBody(exchange) && !exchange.isBodyRead) return undefined;
+      return look(exchange, () => authenticateClient(exchange));
+    }
     const header = exchange.headers.authorization;
     if (header === undefined && security === 'app-or-origin' && exchange.headers.origin !== undefined)
       return look(exchange, () => authenticateOrigin(exchange));
@@ -140,19 +169,6 @@ function requireAppId(exchange: HttpExchange): string {
   return appId;
 }
 
-/**
- * RFC 7617: `Basic` and base64 of `id:secret`. The id contains no colon; neither part contains control characters.
- */
-function parseBasic(header: string): { appId: string; secret: string } | undefined {
-  const encoded = /^basic +([A-Za-z0-9+/_-]+={0,2}) *$/i.exec(header)?.[1];
-  if (encoded === undefined) return undefined;
-  const text = Buffer.from(encoded, 'base64').toString('utf8');
-  // PostgreSQL rejects U+0000 in text parameters.
-  if (text.includes('\0')) return undefined;
-  const colon = text.indexOf(':');
-  return colon === -1 ? undefined : { appId: text.slice(0, colon), secret: text.slice(colon + 1) };
-}
-
 /** RFC 6750 §2.1. */
 function parseBearer(header: string): string | undefined {
   return /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(header)?.[1];
@@ -160,6 +176,10 @@ function parseBearer(header: string): string | undefined {
 
 // Compared for unknown apps, so that they take as long as a wrong secret of a known app.
 const noHash = new Uint8Array(32);
+
+function isSecretOf(secret: string, app: AppCredentials | undefined): boolean {
+  return matchesAny(secret, app?.secretHashes ?? []);
+}
 
 function matchesAny(secret: string, hashes: readonly Uint8Array[]): boolean {
   const given = createHash('sha256').update(secret, 'utf8').digest();

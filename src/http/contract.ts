@@ -8,6 +8,7 @@ import {
 import { ApiError } from '../errors.ts';
 import type { Brand } from './brand.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
+import { clientFault, requireSameClient } from './oauth/oauth-clients.ts';
 import type { Operation, RequestValidators } from './operation.ts';
 import { parseBody } from './parse-body.ts';
 import { parseQuery } from './query.ts';
@@ -108,6 +109,7 @@ export async function createContract(options: ContractOptions): Promise<Contract
     // Parsing and validating a large body take as long as a whole request, and what follows may too.
     if (exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
     options.checkInput?.(exchange);
+    if (operationOf(exchange).security === 'oauth-client') requireSameClient(exchange);
     return run(exchange);
   };
   for (const { id } of operations) api.register(id, runChecked);
@@ -141,7 +143,10 @@ function validate(
   exchange.query = query;
   const parsed = parseBody(operation, exchange.headers, exchange.rawBody);
   exchange.body = brand === undefined ? parsed : brand.readBody(parsed);
-  if (body !== undefined && parsed !== undefined && !body(exchange.body)) return bodyFault(body.errors!);
+  if (body !== undefined && parsed !== undefined && !body(exchange.body)) {
+    const fault = bodyFault(body.errors!);
+    return operation.security === 'oauth-client' ? clientFault(exchange, fault) : fault;
+  }
   return undefined;
 }
 

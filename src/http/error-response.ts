@@ -1,6 +1,7 @@
 import { ApiError, isUnavailable } from '../errors.ts';
+import { errorCatalogue } from '../generated/errors.ts';
 import type { Log } from '../ports/log.ts';
-import type { Answer } from './http-exchange.ts';
+import type { Answer, HttpExchange } from './http-exchange.ts';
 
 // Published clients retry a 409 unless this header is set. Retrying never resolves our conflicts.
 const dontRetry = { 'x-should-retry': 'false' };
@@ -11,10 +12,11 @@ const challenge = { 'www-authenticate': 'Basic realm="custos", charset="UTF-8"' 
  * The response to an error. Anything but an `ApiError` is a bug or an outage: its cause is logged with the request id
  * and never sent to the caller.
  */
-export function answerError(error: unknown, requestId: string, log: Log): Answer {
+export function answerError(error: unknown, exchange: RefusedExchange, log: Log): Answer {
+  const { id: requestId } = exchange;
   if (!(error instanceof ApiError) && isUnavailable(error)) {
     log.warn({ request_id: requestId, err: error }, 'the database is unavailable');
-    return answerError(unavailable(), requestId, log);
+    return answerError(unavailable(), exchange, log);
   }
   if (!(error instanceof ApiError)) {
     log.error({ request_id: requestId, err: error }, 'the request failed');
@@ -26,8 +28,28 @@ export function answerError(error: unknown, requestId: string, log: Log): Answer
   }
   return {
     status: error.status,
-    body: error.toBody(),
+    body: refusalBody(error, exchange),
     headers: { ...headersFor(error.status), ...error.headers },
+  };
+}
+
+/** As much of an exchange as its refusal needs. */
+type RefusedExchange = Pick<HttpExchange, 'id'> & { readonly route?: HttpExchange['route'] };
+
+/**
+ * The body of a refusal. OAuth clients read `error` and `error_description` (RFC 6749 §5.2) where a code of the RFCs
+ * applies.
+ */
+export function refusalBody(error: ApiError, { route }: Pick<RefusedExchange, 'route'>): object {
+  const { oauthError } = errorCatalogue[error.code];
+  if (route?.operation.security !== 'oauth-client' || oauthError === undefined) return error.toBody();
+  const { interval, ...data } = error.data ?? {};
+  return {
+    error: oauthError,
+    error_description: error.message,
+    code: error.code,
+    ...(interval === undefined ? {} : { interval }),
+    ...(Object.keys(data).length === 0 ? {} : { data }),
   };
 }
 

@@ -25,11 +25,14 @@ export interface HttpExchange {
   readonly nowMs: number;
   readonly remoteAddress: string;
   rawBody: Buffer;
+  isBodyRead: boolean;
   route: Route | undefined;
   /** Undefined before authentication, and for public operations that are called without an app. */
   app: AuthenticatedApp | undefined;
   /** The user whose access token was sent instead of the app's secret. */
   userId: string | undefined;
+  /** The session of that access token. */
+  sessionId: string | undefined;
   query: Record<string, unknown>;
   /** The parsed body with the contract's names; undefined if the operation has none. */
   body: unknown;

@@ -10,8 +10,10 @@ export interface Operation {
   readonly successStatus: number;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
+  /** The fields of a body that may also be a form; undefined: it is always JSON. */
+  readonly formFields?: readonly string[];
   readonly idempotent: boolean;
-  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user';
+  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user' | 'oauth-client';
 }
 
 export interface RequestValidators {

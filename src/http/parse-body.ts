@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { ApiError } from '../errors.ts';
 import { findJsonFault } from './find-json-fault.ts';
+import { isForm, parseForm } from './oauth/parse-form.ts';
 import type { Operation } from './operation.ts';
 
 // CHOICE: deeper than any schema of the contract, shallow enough for every recursive function that reads a body.
@@ -15,7 +16,8 @@ const MAX_VALUES = 100_000;
 /**
  * Parses the body. It is ignored if the operation has none.
  *
- * Throws `unsupported_media_type`, and `invalid_data` with the position of a syntax error.
+ * Throws `unsupported_media_type`, `invalid_data` with the position of a syntax error, and `invalid_request` for a
+ * form that repeats a field.
  */
 export function parseBody(operation: Operation, headers: IncomingHttpHeaders, raw: Buffer): unknown {
   if (!operation.hasBody) return undefined;
@@ -23,6 +25,7 @@ export function parseBody(operation: Operation, headers: IncomingHttpHeaders, ra
     if (operation.bodyRequired) throw bodyFault('the request has no body');
     return undefined;
   }
+  if (operation.formFields !== undefined && isForm(headers)) return parseForm(raw, operation.formFields);
   requireJson(headers);
   if (!isUtf8(raw)) throw bodyFault('the text is not UTF-8');
   requireSmall(raw);

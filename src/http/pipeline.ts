@@ -6,6 +6,7 @@ import type { Brand } from './brand.ts';
 import { createContract } from './contract.ts';
 import { answerError } from './error-response.ts';
 import type { Answer, HttpExchange, RunOperation } from './http-exchange.ts';
+import { sendsCredentialsInBody } from './oauth/oauth-clients.ts';
 import type { Operation, RequestValidators } from './operation.ts';
 import { answerPreflight } from './origins/cors.ts';
 import type { Admission } from './overload/admission.ts';
@@ -52,11 +53,15 @@ interface Refused extends Answer {
 /** The operation in logs and metrics of requests that match none. */
 const NO_OPERATION = 'none';
 
+/** CHOICE: the largest body of an OAuth client that is read before its credentials are known. */
+const MAX_CLIENT_BODY_BYTES = 16_384;
+
 /**
  * The path of every request: transport (HTTPS) -> match -> admission -> credentials -> rate limit -> body -> validate
  * -> work limit -> expiry and proof -> operation -> response. Each step throws to refuse the request.
  *
- * INVARIANT: no part of a body is held in memory before the credentials in the headers have been checked.
+ * INVARIANT: no part of a body is held in memory before the credentials in the headers have been checked. OAuth clients
+ * may send them in the body; such bodies are small, and counted by address before they are read.
  */
 export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
   const { brand, log, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
@@ -79,10 +84,17 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     const authenticated = options.authenticate(exchange);
     if (authenticated !== undefined) await authenticated;
     if (rateLimiter !== undefined) writeLimits(exchange, await rateLimiter.countRequest(exchange));
-    const reading = readBody(request, exchange.remoteAddress);
+    const isClientBody = sendsCredentialsInBody(exchange);
+    const reading = readBody(
+      request,
+      exchange.remoteAddress,
+      isClientBody ? MAX_CLIENT_BODY_BYTES : undefined,
+    );
     const body = 'bytes' in reading ? reading : await reading;
     exchange.response.once('close', body.release);
     exchange.rawBody = body.bytes;
+    exchange.isBodyRead = true;
+    if (isClientBody) await options.authenticate(exchange);
     return contract.handle(exchange);
   };
 
@@ -119,7 +131,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
         return;
       }
       discardBody(request);
-      sent = answerError(error, exchange.id, log);
+      sent = answerError(error, exchange, log);
     }
     const status = send(exchange, sent, brand);
     const durationMs = performance.now() - startedMs;
@@ -166,9 +178,11 @@ function beginExchange(
     nowMs: beginning.nowMs,
     remoteAddress: beginning.remoteAddress,
     rawBody: nothing,
+    isBodyRead: false,
     route: undefined,
     app: undefined,
     userId: undefined,
+    sessionId: undefined,
     query: {},
     body: undefined,
     proof: undefined,

@@ -18,12 +18,16 @@ const defaultBodyBudget: BodyBudget = {
 };
 
 /**
- * Reads the whole body, at most `MAX_BODY_BYTES`. Its bytes count against the budget until `release` is called.
+ * Reads the whole body, at most `maxBytes` (default `MAX_BODY_BYTES`). Its bytes count against the budget until `release` is called.
  *
  * @throws ApiError payload_too_large; invalid_request for thousands of tiny chunks; unavailable when the budget is used up. RequestAbortedError when the client
  * closes the connection first.
  */
-export type ReadBody = (request: IncomingMessage, address: string) => Promise<HeldBody> | HeldBody;
+export type ReadBody = (
+  request: IncomingMessage,
+  address: string,
+  maxBytes?: number,
+) => Promise<HeldBody> | HeldBody;
 
 interface HeldBody {
   readonly bytes: Buffer;
@@ -50,11 +54,12 @@ const noBody: HeldBody = { bytes: Buffer.alloc(0), release: () => undefined };
 /** Creates a reader whose bodies share one budget. */
 export function createBodyReader(budget: BodyBudget = defaultBodyBudget): ReadBody {
   const held = holdWithin(budget);
-  return (request, address) => {
+  return (request, address, maxBytes = MAX_BODY_BYTES) => {
     if (!hasBody(request)) return noBody;
     const declared = request.headers['content-length'];
-    if (Number(declared) > MAX_BODY_BYTES) throw new ApiError('payload_too_large');
-    return collect(request, declared === undefined ? undefined : Number(declared), held(address));
+    if (Number(declared) > maxBytes) throw tooLarge(maxBytes);
+    const declaredBytes = declared === undefined ? undefined : Number(declared);
+    return collect(request, { declared: declaredBytes, maxBytes }, held(address));
   };
 }
 
@@ -119,7 +124,11 @@ function holdWithin({ totalBytes, bytesPerAddress }: BodyBudget): (address: stri
  * Copies the chunks into one buffer, which doubles when full. Keeping each chunk would cost about a hundred bytes of
  * memory for every byte of a client that sends byte by byte.
  */
-function collect(request: IncomingMessage, declared: number | undefined, share: Share): Promise<HeldBody> {
+function collect(
+  request: IncomingMessage,
+  { declared, maxBytes }: { readonly declared: number | undefined; readonly maxBytes: number },
+  share: Share,
+): Promise<HeldBody> {
   return new Promise((resolve, reject) => {
     let bytes: Buffer = noBody.bytes;
     let size = 0;
@@ -136,8 +145,8 @@ function collect(request: IncomingMessage, declared: number | undefined, share: 
         refuse(new ApiError('invalid_request', 'the body was sent in too many small chunks'));
         return;
       }
-      if (filled > MAX_BODY_BYTES) {
-        refuse(new ApiError('payload_too_large'));
+      if (filled > maxBytes) {
+        refuse(tooLarge(maxBytes));
         return;
       }
       if (filled > bytes.length) {
@@ -165,6 +174,11 @@ function capacityFor(filled: number, declared: number | undefined): number {
   let capacity = FIRST_BYTES;
   while (capacity < filled) capacity *= 2;
   return declared !== undefined && declared >= filled ? Math.min(capacity, declared) : capacity;
+}
+
+function tooLarge(maxBytes: number): ApiError {
+  if (maxBytes === MAX_BODY_BYTES) return new ApiError('payload_too_large');
+  return new ApiError('payload_too_large', `request body is larger than ${maxBytes} bytes`);
 }
 
 function budgetUsedUp(): ApiError {

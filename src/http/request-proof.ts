@@ -36,6 +36,7 @@ export function readProof(
     signatures: readSignatures(exchange),
     expiryMs,
     userId: exchange.userId,
+    sessionId: exchange.sessionId,
     canonicalPayloads: () => {
       payloads ??= payloadsOf(exchange, scheme, options);
       return payloads;

@@ -4,6 +4,7 @@ import type { OperationContext, PreparationContext, Services } from '../operatio
 import type { Idempotency, KeyUse, StoredResponse } from '../ports/idempotency.ts';
 import type { SignedRequest, SingleUse } from '../ports/single-use.ts';
 import { keepPrepared, type Prepared } from '../prepared.ts';
+import { refusalBody } from './error-response.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { isStoredRefusal, keyUseOf } from './idempotency.ts';
 import type { Admission } from './overload/admission.ts';
@@ -208,9 +209,10 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: Work): Prom
     await keep(unit.em, exchange, { work, later, answer: kept, replaces: false });
     await unit.commit();
   } catch (error) {
+    if (error instanceof ApiError && error.keepsChanges) await unit.commit();
     await unit.rollback();
     if (error instanceof ApiError && error.code !== 'internal_error') {
-      options.check(exchange, error.status, error.toBody());
+      options.check(exchange, error.status, refusalBody(error, exchange));
       await settleRefusal(error, { work, later });
     }
     throw error;
@@ -237,7 +239,7 @@ async function runAfterCommit(
   } catch (error) {
     // Wrapped, so that a collision here does not run the handler again after its commit.
     if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
-    check(exchange, error.status, error.toBody());
+    check(exchange, error.status, refusalBody(error, exchange));
     const answer = refusalAnswer(error, later);
     await inUnitOf(openUnit)((em) => keep(em, exchange, { work, later, answer, replaces: true }));
     throw error;

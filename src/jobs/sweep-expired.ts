@@ -2,6 +2,7 @@ import { dropStaleRecords } from '../domain/access/aggregations/running-totals.t
 import { dropOldDeliveries } from '../domain/access/webhooks/webhook-deliveries.ts';
 import { dropExpiredAnswers } from '../domain/base/idempotency/answer-once.ts';
 import { dropExpiredSignatures } from '../domain/base/used-signatures/accept-once.ts';
+import { dropExpiredOauth } from '../domain/wallets/oauth/drop-expired.ts';
 import { dropExpiredUses, USES_AT_ONCE } from '../domain/wallets/wallet-uses/find-uses.ts';
 import { dropExpiredImports } from '../domain/wallets/wallets/begin-import.ts';
 import type { JobContext } from './job-context.ts';
@@ -19,7 +20,8 @@ const drops = [
 
 /**
  * Deletes expired rows: stored responses of idempotency keys, used signatures, unfinished imports, amounts outside
- * every aggregation window, old webhook deliveries and old records of wallet uses.
+ * every aggregation window, old webhook deliveries, old records of wallet uses, and codes, tokens and grants of
+ * devices.
  */
 export function sweepExpired({ services, inUnit }: JobContext): Job {
   return {
@@ -31,6 +33,7 @@ export function sweepExpired({ services, inUnit }: JobContext): Job {
       for (const drop of drops) {
         dropped += await inUnit((em) => drop(em, nowMs));
       }
+      dropped += await inUnit((em) => dropExpiredOauth(em, { nowMs, machineMs: services.machine.now() }));
       const uses = await inUnit((em) => dropExpiredUses(em, nowMs));
       dropped += uses;
       if (dropped > 0) services.log.debug({ dropped }, 'swept what had expired');

@@ -8,6 +8,8 @@ export interface AppCredentials {
   readonly secretHashes: readonly Uint8Array[];
   /** Origins of the web pages that may call operations without a secret. */
   readonly allowedOrigins: readonly string[];
+  /** Whether OAuth clients may name the app without its secret. Default: no. */
+  readonly admitsPublicClients?: boolean;
 }
 
 /** The source of apps for authentication. */

@@ -8,5 +8,5 @@ export interface UserTokens {
   verify(
     token: string,
     at: { readonly appId: string; readonly nowMs: number },
-  ): Promise<{ readonly userId: string } | undefined>;
+  ): Promise<{ readonly userId: string; readonly sessionId: string } | undefined>;
 }

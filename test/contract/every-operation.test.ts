@@ -45,7 +45,8 @@ describe('with a property that is not in the document', () => {
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
     // For a body with several shapes, a missing field of the closest shape may be reported first.
     if (!hasBodyChoice(operation)) {
-      expect(answer.body).toMatchObject({ error: expect.stringContaining('no_such_property') });
+      const { error, error_description: text = error } = answer.body as Record<string, string>;
+      expect(text).toContain('no_such_property');
     }
   });
 });

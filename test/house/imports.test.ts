@@ -117,9 +117,10 @@ const layers: Record<string, string[][]> = {
   wallets: [
     ['wallets'],
     ['balances', 'custodial-wallets', 'users', 'wallet-automations', 'wallet-uses'],
-    ['accounts', 'allowlist'],
+    ['accounts', 'allowlist', 'recovery'],
     ['tokens'],
     ['user-keys'],
+    ['oauth'],
   ],
   money: [
     ['gas-spend'],

@@ -20,6 +20,7 @@ const silent = { debug() {}, info() {}, warn() {}, error() {} };
 /** The ports of a server, without a network. */
 export const services: Services = {
   clock: { now: () => startMs },
+  machine: { now: () => startMs },
   entropy: systemEntropy,
   ids: makeIds(systemEntropy),
   vault: createMasterKeyVault({

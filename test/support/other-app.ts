@@ -16,20 +16,31 @@ export async function configureUser(sandbox: TestSandbox, userId: string, state:
   return control<object>(sandbox, 'PUT', `apps/${sandbox.appId}/users/${userId}`, state);
 }
 
-async function control<Body>(
+/** Calls the control plane, which must accept the request. */
+export async function control<Body = unknown>(
   sandbox: TestSandbox,
-  method: 'POST' | 'PUT',
+  method: 'GET' | 'POST' | 'PUT',
   path: string,
-  body: object,
+  body?: object,
 ): Promise<Body> {
+  const { status, body: answered } = await askControl(sandbox, method, path, body);
+  if (status !== 200) throw new Error(`the control plane answered ${status} ${JSON.stringify(answered)}`);
+  return answered as Body;
+}
+
+/** Calls the control plane and returns its answer, refusal or not. */
+export async function askControl(
+  sandbox: TestSandbox,
+  method: 'GET' | 'POST' | 'PUT',
+  path: string,
+  body?: object,
+): Promise<{ status: number; body: unknown }> {
   const answer = await sandbox.dispatcher.request({
     origin: sandbox.baseUrl,
     path: `/_sandbox/${path}`,
     method,
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
+    headers: body === undefined ? {} : { 'content-type': 'application/json' },
+    body: body === undefined ? null : JSON.stringify(body),
   });
-  const text = await answer.body.text();
-  if (answer.statusCode !== 200) throw new Error(`the control plane answered ${answer.statusCode} ${text}`);
-  return JSON.parse(text) as Body;
+  return { status: answer.statusCode, body: await answer.body.json() };
 }

@@ -18,6 +18,7 @@ import { ApiError } from '../../src/errors.ts';
 import { type OperationId, type Operations, operations } from '../../src/generated/operations.ts';
 import { registry } from '../../src/generated/registry.ts';
 import { responseValidators } from '../../src/generated/response-validators.js';
+import { refusalBody } from '../../src/http/error-response.ts';
 import type { HttpExchange } from '../../src/http/http-exchange.ts';
 import { createResponseCheck } from '../../src/http/response-check.ts';
 import { createRunOperation } from '../../src/http/run-operation.ts';
@@ -61,6 +62,8 @@ export interface RunInput {
   /** Unix ms. */
   readonly expiryMs?: number;
   readonly idempotencyKey?: string;
+  /** The user, and the session, whose access token the request carries instead of the app secret. */
+  readonly as?: { readonly userId: string; readonly sessionId: string };
 }
 
 export interface OperationsOptions {
@@ -73,7 +76,10 @@ export interface OperationsOptions {
 
 type RunAnswer<Id extends OperationId> =
   | { readonly status: 200 | 204; readonly body: Operations[Id]['response'] }
-  | { readonly status: 400 | 401 | 403 | 404 | 409 | 503; readonly body: ReturnType<ApiError['toBody']> };
+  | {
+      readonly status: 400 | 401 | 403 | 404 | 409 | 429 | 503;
+      readonly body: ReturnType<ApiError['toBody']>;
+    };
 
 /** Signatures over a text that replaces the canonical payload: other tests cover how requests are signed. */
 function signedProof(privateKeys: readonly string[], payload = 'the request') {
@@ -127,6 +133,7 @@ function makeServices(
   const entropy = seededEntropy(seed);
   return {
     clock: { now: () => clock.nowMs },
+    machine: { now: () => clock.nowMs },
     entropy,
     ids: makeIds(entropy),
     vault: createMasterKeyVault({
@@ -180,7 +187,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         options,
       });
     },
-    async run(id, { path = {}, query = {}, body, signWith = [], payload, expiryMs, idempotencyKey }) {
+    async run(id, { path = {}, query = {}, body, signWith = [], payload, expiryMs, idempotencyKey, as }) {
       const exchange = {
         id: 'test',
         response: { destroyed: false },
@@ -195,6 +202,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
           ...proof,
           ...signedProof(signWith, payload),
           expiryMs,
+          ...as,
           payloadsOf: ({ method, url, body: proposed }: ProposedRequest) =>
             canonicalPayloads({ method, urls: [url], body: proposed, headers: { 'service-app-id': app.id } }),
         },
@@ -206,8 +214,9 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         return { status, body: answered } as RunAnswer<typeof id>;
       } catch (error) {
         if (!(error instanceof ApiError) || error.code === 'internal_error') throw error;
-        recordAnswer(id, error.status, error.toBody());
-        return { status: error.status, body: error.toBody() } as RunAnswer<typeof id>;
+        const refused = refusalBody(error, exchange);
+        recordAnswer(id, error.status, refused);
+        return { status: error.status, body: refused } as RunAnswer<typeof id>;
       }
     },
     context: (em) => ({

@@ -1,7 +1,9 @@
 import { Agent } from 'undici';
-import { startSandbox as composeSandbox, type Sandbox } from '../../src/compose/sandbox.ts';
-import type { SandboxConfig } from '../../src/config.ts';
-import type { Log } from '../../src/ports/log.ts';
+import {
+  startSandbox as composeSandbox,
+  type Sandbox,
+  type SandboxOptions,
+} from '../../src/compose/sandbox.ts';
 import { recordEvents } from '../ledger/record-events.ts';
 
 export type TestSandbox = Sandbox &
@@ -35,9 +37,7 @@ export interface OpenApiResponse {
  * A whole server in this process: own port, own database in memory, stopped clock, ids and keys drawn from a seed,
  * the named mocks planted. `await using sandbox = await startSandbox()` stops it at the end of the test.
  */
-export async function startSandbox(
-  options: Partial<SandboxConfig> & { log?: Log } = {},
-): Promise<TestSandbox> {
+export async function startSandbox(options: SandboxOptions = {}): Promise<TestSandbox> {
   const sandbox = await composeSandbox({
     port: 0,
     seed: 'test',

@@ -1,6 +1,4 @@
-import { notImplemented } from '../../errors.ts';
+import { exchangeToken } from '../../domain/wallets/oauth/exchange-token.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const run: Handler<'exchangeOauthToken'> = async () => {
-  throw notImplemented('exchangeOauthToken');
-};
+export const run: Handler<'exchangeOauthToken'> = ({ body }, context) => exchangeToken(context, body);

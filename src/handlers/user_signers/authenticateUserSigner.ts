@@ -1,9 +1,15 @@
-import { authenticateUser } from '../../domain/wallets/user-keys/authenticate-user.ts';
+import {
+  type AuthenticatedUser,
+  authenticateUser,
+} from '../../domain/wallets/user-keys/authenticate-user.ts';
 import { authenticateWallets } from '../../domain/wallets/user-keys/authenticate-wallets.ts';
 import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
-export const prepare: Preparation<'authenticateUserSigner', string> = ({ body }, context) =>
+export const prepare: Preparation<'authenticateUserSigner', AuthenticatedUser> = ({ body }, context) =>
   authenticateUser(context, body.user_jwt);
 
-export const run: PreparedHandler<'authenticateUserSigner', string> = ({ body }, context, prepared) =>
-  authenticateWallets(context, { body, prepared });
+export const run: PreparedHandler<'authenticateUserSigner', AuthenticatedUser> = (
+  { body },
+  context,
+  prepared,
+) => authenticateWallets(context, { body, prepared });

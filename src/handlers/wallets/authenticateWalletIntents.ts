@@ -1,9 +1,15 @@
-import { authenticateUser } from '../../domain/wallets/user-keys/authenticate-user.ts';
+import {
+  type AuthenticatedUser,
+  authenticateUser,
+} from '../../domain/wallets/user-keys/authenticate-user.ts';
 import { authenticateWalletIntents } from '../../domain/wallets/user-keys/authenticate-wallets.ts';
 import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
-export const prepare: Preparation<'authenticateWalletIntents', string> = ({ body }, context) =>
+export const prepare: Preparation<'authenticateWalletIntents', AuthenticatedUser> = ({ body }, context) =>
   authenticateUser(context, body.user_jwt);
 
-export const run: PreparedHandler<'authenticateWalletIntents', string> = ({ body }, context, prepared) =>
-  authenticateWalletIntents(context, { body, prepared });
+export const run: PreparedHandler<'authenticateWalletIntents', AuthenticatedUser> = (
+  { body },
+  context,
+  prepared,
+) => authenticateWalletIntents(context, { body, prepared });

@@ -31,6 +31,16 @@ export interface Operations {
     body: schemas.CreateSandboxAppRequest;
     response: schemas.CreatedSandboxApp;
   };
+  /** Approve or deny a device */
+  decideDeviceCode: {
+    path: {
+      /** User code, in any case, with or without the hyphen. */
+      user_code: string;
+    };
+    query: {};
+    body: schemas.DecideSandboxDeviceCodeRequest;
+    response: schemas.SandboxDeviceCode;
+  };
   /** Explain a policy decision */
   explainPolicy: {
     path: {};
@@ -58,6 +68,16 @@ export interface Operations {
     query: {};
     body: undefined;
     response: schemas.ControlDocument;
+  };
+  /** Read a user code */
+  getDeviceCode: {
+    path: {
+      /** User code, in any case, with or without the hyphen. */
+      user_code: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxDeviceCode;
   };
   /** Get the trace of a denial */
   getPolicyTrace: {
@@ -162,13 +182,15 @@ export interface OperationDescriptor {
   readonly successStatus: number;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
+  /** The fields of a body that may also be a form. */
+  readonly formFields?: readonly string[];
   /** Accepts the header `service-authorization-signature`. */
   readonly signed: boolean;
   /** Accepts the header `service-request-expiry`. */
   readonly expiry: boolean;
   /** Accepts the header `service-idempotency-key`. */
   readonly idempotent: boolean;
-  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user';
+  readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user' | 'oauth-client';
 }
 
 export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
@@ -202,6 +224,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     id: "createApp",
     method: "POST",
     path: "/_sandbox/apps",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  decideDeviceCode: {
+    id: "decideDeviceCode",
+    method: "POST",
+    path: "/_sandbox/device_codes/{user_code}",
     tag: "sandbox",
     successStatus: 200,
     hasBody: true,
@@ -254,6 +289,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     id: "getControlDocument",
     method: "GET",
     path: "/_sandbox/openapi.json",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  getDeviceCode: {
+    id: "getDeviceCode",
+    method: "GET",
+    path: "/_sandbox/device_codes/{user_code}",
     tag: "sandbox",
     successStatus: 200,
     hasBody: false,

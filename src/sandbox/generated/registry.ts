@@ -2,10 +2,12 @@
 import * as configureApp from '../handlers/configureApp.ts';
 import * as configureUser from '../handlers/configureUser.ts';
 import * as createApp from '../handlers/createApp.ts';
+import * as decideDeviceCode from '../handlers/decideDeviceCode.ts';
 import * as explainPolicy from '../handlers/explainPolicy.ts';
 import * as fundAddress from '../handlers/fundAddress.ts';
 import * as getClock from '../handlers/getClock.ts';
 import * as getControlDocument from '../handlers/getControlDocument.ts';
+import * as getDeviceCode from '../handlers/getDeviceCode.ts';
 import * as getPolicyTrace from '../handlers/getPolicyTrace.ts';
 import * as lintPolicy from '../handlers/lintPolicy.ts';
 import * as listApps from '../handlers/listApps.ts';
@@ -22,10 +24,12 @@ const files = {
   configureApp,
   configureUser,
   createApp,
+  decideDeviceCode,
   explainPolicy,
   fundAddress,
   getClock,
   getControlDocument,
+  getDeviceCode,
   getPolicyTrace,
   lintPolicy,
   listApps,

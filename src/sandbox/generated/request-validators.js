@@ -276,6 +276,92 @@ function validateCreateSandboxAppRequest(data, { instancePath = "", parentData, 
 }
 
 const pattern = new RegExp("^c[0-9a-z]{24}$", "u");
+function validateDecideSandboxDeviceCodeRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.action === void 0 && (missing0 = "action")) {
+    validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "action" || key0 === "user_id" || key0 === "email")) {
+      validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.action !== void 0) {
+      let data0 = data.action;
+      const _errs2 = errors;
+      if (typeof data0 !== "string") {
+       validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/action", schemaPath: "#/properties/action/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "approve" || data0 === "deny")) {
+       validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/action", schemaPath: "#/properties/action/enum", keyword: "enum", params: { allowedValues: schemaDecideSandboxDeviceCodeRequest.properties.action.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.user_id !== void 0) {
+       let data1 = data.user_id;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) < 1) {
+          validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
+        } else {
+         validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.email !== void 0) {
+        let data2 = data.email;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) < 1) {
+           validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
+         } else {
+          validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath: instancePath + "/email", schemaPath: "#/properties/email/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateDecideSandboxDeviceCodeRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaDecideSandboxDeviceCodeRequest = { "$id": "DecideSandboxDeviceCodeRequest", "type": "object", "required": ["action"], "additionalProperties": false, "properties": { "action": { "type": "string", "enum": ["approve", "deny"] }, "user_id": { "type": "string", "minLength": 1 }, "email": { "type": "string", "minLength": 1 } } };
 function validateExplainPolicyRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1148,10 +1234,12 @@ const requestValidators = {
  configureApp: { params: params.configureApp, body: validateConfigureSandboxAppRequest },
  configureUser: { params: params.configureUser, body: validateConfigureSandboxUserRequest },
  createApp: { params: params.createApp, body: validateCreateSandboxAppRequest },
+ decideDeviceCode: { params: params.decideDeviceCode, body: validateDecideSandboxDeviceCodeRequest },
  explainPolicy: { params: params.explainPolicy, body: validateExplainPolicyRequest },
  fundAddress: { params: params.fundAddress, body: validateFundSandboxAddressRequest },
  getClock: { params: params.getClock },
  getControlDocument: { params: params.getControlDocument },
+ getDeviceCode: { params: params.getDeviceCode },
  getPolicyTrace: { params: params.getPolicyTrace },
  lintPolicy: { params: params.lintPolicy, body: validateLintPolicyRequest },
  listApps: { params: params.listApps },

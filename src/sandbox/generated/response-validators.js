@@ -372,6 +372,101 @@ function validateCreatedSandboxApp(data, { instancePath = "", parentData, parent
  return errors === 0;
 }
 
+function validateSandboxDeviceCode(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.user_code === void 0 && (missing0 = "user_code") || data.app_id === void 0 && (missing0 = "app_id") || data.app_name === void 0 && (missing0 = "app_name") || data.status === void 0 && (missing0 = "status") || data.expires_at_ms === void 0 && (missing0 = "expires_at_ms")) {
+    validateSandboxDeviceCode.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "user_code" || key0 === "app_id" || key0 === "app_name" || key0 === "status" || key0 === "expires_at_ms")) {
+      validateSandboxDeviceCode.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.user_code !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.user_code !== "string") {
+       validateSandboxDeviceCode.errors = [{ instancePath: instancePath + "/user_code", schemaPath: "#/properties/user_code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.app_id !== "string") {
+        validateSandboxDeviceCode.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.app_name !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.app_name !== "string") {
+         validateSandboxDeviceCode.errors = [{ instancePath: instancePath + "/app_name", schemaPath: "#/properties/app_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.status !== void 0) {
+         let data3 = data.status;
+         const _errs8 = errors;
+         if (typeof data3 !== "string") {
+          validateSandboxDeviceCode.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         if (!(data3 === "pending" || data3 === "approved" || data3 === "denied" || data3 === "redeemed" || data3 === "expired")) {
+          validateSandboxDeviceCode.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/enum", keyword: "enum", params: { allowedValues: schemaSandboxDeviceCode.properties.status.enum }, message: "must be equal to one of the allowed values" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.expires_at_ms !== void 0) {
+          let data4 = data.expires_at_ms;
+          const _errs10 = errors;
+          if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
+           validateSandboxDeviceCode.errors = [{ instancePath: instancePath + "/expires_at_ms", schemaPath: "#/properties/expires_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxDeviceCode.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxDeviceCode.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxDeviceCode = { "$id": "SandboxDeviceCode", "type": "object", "required": ["user_code", "app_id", "app_name", "status", "expires_at_ms"], "additionalProperties": false, "properties": { "user_code": { "type": "string" }, "app_id": { "type": "string" }, "app_name": { "type": "string" }, "status": { "type": "string", "enum": ["pending", "approved", "denied", "redeemed", "expired"] }, "expires_at_ms": { "type": "integer" } } };
 function validatePolicyExplanation(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3015,10 +3110,12 @@ const responseValidators = {
  configureApp: { 200: validateSandboxApp, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  configureUser: { 200: validateSandboxUser, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  createApp: { 200: validateCreatedSandboxApp, 400: validateError, 409: validateError, 413: validateError, 415: validateError, 500: validateError },
+ decideDeviceCode: { 200: validateSandboxDeviceCode, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  explainPolicy: { 200: validatePolicyExplanation, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  fundAddress: { 200: validateSandboxDeposit, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  getClock: { 200: validateSandboxClock, 500: validateError },
  getControlDocument: { 200: validateControlDocument, 500: validateError },
+ getDeviceCode: { 200: validateSandboxDeviceCode, 404: validateError, 500: validateError },
  getPolicyTrace: { 200: validatePolicyTrace, 404: validateError, 500: validateError },
  lintPolicy: { 200: validatePolicyLint, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  listApps: { 200: validateSandboxApps, 500: validateError },

@@ -39,6 +39,15 @@ export type CreatedSandboxApp = {
   secret: string;
 };
 
+export type DecideSandboxDeviceCodeRequest = {
+  /** The decision. */
+  action: "approve" | "deny";
+  /** User id, with or without its prefix. */
+  user_id?: string | undefined;
+  /** E-mail address of the user. */
+  email?: string | undefined;
+};
+
 /** A policy as in a create request, with `version` and `name` optional. It is validated as if it were created. */
 export type DraftPolicy = {
   chain_type: string;
@@ -288,6 +297,8 @@ export type SandboxAppSettings = {
   test_accounts?: unknown | undefined;
   /** `true`: logins return an identity token in addition to the access token. Default: `false`. */
   identity_tokens?: unknown | undefined;
+  /** The OAuth device flow, an object: `public_clients` (`true`: clients may leave out the app secret; default `false`, but `true` for the sandbox's own app), `verification_uri` (the app's page where users enter codes; default: the page of the server, if it has one), `interval_seconds` between polls (default 5), `refresh_idle_days` (default 30) and `grant_days` (default 365), after which a grant ends. */
+  device_flow?: unknown | undefined;
   /** The contracts of smart accounts: an object with `factory_address`, `implementation_address` and optionally `version`. Default: Light Account 2.0. */
   smart_account_factory?: unknown | undefined;
   /** Who changes the accounts by which a member of a key quorum logs in. `app_secret`: the app. `user_key`: the app, with a signature of a live key of that user. `{"wait_hours": n}`: the app, but a new account cannot be used to log in for n hours. Default: `app_secret`. */
@@ -344,6 +355,19 @@ export type SandboxDeposit = {
   /** Transaction hash of the deposit in the transfer list of the chain. */
   transaction_hash: string;
   block_number: number;
+};
+
+export type SandboxDeviceCode = {
+  /** User code as the device shows it. */
+  user_code: string;
+  /** The app of the device. */
+  app_id: string;
+  /** Name of the app. */
+  app_name: string;
+  /** What has become of the code. */
+  status: "pending" | "approved" | "denied" | "redeemed" | "expired";
+  /** When it expires, Unix ms. */
+  expires_at_ms: number;
 };
 
 export type SandboxEvent = {

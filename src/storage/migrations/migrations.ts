@@ -7,6 +7,7 @@ import { stepsOfActions } from './0006-steps-of-actions.ts';
 import { usedSignatures } from './0007-used-signatures.ts';
 import { readTransfersOfNodes } from './0008-read-transfers-of-nodes.ts';
 import { walletAutomations } from './0009-wallet-automations.ts';
+import { devicesAndRecovery } from './0010-devices-and-recovery.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -20,4 +21,5 @@ export const migrations: readonly SchemaMigration[] = [
   usedSignatures,
   readTransfersOfNodes,
   walletAutomations,
+  devicesAndRecovery,
 ];

@@ -43,6 +43,7 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
   const clock = adjustableClock({ startMs, frozen: true });
   const services: Services = {
     clock,
+    machine: clock,
     entropy,
     ids: makeIds(entropy),
     vault: createMasterKeyVault({

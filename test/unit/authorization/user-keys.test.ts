@@ -75,7 +75,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     house.operate((context) =>
       updateApp(context, acme.id, { settings: checkAppSettings({ jwt_auth: jwtAuth }, context) }),
     );
-  const userOf = (token: string) => house.operate((context) => authenticateUser(context, token));
+  const userOf = async (token: string) =>
+    (await house.operate((context) => authenticateUser(context, token))).userId;
   const refusalOf = (token: string) =>
     userOf(token).then(
       (userId) => userId,
@@ -230,11 +231,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
     test('name their user until they expire', async () => {
       const token = await issue();
-      expect(await verify(token)).toBe(alice);
+      expect(await verify(token)).toEqual({ userId: alice, sessionId: 's1' });
       expect(await userOf(token)).toBe(alice);
       const tokens = createUserTokens(house.database.orm, house.services);
-      expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs })).toEqual({ userId: alice });
-      expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs + 3_599_999 })).toEqual({
+      expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs })).toEqual({
+        userId: alice,
+        sessionId: 's1',
+      });
+      expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs + 3_599_999 })).toMatchObject({
         userId: alice,
       });
       expect(await tokens.verify(token, { appId: acme.id, nowMs: startMs + 3_600_000 })).toBeUndefined();
@@ -287,12 +291,12 @@ describe.each(databaseKinds)('on %s', (kind) => {
       const keys = await keySet();
       expect(keys).toHaveLength(2);
       expect(keys[1]).toEqual(oldKey);
-      expect(await verify(before)).toBe(alice);
+      expect(await verify(before)).toMatchObject({ userId: alice });
       const after = await issue();
       expect(JSON.parse(Buffer.from(after.split('.')[0] ?? '', 'base64url').toString()).kid).toBe(
         keys[0]?.kid,
       );
-      expect(await verify(after)).toBe(alice);
+      expect(await verify(after)).toMatchObject({ userId: alice });
     });
   });
 

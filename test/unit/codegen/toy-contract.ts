@@ -22,6 +22,7 @@ export const toyContract: Contract = {
     withCredentials: ['missing_or_invalid_service_app_id'],
     withParameters: [],
     withBody: ['invalid_data'],
+    ofOauthClients: [],
   },
   emitsCatalogue: true,
 };

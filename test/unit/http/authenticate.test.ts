@@ -18,7 +18,9 @@ function setUp(failures?: FailureLimit) {
   const clock = stoppedClock();
   const userTokens = {
     verify: async (token: string, { appId }: { appId: string }) =>
-      token === 'alices-token' && appId === toyApp.id ? { userId: 'did:service:alice' } : undefined,
+      token === 'alices-token' && appId === toyApp.id
+        ? { userId: 'did:service:alice', sessionId: 'session' }
+        : undefined,
   };
   const authenticate = createAuthenticate({ apps: directory, userTokens, clock, failures });
   const ask = async (headers: Record<string, string>, security: Operation['security'] = 'app') => {

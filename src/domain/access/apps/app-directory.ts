@@ -21,7 +21,13 @@ export function createAppDirectory(orm: Orm, clock: Clock): StoredAppDirectory {
       const secretHashes = secretsInForce(app.secretHashes, clock.now()).map(({ hash }) =>
         Buffer.from(hash, 'hex'),
       );
-      return { id: app.id, secretHashes, allowedOrigins: readAppSettings(app.settings).allowed_origins };
+      const settings = readAppSettings(app.settings);
+      return {
+        id: app.id,
+        secretHashes,
+        allowedOrigins: settings.allowed_origins,
+        admitsPublicClients: settings.device_flow.public_clients,
+      };
     },
     generation: () => generation,
     announceChange: () => {

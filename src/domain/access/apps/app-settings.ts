@@ -4,6 +4,12 @@ import type { Ids } from '../../../ports/ids.ts';
 import { checkSafeguard, isSafeguard } from '../../base/safeguards/check-safeguard.ts';
 import type { StoredSeal } from '../../base/sealed-keys/sealed-codes.ts';
 import type { AppSettings } from './app.entity.ts';
+import {
+  checkDeviceFlow,
+  DEVICE_FLOW_SETTING,
+  type DeviceFlowSettings,
+  readDeviceFlowSetting,
+} from './device-flow-setting.ts';
 import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
 
 /** How tokens of the app's own login are verified: with the keys at a JWKS URL, or with one key. */
@@ -38,6 +44,7 @@ export interface KnownAppSettings {
   readonly test_accounts: readonly TestAccountSettings[];
   /** Logins return an identity token in addition to the access token. */
   readonly identity_tokens: boolean;
+  readonly device_flow: DeviceFlowSettings;
 }
 
 /** The known settings of an app, with defaults for those never set. */
@@ -48,6 +55,7 @@ export function readAppSettings(settings: AppSettings): KnownAppSettings {
     allowed_origins: known.allowed_origins ?? [],
     test_accounts: known.test_accounts ?? [],
     identity_tokens: known.identity_tokens ?? false,
+    device_flow: readDeviceFlowSetting(known.device_flow),
   };
 }
 
@@ -84,6 +92,8 @@ function checkSetting(name: string, value: unknown, defaults: SettingDefaults): 
       return checkTestAccounts(value, defaults);
     case 'identity_tokens':
       return readBoolean(value, '/settings/identity_tokens');
+    case DEVICE_FLOW_SETTING:
+      return checkDeviceFlow(value);
     case SMART_ACCOUNT_FACTORY_SETTING:
       return checkSmartAccountFactory(value);
     default:

@@ -6,13 +6,22 @@ import { getUser } from '../../access/user-records/find-user.ts';
 import { getVerificationKey } from './signing-keys.ts';
 import { tokenIssuer, userIdOf } from './token-terms.ts';
 
+/** The claims of an access token that others use. */
+export interface UserSession {
+  readonly userId: string;
+  readonly sessionId: string;
+}
+
 type VerifyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'prefix'>;
 
 /**
- * The user of a valid access token of the app; undefined when the token is malformed, expired, for another app or not
+ * The user and session of a valid access token of the app; undefined when the token is malformed, expired, for another app or not
  * an access token, or when the user is frozen or no longer exists.
  */
-export async function verifyAccessToken(context: VerifyContext, token: string): Promise<string | undefined> {
+export async function verifyAccessToken(
+  context: VerifyContext,
+  token: string,
+): Promise<UserSession | undefined> {
   const kid = kidOf(token);
   if (kid === undefined) return undefined;
   const key = await getVerificationKey(context, { appId: context.app.id, kid });
@@ -29,7 +38,8 @@ export async function verifyAccessToken(context: VerifyContext, token: string): 
     });
     const userId = userIdOf(payload.sub ?? '', context.prefix);
     const user = await getUser(context, userId);
-    return user === undefined || user.row.frozen_at_ms !== null ? undefined : userId;
+    if (user === undefined || user.row.frozen_at_ms !== null) return undefined;
+    return { userId, sessionId: String(payload.sid) };
   } catch (error) {
     if (error instanceof errors.JOSEError) return undefined;
     throw error;
@@ -50,8 +60,7 @@ export function createUserTokens(orm: Orm, { prefix }: Pick<Services, 'prefix'>)
   return {
     async verify(token, { appId, nowMs }) {
       const context = { em: orm.em.fork(), app: { id: appId }, nowMs, prefix };
-      const userId = await verifyAccessToken(context, token);
-      return userId === undefined ? undefined : { userId };
+      return verifyAccessToken(context, token);
     },
   };
 }

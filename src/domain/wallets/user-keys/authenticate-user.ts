@@ -6,6 +6,13 @@ import { getLogin } from '../../access/user-records/find-user.ts';
 import { claimsToBeOurs, verifyAccessToken } from '../tokens/verify-access-token.ts';
 import { invalidToken, verifyCustomerToken } from '../tokens/verify-customer-token.ts';
 
+/** The user whom a token names. */
+export interface AuthenticatedUser {
+  readonly userId: string;
+  /** Undefined for a token of the app's own login. */
+  readonly sessionId?: string;
+}
+
 /**
  * The user whom a token names: an access token of the service, or a token of the app's own login whose user id claim
  * is the `custom_user_id` of a linked account.
@@ -16,11 +23,14 @@ import { invalidToken, verifyCustomerToken } from '../tokens/verify-customer-tok
  * @throws ApiError missing_or_invalid_token, failed_to_fetch_jwks_uri_document, not_found for a user who does not
  * exist.
  */
-export async function authenticateUser(context: PreparationContext, userJwt: string): Promise<string> {
+export async function authenticateUser(
+  context: PreparationContext,
+  userJwt: string,
+): Promise<AuthenticatedUser> {
   if (claimsToBeOurs(userJwt, context.prefix)) {
-    const userId = await verifyAccessToken(context, userJwt);
-    if (userId === undefined) throw invalidToken('it is not a live access token of this app');
-    return userId;
+    const session = await verifyAccessToken(context, userJwt);
+    if (session === undefined) throw invalidToken('it is not a live access token of this app');
+    return session;
   }
   const { settings } = await findApp(context.em, context.app.id);
   const { jwt_auth: jwtAuth } = readAppSettings(settings);
@@ -31,5 +41,5 @@ export async function authenticateUser(context: PreparationContext, userJwt: str
   if (login.waitsUntilMs !== undefined) {
     throw invalidToken(`its account can be used from ${new Date(login.waitsUntilMs).toISOString()}`);
   }
-  return login.userId;
+  return { userId: login.userId };
 }

@@ -10,6 +10,7 @@ import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { walletView } from '../wallets/wallet-view.ts';
+import type { AuthenticatedUser } from './authenticate-user.ts';
 import { createUserKey } from './create-user-key.ts';
 import { handOverKey } from './hand-over-key.ts';
 import { listUserQuorumIds, listUserWallets, listWalletsOfQuorums } from './list-user-wallets.ts';
@@ -19,7 +20,7 @@ import { listUserQuorumIds, listUserWallets, listWalletsOfQuorums } from './list
 export interface AuthenticateInput<Body> {
   readonly body: Body;
   /** The user whom the token of the body names, from `authenticateUser`. */
-  readonly prepared: Prepared<string>;
+  readonly prepared: Prepared<AuthenticatedUser>;
 }
 
 /**
@@ -32,13 +33,13 @@ export async function authenticateWallets(
   context: OperationContext,
   { body, prepared }: AuthenticateInput<AuthenticateWalletsRequest>,
 ): Promise<WalletAuthenticateWithJwtResponse> {
-  const userId = unwrapPrepared(prepared);
+  const { userId, sessionId } = unwrapPrepared(prepared);
   const quorumIds = await listUserQuorumIds(context, userId);
   // CHOICE: the status 404; the specification only says that it is refused. A member of a key quorum that owns no
   // wallet gets a key, because policies and other resources also have owners.
   if (quorumIds.length === 0) throw notFound('Wallet');
   const wallets = await listWalletsOfQuorums(context, quorumIds);
-  const { privateKey, expiresAtMs } = await createUserKey(context, { userId });
+  const { privateKey, expiresAtMs } = await createUserKey(context, { userId, sessionId });
   const handedOver = await handOverKey(context, privateKey, recipientOf(body));
   return { ...handedOver, expires_at: expiresAtMs, wallets: wallets.map(walletView) };
 }
@@ -54,11 +55,11 @@ export async function authenticateWalletIntents(
   context: OperationContext,
   { body, prepared }: AuthenticateInput<AuthenticateWalletIntentsRequest>,
 ): Promise<WalletAuthenticateIntentsResponse> {
-  const userId = unwrapPrepared(prepared);
+  const { userId, sessionId } = unwrapPrepared(prepared);
   const wallets = await listUserWallets(context, userId);
   const intentIds = body.bindings.map((binding) => binding.intentId);
   await requireIntents(context, intentIds);
-  const { privateKey, expiresAtMs } = await createUserKey(context, { userId, intentIds });
+  const { privateKey, expiresAtMs } = await createUserKey(context, { userId, sessionId, intentIds });
   const handedOver = await handOverKey(context, privateKey, recipientOf(body));
   return {
     ...handedOver,

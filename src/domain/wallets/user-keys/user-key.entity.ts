@@ -9,6 +9,8 @@ export const UserKeyEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     userId: p.text(),
+    /** The `sid` of the access token that it was obtained with; null for a token of the app's own login. */
+    sessionId: p.text().strictNullable(),
     /** Canonical base64 SubjectPublicKeyInfo. */
     publicKey: p.text(),
     /** The only intents that the key may authorize; null = everything. */
@@ -17,5 +19,8 @@ export const UserKeyEntity = defineEntity({
     /** The first millisecond at which the key is no longer valid. */
     expiresAtMs: p.bigint('number'),
   },
-  indexes: [{ name: 'user_keys_by_user', properties: ['userId', 'createdAtMs', 'id'] }],
+  indexes: [
+    { name: 'user_keys_by_user', properties: ['userId', 'createdAtMs', 'id'] },
+    { name: 'user_keys_by_session', properties: ['sessionId'], where: 'session_id is not null' },
+  ],
 });

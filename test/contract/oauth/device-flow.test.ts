@@ -1,0 +1,289 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { acmeApp } from '../../../mocks/apps.ts';
+import { attempt, call, refusal } from '../../support/call.ts';
+import { createJudge, type Judge } from '../../support/document-judge.ts';
+import { askControl, asOtherApp, configureApp, control } from '../../support/other-app.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+
+const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code';
+const email = 'alice@example.com';
+
+let sandbox: TestSandbox;
+let judge: Judge;
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  judge = createJudge(await sandbox.document());
+});
+afterAll(() => sandbox[Symbol.asyncDispose]());
+
+interface Sent {
+  readonly headers?: Record<string, string>;
+  readonly form?: string;
+}
+
+/** A form as an OAuth client sends it, judged by the document. */
+async function sendForm(
+  id: 'authorizeOauthDevice' | 'exchangeOauthToken',
+  { headers = {}, form = '' }: Sent,
+) {
+  const path = id === 'exchangeOauthToken' ? 'token' : 'device_authorization';
+  const answer = await sandbox.dispatcher.request({
+    origin: sandbox.baseUrl,
+    path: `/api/oauth/v2/${path}`,
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    body: form,
+  });
+  const body = (await answer.body.json()) as Record<string, unknown>;
+  const contentType = String(answer.headers['content-type']);
+  judge({ operationId: id, status: answer.statusCode, contentType, body });
+  return { status: answer.statusCode, headers: answer.headers, body };
+}
+
+const basic = (id: string, secret: string) => ({
+  authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
+});
+const own = `client_id=${acmeApp.id}`;
+
+async function logIn(): Promise<string> {
+  const { email: address, otp_code: code } = acmeApp.testAccount;
+  const { body } = await call(sandbox, 'authenticatePasswordless', { body: { email: address, code } });
+  return body.service_access_token;
+}
+
+describe('credentials of clients', () => {
+  test.each([
+    ['a form-encoded Basic secret', { headers: basic(acmeApp.id, acmeApp.secret.replaceAll('_', '%5F')) }],
+    ['a plain Basic secret', { headers: basic(acmeApp.id, acmeApp.secret) }],
+    ['a secret in the form', { form: `${own}&client_secret=${acmeApp.secret}` }],
+    ['a public client', { form: own }],
+    ['the header of the app id', { headers: { 'service-app-id': acmeApp.id } }],
+    ['unknown and empty fields', { form: `${own}&client_secret=&nonce=1&scope=a+b` }],
+  ])('%s is accepted', async (_, sent) => {
+    const { status, headers, body } = await sendForm('authorizeOauthDevice', sent);
+    expect({ status, body }).toMatchObject({ status: 200, body: { expires_in: 900, interval: 5 } });
+    expect(headers['cache-control']).toBe('no-store');
+  });
+
+  test.each([
+    ['a wrong Basic secret', { headers: basic(acmeApp.id, 'wrong') }],
+    ['broken Basic credentials', { headers: { authorization: 'Basic !' } }],
+    ['a wrong secret in the form', { form: `${own}&client_secret=wrong` }],
+    ['an unknown public client', { form: 'client_id=custosunknownapp000000000' }],
+    ['nothing at all', {}],
+    ['a Bearer token', { headers: { authorization: 'Bearer x' }, form: own }],
+  ])('%s is refused', async (_, sent) => {
+    const { status, headers, body } = await sendForm('authorizeOauthDevice', sent);
+    expect({ status, body }).toMatchObject({
+      status: 401,
+      body: { error: 'invalid_client', code: 'invalid_client', error_description: expect.any(String) },
+    });
+    expect(headers['www-authenticate']).toMatch(/^Basic realm=/);
+  });
+
+  test('public clients are admitted by the app alone', async () => {
+    const other = await asOtherApp(sandbox);
+    const refused = await sendForm('authorizeOauthDevice', { form: `client_id=${other.appId}` });
+    expect(refused).toMatchObject({ status: 401, body: { error: 'invalid_client' } });
+    const withSecret = `client_id=${other.appId}&client_secret=${encodeURIComponent(other.appSecret)}`;
+    expect((await sendForm('authorizeOauthDevice', { form: withSecret })).status).toBe(200);
+    await configureApp(other, { device_flow: { public_clients: true } });
+    expect((await sendForm('authorizeOauthDevice', { form: `client_id=${other.appId}` })).status).toBe(200);
+  });
+
+  test('a client that names another one is refused', async () => {
+    const other = await asOtherApp(sandbox);
+    const headers = basic(acmeApp.id, acmeApp.secret);
+    for (const sent of [
+      { headers, form: `client_id=${other.appId}` },
+      { headers: { ...headers, 'service-app-id': other.appId } },
+    ]) {
+      expect(await sendForm('authorizeOauthDevice', sent)).toMatchObject({
+        status: 400,
+        body: { error: 'invalid_request', code: 'invalid_request' },
+      });
+    }
+  });
+
+  test('the code of one app is unknown to another', async () => {
+    const { body } = await sendForm('authorizeOauthDevice', { form: own });
+    const other = await asOtherApp(sandbox);
+    const answer = await refusal(other, 'exchangeOauthToken', {
+      body: { grant_type: deviceGrant, device_code: body.device_code },
+    });
+    expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
+  });
+});
+
+describe('requests of clients', () => {
+  const cases: [string, string][] = [
+    ['a repeated field', `${own}&grant_type=refresh_token&refresh_token=a&refresh_token=b`],
+    ['a missing field', `${own}&grant_type=refresh_token`],
+    ['an empty field', `${own}&grant_type=refresh_token&refresh_token=`],
+    ['no grant type', own],
+  ];
+  test.each(cases)('%s is invalid', async (_, form) => {
+    expect(await sendForm('exchangeOauthToken', { form })).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_request' },
+    });
+  });
+
+  test('an unknown grant type is unsupported, in a form and in JSON', async () => {
+    const refused = { error: 'unsupported_grant_type', code: 'unsupported_grant_type' };
+    const form = `${own}&grant_type=client_credentials`;
+    expect((await sendForm('exchangeOauthToken', { form })).body).toMatchObject(refused);
+    const body = { grant_type: 'password', username: 'a', password: 'b' };
+    expect((await refusal(sandbox, 'exchangeOauthToken', { body })).body).toMatchObject(refused);
+  });
+
+  test('JSON is as strict as everywhere', async () => {
+    const answer = await refusal(sandbox, 'authorizeOauthDevice', { body: { nonce: '1' } });
+    expect(answer).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_request', code: 'invalid_data', data: { issues: [{ pointer: '/nonce' }] } },
+    });
+  });
+
+  test('a body is small while its sender is unknown', async () => {
+    const form = `${own}&scope=${'x'.repeat(16_384)}`;
+    expect((await sendForm('authorizeOauthDevice', { form })).status).toBe(413);
+    expect(
+      (await sendForm('authorizeOauthDevice', { form, headers: basic(acmeApp.id, acmeApp.secret) })).status,
+    ).toBe(200);
+  });
+
+  test('another media type, an old request and text with U+0000 are invalid', async () => {
+    const xml = await sendForm('exchangeOauthToken', {
+      form: '<grant/>',
+      headers: { ...basic(acmeApp.id, acmeApp.secret), 'content-type': 'text/xml' },
+    });
+    expect(xml).toMatchObject({ status: 415, body: { error: 'invalid_request' } });
+    const old = await refusal(sandbox, 'authorizeOauthDevice', {}, { expiryMs: 1 });
+    expect(old).toMatchObject({ status: 400, body: { error: 'invalid_request', code: 'request_expired' } });
+    const nul = await sendForm('exchangeOauthToken', {
+      form: `${own}&grant_type=refresh_token&refresh_token=%00`,
+    });
+    expect(nul).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
+  });
+});
+
+test('the metadata names the endpoints of the host that was asked', async () => {
+  const { baseUrl } = sandbox;
+  const { body } = await call(sandbox, 'getOauthMetadata', {}, { headers: { authorization: undefined } });
+  expect(body).toMatchObject({
+    issuer: baseUrl,
+    token_endpoint: `${baseUrl}/api/oauth/v2/token`,
+    device_authorization_endpoint: `${baseUrl}/api/oauth/v2/device_authorization`,
+  });
+});
+
+test("a user approves, lists and revokes with an access token, as a page of the app's would", async () => {
+  const { body: device } = await call(sandbox, 'authorizeOauthDevice', {});
+  const headers = { authorization: `Bearer ${await logIn()}` };
+  const { user_code } = device;
+  const decision = { body: { user_code, action: 'approve' } } as const;
+  await call(sandbox, 'verifyOauthDevice', decision, { headers });
+  const again = await refusal(sandbox, 'verifyOauthDevice', decision, { headers });
+  expect(again).toMatchObject({ status: 400, body: { code: 'invalid_state' } });
+  const { body: tokens } = await call(sandbox, 'exchangeOauthToken', {
+    body: { grant_type: deviceGrant, device_code: device.device_code },
+  });
+  // The device's own token is a user's token as well.
+  const asDevice = { headers: { authorization: `Bearer ${tokens.access_token}` } };
+  const { body: grants } = await call(sandbox, 'listOauthGrants', {}, asDevice);
+  expect(grants.data).toHaveLength(1);
+  const { body: next } = await call(sandbox, 'authorizeOauthDevice', {});
+  const byDevice = await refusal(
+    sandbox,
+    'verifyOauthDevice',
+    { body: { user_code: next.user_code, action: 'approve' } },
+    asDevice,
+  );
+  expect(byDevice).toMatchObject({ status: 401, body: { code: 'missing_or_invalid_token' } });
+  const path = { grant_id: grants.data[0]!.id };
+  await call(sandbox, 'revokeOauthGrant', { path }, { headers });
+  expect((await refusal(sandbox, 'revokeOauthGrant', { path })).status).toBe(404);
+});
+
+test('an app has a thousand undecided codes at most', { timeout: 60_000 }, async () => {
+  const other = await asOtherApp(sandbox);
+  const begin = () => attempt(other, 'authorizeOauthDevice', {});
+  for (let batch = 0; batch < 20; batch += 1) {
+    const answers = await Promise.all(Array.from({ length: 50 }, begin));
+    expect(answers.every(({ status }) => status === 200)).toBe(true);
+  }
+  expect(await begin()).toMatchObject({ status: 429, body: { code: 'too_many_requests' } });
+  sandbox.clock.advance(900_000);
+  expect((await begin()).status).toBe(200);
+});
+
+describe('the page of the sandbox', () => {
+  test('is static, runs its own script only, and cannot be framed', async () => {
+    const { body: device } = await call(sandbox, 'authorizeOauthDevice', {});
+    const { pathname } = new URL(device.verification_uri);
+    const answer = await sandbox.dispatcher.request({
+      origin: sandbox.baseUrl,
+      path: pathname,
+      method: 'GET',
+    });
+    const html = await answer.body.text();
+    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
+    const policy = String(answer.headers['content-security-policy']);
+    expect(policy).toContain("frame-ancestors 'none'");
+    for (const tag of ['script', 'style']) {
+      const inline = new RegExp(`<${tag}>([^]*?)</${tag}>`).exec(html)?.[1] ?? '';
+      expect(inline).not.toBe('');
+      expect(policy).toContain(`'sha256-${createHash('sha256').update(inline).digest('base64')}'`);
+    }
+    expect(
+      (await sandbox.dispatcher.request({ origin: sandbox.baseUrl, path: '/device', method: 'POST' }))
+        .statusCode,
+    ).toBe(405);
+  });
+
+  test('decides through the control plane', async () => {
+    const { body: device } = await call(sandbox, 'authorizeOauthDevice', {});
+    const path = `device_codes/${device.user_code.toLowerCase()}`;
+    expect(await control(sandbox, 'GET', path)).toMatchObject({
+      user_code: device.user_code,
+      app_id: sandbox.appId,
+      app_name: 'Acme',
+      status: 'pending',
+    });
+    expect((await askControl(sandbox, 'POST', path, { action: 'approve' })).status).toBe(400);
+    expect((await askControl(sandbox, 'POST', path, { action: 'approve', email: 'x@y.z' })).status).toBe(404);
+    expect(await control(sandbox, 'POST', path, { action: 'deny', email })).toMatchObject({
+      status: 'denied',
+    });
+    expect(await askControl(sandbox, 'POST', path, { action: 'approve', email })).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_state' },
+    });
+    expect((await askControl(sandbox, 'GET', 'device_codes/BBBB-BBBB')).status).toBe(404);
+    sandbox.clock.advance(900_000);
+    expect(await control(sandbox, 'GET', path)).toMatchObject({ status: 'expired' });
+  });
+
+  test('gives way to the page of the app', async () => {
+    const other = await asOtherApp(sandbox);
+    await configureApp(other, { device_flow: { verification_uri: 'https://acme.example/connect' } });
+    const { body } = await call(other, 'authorizeOauthDevice', {});
+    expect(body.verification_uri_complete).toBe(`https://acme.example/connect?user_code=${body.user_code}`);
+  });
+
+  test.each([
+    [{ verification_uri: 'http://acme.example' }, '/settings/device_flow/verification_uri'],
+    [{ interval_seconds: 0 }, '/settings/device_flow/interval_seconds'],
+    [{ grant_days: 1.5 }, '/settings/device_flow/grant_days'],
+    [{ public_clients: 'yes' }, '/settings/device_flow/public_clients'],
+    [{ page: 1 }, '/settings/device_flow/page'],
+    [[], '/settings/device_flow'],
+  ])('the setting %j is refused', async (setting, pointer) => {
+    const answer = await askControl(sandbox, 'PUT', `apps/${sandbox.appId}`, {
+      settings: { device_flow: setting },
+    });
+    expect(answer).toMatchObject({ status: 400, body: { error: expect.stringContaining(pointer) } });
+  });
+});
