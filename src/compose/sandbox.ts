@@ -114,7 +114,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   );
   const file = config.dataFolder === undefined ? ':memory:' : databaseOf(config.dataFolder);
   const database = await openDatabase(entities, { kind: 'sqlite', file });
-  const apps = createAppDirectory(database.orm, clock);
+  // Secrets are rotated by commands, which know the time of the machine but not that of the sandbox.
+  const apps = createAppDirectory(database.orm, systemClock);
   const units = unitsOf(database);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
   const { jobs, openUnit } = startBesideRequests(services, units, OWNER);
@@ -175,7 +176,11 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       run,
       authenticate: fromOwnHost(
         config,
-        createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
+        createAuthenticate({
+          apps,
+          userTokens: createUserTokens(database.orm, services),
+          clock: systemClock,
+        }),
       ),
       admission,
       isHostSigned: true,
