@@ -83,6 +83,17 @@ describe('two hundred at once are carried out with two connections', () => {
       }),
     ],
     [
+      'initWalletImport',
+      () => ({
+        body: {
+          address: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94',
+          chain_type: 'ethereum',
+          entropy_type: 'private-key',
+          encryption_type: 'HPKE',
+        },
+      }),
+    ],
+    [
       'searchUsers',
       () => ({ body: { emails: ['user-1@example.com'], phoneNumbers: [], walletAddresses: [] } }),
     ],

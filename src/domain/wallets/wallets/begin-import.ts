@@ -3,6 +3,7 @@ import { hpkeRecipientFromSeed } from '../../../crypto/hpke.ts';
 import { invalidField } from '../../../errors.ts';
 import type { InitWalletImportRequest, WalletInitImportResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
+import { lockName } from '../../../storage/locks.ts';
 import { normalizeWalletAddress } from '../../base/addresses/normalize-address.ts';
 import { walletImportBinding } from '../../base/sealed-keys/seal-bindings.ts';
 import { WalletImportEntity } from './wallet-import.entity.ts';
@@ -33,7 +34,8 @@ export async function beginImport(
       walletImportBinding({ id, app_id: context.app.id, chain_type: chainType }),
     );
     const ofAddress = { appId: context.app.id, chainType, address };
-    // If two requests begin the same import concurrently, one of them collides and is retried.
+    // Requests that begin the same import run one after the other: many of them would collide again and again.
+    await lockName(context.em, `${context.app.id} import ${chainType} ${address}`);
     await context.em.nativeDelete(WalletImportEntity, ofAddress);
     context.em.create(WalletImportEntity, {
       id,

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { administerApps } from '../../src/admin/administration.ts';
-import { attempt } from '../support/call.ts';
-import { startSandbox } from '../support/sandbox.ts';
+import { administerApps } from '../../../src/admin/administration.ts';
+import { attempt } from '../../support/call.ts';
+import { startSandbox } from '../../support/sandbox.ts';
 
 test('a sandbox whose clock stands still notices a secret that a command has rotated', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'custos-rotated-'));
