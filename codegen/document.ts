@@ -66,6 +66,7 @@ export interface OperationObject {
   responses?: Record<string, Response>;
   security?: Record<string, string[]>[];
   'x-errors'?: string[];
+  'x-max-body-bytes'?: number;
 }
 
 export type PathItem = Record<string, OperationObject>;

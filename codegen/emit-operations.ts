@@ -42,6 +42,7 @@ function descriptor(operation: Operation): string {
     hasBody: operation.body !== undefined,
     bodyRequired: operation.body?.required === true,
     ...(operation.formFields === undefined ? {} : { formFields: operation.formFields }),
+    ...(operation.maxBodyBytes === undefined ? {} : { maxBodyBytes: operation.maxBodyBytes }),
     signed: accepts('service-authorization-signature'),
     expiry: accepts('service-request-expiry'),
     idempotent: accepts('service-idempotency-key'),
@@ -63,6 +64,8 @@ export interface OperationDescriptor {
   readonly bodyRequired: boolean;
   /** The fields of a body that may also be a form. */
   readonly formFields?: readonly string[];
+  /** Left out for operations with the limit of all bodies. */
+  readonly maxBodyBytes?: number;
   /** Accepts the header \`service-authorization-signature\`. */
   readonly signed: boolean;
   /** Accepts the header \`service-request-expiry\`. */

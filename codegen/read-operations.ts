@@ -30,6 +30,8 @@ export interface Operation {
   readonly body: { readonly required: boolean; readonly schema: Schema } | undefined;
   /** The names of the fields of a body that may also be a form; undefined if it is always JSON. */
   readonly formFields: readonly string[] | undefined;
+  /** Undefined for the limit of all other bodies. */
+  readonly maxBodyBytes: number | undefined;
   readonly successStatus: number;
   /** Undefined when the response has no body. */
   readonly success: Schema | undefined;
@@ -133,6 +135,7 @@ export function readOperations(document: Document): Operation[] {
             ? undefined
             : { required: operation.requestBody?.required === true, schema: bodySchema },
         formFields: formFieldsOf(document, operation.requestBody?.content ?? {}, `${pointer}/requestBody`),
+        maxBodyBytes: operation['x-max-body-bytes'],
         successStatus: Number(success),
         success: responses.get(success),
         responses,

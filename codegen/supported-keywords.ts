@@ -59,6 +59,7 @@ const OPERATION_KEYS = [
   'responses',
   'security',
   'externalDocs',
+  'x-max-body-bytes',
 ];
 
 export const emittedKeywords: ReadonlySet<string> = new Set(EMITTED);

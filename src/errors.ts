@@ -5,6 +5,8 @@ export type { ErrorCode };
 interface ApiErrorDetail {
   /** The internal cause; logged, never sent. */
   cause?: unknown;
+  /** Why another system refuses; sent to the caller as `cause`. */
+  reason?: string;
   /** Sent to the caller as `data`. */
   data?: Record<string, unknown>;
   /** Extra response headers, e.g. `retry-after`. */
@@ -48,6 +50,7 @@ export function disagreementOf(error: unknown): string | undefined {
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
+  readonly reason: string | undefined;
   readonly data: Record<string, unknown> | undefined;
   readonly headers: Record<string, string> | undefined;
   readonly keepsChanges: boolean;
@@ -58,16 +61,18 @@ export class ApiError extends Error {
     this.name = 'ApiError';
     this.code = code;
     this.status = entry.status;
+    this.reason = detail.reason;
     this.data = detail.data;
     this.headers = detail.headers;
     this.keepsChanges = detail.keepsChanges === true;
   }
 
-  /** The response body `{error, code?, data?}`; omits internal codes. */
-  toBody(): { error: string; code?: string; data?: Record<string, unknown> } {
+  /** The response body `{error, code?, cause?, data?}`; omits internal codes. */
+  toBody(): { error: string; code?: string; cause?: string; data?: Record<string, unknown> } {
     return {
       error: this.message,
       ...(errorCatalogue[this.code].onWire ? { code: this.code } : {}),
+      ...(this.reason === undefined ? {} : { cause: this.reason }),
       ...(this.data === undefined ? {} : { data: this.data }),
     };
   }

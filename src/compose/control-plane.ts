@@ -13,7 +13,12 @@ import { inUnitOf, type OpenUnit } from '../http/unit-of-work.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import type { Services } from '../operation-context.ts';
 import { packageRoot } from '../package-root.ts';
-import type { ControlContext, ControllableChains, ControllableClock } from '../sandbox/control-plane.ts';
+import type {
+  ControlContext,
+  ControllableChains,
+  ControllableClock,
+  ControllableFiat,
+} from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
 import { operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
@@ -29,6 +34,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly services: Services;
   readonly clock: ControllableClock;
   readonly chains: ControllableChains;
+  readonly fiat: ControllableFiat;
   readonly database: Database;
   readonly openUnit: OpenUnit;
   readonly apps: StoredAppDirectory;
@@ -41,7 +47,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
 
 /** The control plane under `/_sandbox/`. It uses the same pipeline as the API. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<Mount> {
-  const { services, clock, chains, database, apps, reset, jobs, appId, eventLog } = options;
+  const { services, clock, chains, fiat, database, apps, reset, jobs, appId, eventLog } = options;
   // Like the unit of work of a request, so the same callbacks follow its commit.
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
   const context: Omit<ControlContext, 'signal'> = {
@@ -56,6 +62,9 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     ids: services.ids,
     jwks: services.jwks,
     chains,
+    fiat,
+    fiatProviders: services.fiatProviders,
+    log: options.log,
     reset,
     runDueJobs: () => jobs.settle(),
     read: (work) => work(database.orm.em.fork()),

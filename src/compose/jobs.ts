@@ -5,6 +5,7 @@ import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
 import { followDeposits } from '../jobs/follow-deposits.ts';
 import { followExternalSteps } from '../jobs/follow-external-steps.ts';
+import { followFiatCustomers } from '../jobs/follow-fiat-customers.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
 import { readEffects } from '../jobs/read-effects.ts';
 import { runAutomations } from '../jobs/run-automations.ts';
@@ -48,6 +49,7 @@ export function startBesideRequests(services: Services, units: OpenUnit, owner: 
       followExternalSteps(context),
       followDeposits(context),
       runAutomations({ ...context, openReader: async () => (await openUnit(false)).em }),
+      followFiatCustomers(context),
       runWalletActions(context),
       deliverEvents({ ...context, owner, writePayload }),
       sweepExpired(context),

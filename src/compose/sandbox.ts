@@ -166,7 +166,19 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     await inUnitOf(units)((em) => bringDueTimesTo(em, nowMs, nowMs + LONGEST_PLAN_MS));
     const control = await controlPlane({
       ...http,
-      ...{ config, services, clock, chains, database, openUnit, apps, reset, jobs, appId: memory.appId },
+      ...{
+        config,
+        services,
+        clock,
+        chains,
+        fiat,
+        database,
+        openUnit,
+        apps,
+        reset,
+        jobs,
+        appId: memory.appId,
+      },
       eventLog,
       stopping: stopping.signal,
     });

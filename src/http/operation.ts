@@ -12,6 +12,8 @@ export interface Operation {
   readonly bodyRequired: boolean;
   /** The fields of a body that may also be a form; undefined: it is always JSON. */
   readonly formFields?: readonly string[];
+  /** Left out for operations with the limit of all bodies. */
+  readonly maxBodyBytes?: number;
   readonly idempotent: boolean;
   readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user' | 'oauth-client';
 }

@@ -88,7 +88,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     const reading = readBody(
       request,
       exchange.remoteAddress,
-      isClientBody ? MAX_CLIENT_BODY_BYTES : undefined,
+      isClientBody ? MAX_CLIENT_BODY_BYTES : exchange.route?.operation.maxBodyBytes,
     );
     const body = 'bytes' in reading ? reading : await reading;
     exchange.response.once('close', body.release);

@@ -178,7 +178,8 @@ function capacityFor(filled: number, declared: number | undefined): number {
 
 function tooLarge(maxBytes: number): ApiError {
   if (maxBytes === MAX_BODY_BYTES) return new ApiError('payload_too_large');
-  return new ApiError('payload_too_large', `request body is larger than ${maxBytes} bytes`);
+  const size = maxBytes < MAX_BODY_BYTES ? `${maxBytes} bytes` : `${maxBytes / MAX_BODY_BYTES} MB`;
+  return new ApiError('payload_too_large', `request body is larger than ${size}`);
 }
 
 function budgetUsedUp(): ApiError {

@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { WebhookDeliveryEntity } from '../domain/access/webhooks/webhook-delivery.entity.ts';
 import { WebhookEndpointEntity } from '../domain/access/webhooks/webhook-endpoint.entity.ts';
+import { FiatCustomerEntity } from '../domain/money/fiat-customers/fiat-customer.entity.ts';
 import { TransactionEntity } from '../domain/money/transactions/transaction.entity.ts';
 import { WalletActionStepEntity } from '../domain/money/wallet-actions/wallet-action-step.entity.ts';
 
@@ -19,6 +20,7 @@ export async function bringDueTimesTo(
   const isLater = { $gt: laterThanMs };
   await em.nativeUpdate(TransactionEntity, { nextCheckAtMs: isLater }, { nextCheckAtMs: nowMs });
   await em.nativeUpdate(WalletActionStepEntity, { nextCheckAtMs: isLater }, { nextCheckAtMs: nowMs });
+  await em.nativeUpdate(FiatCustomerEntity, { nextCheckAtMs: isLater }, { nextCheckAtMs: nowMs });
   await em.nativeUpdate(WebhookDeliveryEntity, { nextAttemptAtMs: isLater }, { nextAttemptAtMs: nowMs });
   await em.nativeUpdate(WebhookEndpointEntity, { nextDueAtMs: isLater }, { nextDueAtMs: nowMs });
 }

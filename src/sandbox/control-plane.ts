@@ -2,9 +2,11 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { AnalysisContext } from '../domain/requests/policy-analysis/analysis-context.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Entropy } from '../ports/entropy.ts';
+import type { FiatEnvironment, FiatProviders } from '../ports/fiat-providers.ts';
 import type { Ids } from '../ports/ids.ts';
 import type { JwksSource } from '../ports/jwks.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
+import type { Log } from '../ports/log.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
 
@@ -67,6 +69,28 @@ export interface ControllableChains {
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
 }
 
+/** What a tester decides about a customer of the simulated identity office. */
+interface CustomerDecision {
+  readonly outcome:
+    | 'terms_accepted'
+    | 'approved'
+    | 'rejected'
+    | 'incomplete'
+    | 'under_review'
+    | 'paused'
+    | 'offboarded';
+  readonly reasons?: readonly string[] | undefined;
+  readonly requirementsDue?: readonly string[] | undefined;
+  readonly endorsements?: readonly { readonly name: string; readonly status: string }[] | undefined;
+}
+
+/** Controls the simulated bank and identity office. Ids are those that the provider gave. */
+export interface ControllableFiat {
+  decide(environment: FiatEnvironment, customerId: string, decision: CustomerDecision): Promise<boolean>;
+  /** While it is down, it cannot be reached. */
+  setUp(isUp: boolean): void;
+}
+
 /** Everything that a handler of the control plane may use. */
 export interface ControlContext extends PolicyAnalysis {
   /** The app that the sandbox started with. */
@@ -84,6 +108,9 @@ export interface ControlContext extends PolicyAnalysis {
   readonly vault: KeyVault;
   readonly jwks: JwksSource;
   readonly chains: ControllableChains;
+  readonly fiat: ControllableFiat;
+  readonly fiatProviders: FiatProviders;
+  readonly log: Log;
   /** Deletes the state and seeds it again; also resets the clock and seeded entropy. */
   reset(): Promise<void>;
   /** Runs all jobs that are due at the clock's current time. */

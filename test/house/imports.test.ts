@@ -97,6 +97,7 @@ const layers: Record<string, string[][]> = {
     [
       'actions',
       'addresses',
+      'countries',
       'events',
       'idempotency',
       'lookup-keys',

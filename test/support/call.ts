@@ -180,3 +180,19 @@ function queryText(query: object | undefined): string {
   }
   return text.size === 0 ? '' : `?${text}`;
 }
+
+/** Calls an operation of the control plane. */
+export async function control(
+  sandbox: TestSandbox,
+  method: 'GET' | 'POST' | 'PUT',
+  path: string,
+  body?: object,
+): Promise<{ readonly status: number; readonly body: Record<string, unknown> }> {
+  const { statusCode, body: answer } = await sandbox.dispatcher.request({
+    ...{ origin: sandbox.baseUrl, path, method },
+    ...(body === undefined
+      ? {}
+      : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+  });
+  return { status: statusCode, body: (await answer.json()) as Record<string, unknown> };
+}

@@ -45,8 +45,51 @@ function validateJudgeableOperation(data, { instancePath = "", parentData, paren
 }
 
 const schemaJudgeableOperation = { "$id": "JudgeableOperation", "type": "string", "enum": ["walletRpc", "rawSignWallet", "exportWallet", "transferFromWallet"] };
+function validateSandboxProviderState(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.state === void 0 && (missing0 = "state")) {
+    validateSandboxProviderState.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "state")) {
+      validateSandboxProviderState.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.state !== void 0) {
+      let data0 = data.state;
+      if (typeof data0 !== "string") {
+       validateSandboxProviderState.errors = [{ instancePath: instancePath + "/state", schemaPath: "#/properties/state/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "up" || data0 === "down")) {
+       validateSandboxProviderState.errors = [{ instancePath: instancePath + "/state", schemaPath: "#/properties/state/enum", keyword: "enum", params: { allowedValues: schemaSandboxProviderState.properties.state.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxProviderState.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxProviderState.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxProviderState = { "$id": "SandboxProviderState", "type": "object", "required": ["state"], "additionalProperties": false, "properties": { "state": { "type": "string", "enum": ["up", "down"] } } };
 export {
  validateJudgeableOperation,
  validateSandboxAppSettings,
- validateSandboxMfaMethod
+ validateSandboxMfaMethod,
+ validateSandboxProviderState
 };

@@ -8,6 +8,7 @@ import { usedSignatures } from './0007-used-signatures.ts';
 import { readTransfersOfNodes } from './0008-read-transfers-of-nodes.ts';
 import { walletAutomations } from './0009-wallet-automations.ts';
 import { devicesAndRecovery } from './0010-devices-and-recovery.ts';
+import { fiatCustomers } from './0011-fiat-customers.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -22,4 +23,5 @@ export const migrations: readonly SchemaMigration[] = [
   readTransfersOfNodes,
   walletAutomations,
   devicesAndRecovery,
+  fiatCustomers,
 ];

@@ -23,7 +23,7 @@ export async function findOrganization(
 }
 
 /** An organization of the app, or undefined. */
-async function getOrganization(
+export async function getOrganization(
   { app, em }: OrganizationContext,
   id: string,
 ): Promise<StoredOrganization | undefined> {

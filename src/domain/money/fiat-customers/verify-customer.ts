@@ -1,0 +1,177 @@
+import { ApiError } from '../../../errors.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type {
+  CustomerSnapshot,
+  FiatProvider,
+  FiatRefusal,
+  Submission,
+} from '../../../ports/fiat-providers.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { isUniqueViolation } from '../../../storage/database-errors.ts';
+import { inSavepoint } from '../../../storage/savepoint.ts';
+import type { CustomerLinks } from './customer-view.ts';
+import { FiatCustomerEntity, type StoredFiatCustomer } from './fiat-customer.entity.ts';
+import { type FiatEntity, findFiatEntity, holdFiatEntity } from './fiat-entity.ts';
+import { getCustomer } from './find-customer.ts';
+import { askProvider, environmentOf, findProvider, type NamedProvider } from './find-provider.ts';
+import { storedSnapshot } from './snapshot.ts';
+import { nextCheckAt, storeSnapshot } from './store-snapshot.ts';
+
+type AskContext = Pick<PreparationContext, 'app' | 'em' | 'fiatProviders'>;
+type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>;
+
+/** What was found out about a customer before the transaction of the request. */
+export interface AskedCustomer {
+  readonly entity: FiatEntity;
+  readonly named: NamedProvider;
+  /** Undefined for a new customer. */
+  readonly known: StoredFiatCustomer | undefined;
+  readonly snapshot: CustomerSnapshot;
+  readonly links: CustomerLinks;
+  /** Whether data was submitted. */
+  readonly isSubmitted: boolean;
+}
+
+/** What both ways to start a verification have in common. */
+export interface VerificationInput extends NamedProvider {
+  readonly endorsements?: readonly string[] | undefined;
+  readonly client_agreement_id?: string | undefined;
+  readonly redirect_uri?: string | undefined;
+  /** Which links to make. */
+  readonly links: readonly ('terms' | 'verification')[];
+}
+
+/** The contact of a customer, read only when the provider has no such customer yet. */
+export type ReadContact = (entity: FiatEntity) => Promise<{ readonly email: string; readonly name?: string }>;
+
+/**
+ * Opens the customer at the provider if there is none, and makes links to its hosted pages.
+ *
+ * @throws ApiError not_found, not_supported, unavailable; invalid_data when the provider refuses the customer.
+ */
+export async function askForLinks(
+  context: AskContext,
+  { type, id }: FiatEntity,
+  { input, readContact }: { readonly input: VerificationInput; readonly readContact: ReadContact },
+): Promise<AskedCustomer> {
+  const entity = await findFiatEntity(context, { type, id });
+  const provider = findProvider(context, input);
+  const known = await getCustomer(context, entity, input);
+  const contact = await readContact(entity);
+  const opened = await askProvider(input.provider, () =>
+    provider.openCustomer({
+      ...{ id: known?.customerId, kind: kindOf(entity), reference: referenceOf(context, entity) },
+      ...{ endorsements: input.endorsements, clientAgreementId: input.client_agreement_id },
+      ...{ email: contact.email, name: contact.name, redirectUri: input.redirect_uri },
+    }),
+  );
+  const snapshot = requireAccepted(opened);
+  const links = await askProvider(input.provider, () => linksOf(provider, snapshot, input));
+  return { entity, named: input, known, snapshot, links, isSubmitted: false };
+}
+
+/**
+ * Submits data to the provider.
+ *
+ * @throws ApiError unavailable; invalid_data when the provider refuses the data.
+ */
+export async function askToVerify(
+  context: AskContext,
+  found: Pick<AskedCustomer, 'entity' | 'known' | 'named'>,
+  submission: Pick<VerificationInput, 'endorsements' | 'client_agreement_id'> &
+    Pick<Submission, 'kind' | 'data'>,
+): Promise<AskedCustomer> {
+  const { entity, known, named } = found;
+  const provider = findProvider(context, named);
+  const terms = {
+    ...{ id: known?.customerId, reference: referenceOf(context, entity) },
+    ...{ endorsements: submission.endorsements, clientAgreementId: submission.client_agreement_id },
+  };
+  const { kind, data } = submission;
+  const answer = await askProvider(named.provider, () =>
+    provider.submit({ ...terms, kind, data } as Submission),
+  );
+  const snapshot = requireAccepted(answer, '/data');
+  return { ...found, snapshot, links: {}, isSubmitted: true };
+}
+
+/** The customer of a request, stored in its transaction, and the links that were made. */
+export async function storePrepared(
+  context: StoreContext,
+  prepared: Prepared<AskedCustomer>,
+): Promise<{ readonly customer: StoredFiatCustomer; readonly links: CustomerLinks }> {
+  const asked = unwrapPrepared(prepared);
+  return { customer: await storeCustomer(context, asked), links: asked.links };
+}
+
+/**
+ * Stores the customer in the transaction of the request.
+ *
+ * @throws ApiError not_found when the entity was deleted meanwhile.
+ */
+export async function storeCustomer(
+  context: StoreContext,
+  asked: AskedCustomer,
+): Promise<StoredFiatCustomer> {
+  await holdFiatEntity(context, asked.entity);
+  const { known, snapshot, isSubmitted } = asked;
+  if (known === undefined) return insertCustomer(context, asked);
+  return storeSnapshot(context, known, snapshot, isSubmitted ? context.nowMs : known.submittedAtMs);
+}
+
+/** The new row, or the one that another request inserted meanwhile, which is polled soon. */
+async function insertCustomer(
+  context: StoreContext,
+  { entity, named, snapshot, isSubmitted }: AskedCustomer,
+): Promise<StoredFiatCustomer> {
+  const { app, ids, nowMs, em } = context;
+  const row = {
+    ...{ id: ids.cuid2(), appId: app.id, entityType: entity.type, entityId: entity.id },
+    ...{ provider: named.provider, environment: environmentOf(named), customerId: snapshot.id },
+    ...{ snapshot: storedSnapshot(snapshot), version: 0, checkedAtMs: nowMs },
+    submittedAtMs: isSubmitted ? nowMs : null,
+    ...{ nextCheckAtMs: nextCheckAt(nowMs, nowMs), createdAtMs: nowMs, updatedAtMs: nowMs },
+  };
+  try {
+    await inSavepoint(em, async (inner) => {
+      await inner.insert(FiatCustomerEntity, row);
+    });
+    return row as StoredFiatCustomer;
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    const other = await getCustomer(context, entity, named);
+    if (other === undefined) throw error;
+    return other;
+  }
+}
+
+function kindOf({ type }: FiatEntity) {
+  return type === 'user' ? 'person' : 'business';
+}
+
+/** Our name for a customer. It identifies nobody to others. */
+function referenceOf({ app }: AskContext, { type, id }: FiatEntity): string {
+  return `${app.id}/${type}/${id}`;
+}
+
+async function linksOf(
+  provider: FiatProvider,
+  { id }: CustomerSnapshot,
+  { links, redirect_uri: redirectUri, endorsements }: VerificationInput,
+): Promise<CustomerLinks> {
+  const [terms, verification] = await Promise.all([
+    links.includes('terms') ? provider.termsLink(id, redirectUri) : undefined,
+    links.includes('verification') ? provider.verificationLink(id, { redirectUri, endorsements }) : undefined,
+  ]);
+  return { terms, verification };
+}
+
+function requireAccepted(answer: CustomerSnapshot | FiatRefusal, at = ''): CustomerSnapshot {
+  if (!('fault' in answer)) return answer;
+  const pointer = `${at}${answer.pointer ?? ''}`;
+  const message = 'the provider refuses this';
+  throw new ApiError('invalid_data', pointer === '' ? message : `${pointer}: ${message}`, {
+    data: { issues: [{ in: 'body', pointer, message }] },
+    reason: answer.message,
+  });
+}

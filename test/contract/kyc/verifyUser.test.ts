@@ -1,0 +1,285 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Log } from '../../../src/ports/log.ts';
+import { call, refusal } from '../../support/call.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+
+const png =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const data = {
+  first_name: 'Alma',
+  last_name: 'Quisling',
+  date_of_birth: '1987-02-28',
+  residential_address: { street_line_1: '17 Zanzibar Row', city: 'Berlin', country: 'DEU' },
+  identifying_information: [
+    { type: 'passport', issuing_country: 'DEU', number: 'XQ71882043', image_front: png },
+  ],
+};
+const bridge = { provider: 'bridge', environment: 'sandbox' } as const;
+
+async function newUser(sandbox: TestSandbox, accounts: { type: 'email'; address: string }[] = []) {
+  const linked = [...accounts, { type: 'custom_auth' as const, custom_user_id: `user-${accounts.length}` }];
+  return (await call(sandbox, 'createUser', { body: { linked_accounts: linked } })).body.id;
+}
+
+async function statusOf(sandbox: TestSandbox, userId: string) {
+  const { body } = await call(sandbox, 'listUserKyc', { path: { user_id: userId } });
+  return body.kyc_statuses;
+}
+
+async function eventsOf(sandbox: TestSandbox) {
+  const rows = await sandbox.database.orm.em
+    .fork()
+    .execute<{ payload: string }[]>(
+      "select payload from outbox_events where type = 'user.kyc.updated' order by sequence",
+    );
+  return rows.map(({ payload }) => JSON.parse(payload));
+}
+
+async function pass(sandbox: TestSandbox, ms: number): Promise<void> {
+  sandbox.clock.advance(ms);
+  await sandbox.settle();
+}
+
+test('a user accepts the terms, submits data and is verified, with one event for each change', async () => {
+  await using sandbox = await startSandbox();
+  const user_id = await newUser(sandbox);
+  const path = { user_id };
+  const body = { ...bridge, email: 'alma@example.com' };
+  const terms = await call(sandbox, 'initiateUserKycTos', { path, body });
+  expect(terms.body).toEqual({
+    ...bridge,
+    status: 'pending',
+    link: expect.stringMatching(/^https:\/\/.*#terms$/),
+  });
+  const links = await call(sandbox, 'initiateUserKycLinks', { path, body });
+  expect(links.body).toMatchObject({ status: 'not_started', tos: { link: terms.body.link } });
+  expect(await eventsOf(sandbox)).toEqual([]);
+
+  const submitted = await call(sandbox, 'submitUserKyc', {
+    path,
+    body: { ...bridge, data, client_agreement_id: 'terms-1' },
+  });
+  expect(submitted.body).toMatchObject({
+    ...{ status: 'under_review', kyc: { status: 'under_review' }, tos: { status: 'approved' } },
+    capabilities: { payout_fiat: 'pending' },
+  });
+  await pass(sandbox, 1999);
+  expect((await statusOf(sandbox, user_id))[0]).toMatchObject({ status: 'under_review' });
+  await pass(sandbox, 6000);
+  expect(await statusOf(sandbox, user_id)).toMatchObject([
+    {
+      ...{ status: 'active', kyc: { status: 'approved' } },
+      capabilities: { payin_fiat: 'active', payout_fiat: 'active' },
+      endorsements: [{ name: 'base', status: 'approved', missing: null }],
+    },
+  ]);
+  await pass(sandbox, 3_600_000);
+  const events = await eventsOf(sandbox);
+  expect(events.map(({ changes }) => changes)).toEqual([
+    expect.objectContaining({
+      status: ['not_started', 'under_review'],
+      'tos.status': ['pending', 'approved'],
+    }),
+    expect.objectContaining({
+      status: ['under_review', 'active'],
+      'kyc.status': ['under_review', 'approved'],
+    }),
+  ]);
+  expect(events[1]).toMatchObject({ user_id, ...bridge, data: { status: 'active' } });
+  // The environments are apart, and production is meant when none is named.
+  const other = await call(sandbox, 'initiateUserKycTos', {
+    path,
+    body: { provider: 'bridge', email: 'alma@example.com' },
+  });
+  expect(other.body).toMatchObject({ environment: 'production', status: 'pending' });
+});
+
+test.each([
+  ['Denied', 'rejected', { kyc: { rejection_reasons: [expect.any(String)] } }],
+  ['Review', 'under_review', {}],
+  ['Incomplete', 'incomplete', { requirements_due: ['proof_of_address'] }],
+])('the last name %s ends as %s', async (lastName, status, more) => {
+  await using sandbox = await startSandbox();
+  const user_id = await newUser(sandbox);
+  await call(sandbox, 'submitUserKyc', {
+    path: { user_id },
+    body: { ...bridge, data: { ...data, last_name: lastName }, client_agreement_id: 'terms-1' },
+  });
+  await pass(sandbox, 6000);
+  expect(await statusOf(sandbox, user_id)).toMatchObject([{ status, ...more }]);
+});
+
+test('without the terms a verified user is not active, until they are accepted', async () => {
+  await using sandbox = await startSandbox();
+  const user_id = await newUser(sandbox);
+  await call(sandbox, 'submitUserKyc', { path: { user_id }, body: { ...bridge, data } });
+  await pass(sandbox, 6000);
+  expect(await statusOf(sandbox, user_id)).toMatchObject([
+    { status: 'incomplete', kyc: { status: 'approved' }, requirements_due: ['terms_of_service'] },
+  ]);
+});
+
+test.each([
+  [{ last_name: undefined }, '/data/last_name'],
+  [{ identifying_information: [] }, '/data/identifying_information'],
+  [{ residential_address: undefined }, '/data/residential_address'],
+  [{ date_of_birth: '2987-02-28' }, '/data/date_of_birth'],
+  [
+    { residential_address: { street_line_1: 'x', city: 'x', country: 'XYZ' } },
+    '/data/residential_address/country',
+  ],
+  [{ nationalities: ['DEU', 'de'] }, '/data/nationalities/1'],
+  [
+    { identifying_information: [{ type: 'ssn', issuing_country: 'USA', expiration: '2030-02-30' }] },
+    '/data/identifying_information/0/expiration',
+  ],
+  [
+    {
+      identifying_information: [{ type: 'ssn', issuing_country: 'USA', image_front: 'R0lGODlhAQABAAAAACw=' }],
+    },
+    '/data/identifying_information/0/image_front',
+  ],
+  [
+    { identifying_information: [{ type: 'ssn', issuing_country: 'USA', number: 'REFUSED' }] },
+    '/data/identifying_information/0/number',
+  ],
+])('a first submission with %o is refused', async (change, pointer) => {
+  await using sandbox = await startSandbox();
+  const user_id = await newUser(sandbox);
+  const body = { ...bridge, data: JSON.parse(JSON.stringify({ ...data, ...change })) };
+  const { status, body: refused } = await refusal(sandbox, 'submitUserKyc', { path: { user_id }, body });
+  expect([status, refused.code]).toEqual([400, 'invalid_data']);
+  expect(refused.error).toMatch(new RegExp(`^${pointer}: `));
+  expect(await statusOf(sandbox, user_id)).toEqual([]);
+});
+
+test('what the provider refuses has its reason in `cause`', async () => {
+  await using sandbox = await startSandbox();
+  const user_id = await newUser(sandbox);
+  const document = { type: 'passport', issuing_country: 'DEU', number: 'REFUSED' };
+  const { body } = await refusal(sandbox, 'submitUserKyc', {
+    path: { user_id },
+    body: { ...bridge, data: { ...data, identifying_information: [document] } },
+  });
+  expect(body).toMatchObject({ cause: 'the document number is not valid' });
+});
+
+test('links need an email address, and a redirect that only a browser follows safely', async () => {
+  await using sandbox = await startSandbox();
+  const user_id = await newUser(sandbox);
+  const path = { user_id };
+  const without = await refusal(sandbox, 'initiateUserKycLinks', { path, body: bridge });
+  expect(without.body.error).toMatch(/^\/email: /);
+  const linked = await newUser(sandbox, [{ type: 'email', address: 'alma@example.com' }]);
+  await call(sandbox, 'initiateUserKycLinks', { path: { user_id: linked }, body: bridge });
+  const body = { ...bridge, email: 'alma@example.com' };
+  for (const redirect_uri of ['http://app.example/', 'javascript:alert(1)', 'app']) {
+    const refused = await refusal(sandbox, 'initiateUserKycLinks', { path, body: { ...body, redirect_uri } });
+    expect(refused.body.error).toMatch(/^\/redirect_uri: /);
+  }
+  const local = { ...body, redirect_uri: 'http://localhost:3000/done' };
+  await call(sandbox, 'initiateUserKycLinks', { path, body: local });
+});
+
+test('a body of 16 MiB is accepted, a larger one is not, and other operations keep their limit', async () => {
+  await using sandbox = await startSandbox();
+  const user_id = await newUser(sandbox);
+  const image = (bytes: number): string => png.slice(0, 12) + 'A'.repeat(Math.floor((bytes - 12) / 4) * 4);
+  const bodyOf = (bytes: number) => ({
+    ...bridge,
+    data: {
+      ...data,
+      identifying_information: [{ type: 'passport', issuing_country: 'DEU', image_front: image(bytes) }],
+    },
+  });
+  const path = { user_id };
+  const large = await call(sandbox, 'submitUserKyc', { path, body: bodyOf(16_776_000) });
+  expect(large.body.status).toBe('under_review');
+  const tooLarge = await refusal(sandbox, 'submitUserKyc', { path, body: bodyOf(16_777_300) });
+  expect(tooLarge).toMatchObject({ status: 413, body: { error: 'request body is larger than 16 MB' } });
+  const other = await refusal(sandbox, 'initiateUserKycTos', { path, body: bodyOf(1_100_000) });
+  expect(other.status).toBe(413);
+});
+
+test('personal data is in no file and in no log', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'custos-kyc-'));
+  const lines: string[] = [];
+  const note = (...args: unknown[]): void => void lines.push(JSON.stringify(args));
+  const log: Log = { debug: note, info: note, warn: note, error: note };
+  {
+    await using sandbox = await startSandbox({ dataFolder: folder, log });
+    const user_id = await newUser(sandbox);
+    const path = { user_id };
+    const secret = { ...data, email: 'zebulon@example.com', phone: '+4930998877665' };
+    await call(
+      sandbox,
+      'submitUserKyc',
+      { path, body: { ...bridge, data: secret } },
+      { idempotencyKey: 'k' },
+    );
+    const document = { ...data.identifying_information[0], number: 'REFUSED' };
+    const refused = { ...data, identifying_information: [document] };
+    await refusal(sandbox, 'submitUserKyc', { path, body: { ...bridge, data: refused } });
+    const wrong = { ...data, date_of_birth: '1987-02-30' };
+    await refusal(sandbox, 'submitUserKyc', { path, body: { ...bridge, data: wrong } });
+    await pass(sandbox, 6000);
+    expect(await statusOf(sandbox, user_id)).toMatchObject([{ kyc: { status: 'approved' } }]);
+  }
+  const files = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'latin1'));
+  expect(files.length).toBeGreaterThan(1);
+  // The search finds what is there.
+  expect(files.some((text) => text.includes('under_review') || text.includes('approved'))).toBe(true);
+  const personal = [
+    'Quisling',
+    'Alma',
+    'Zanzibar',
+    'XQ71882043',
+    '1987-02-2',
+    'zebulon',
+    '998877665',
+    png.slice(40, 80),
+  ];
+  for (const word of personal) {
+    expect(
+      [...files, ...lines].filter((text) => text.includes(word)),
+      word,
+    ).toEqual([]);
+  }
+  await rm(folder, { recursive: true });
+});
+
+test('a provider that is down answers 503, and what is stored stays readable', async () => {
+  await using sandbox = await startSandbox();
+  const user_id = await newUser(sandbox);
+  const path = { user_id };
+  await call(sandbox, 'submitUserKyc', { path, body: { ...bridge, data } });
+  sandbox.fiat.setUp(false);
+  const down = await refusal(sandbox, 'submitUserKyc', { path, body: { ...bridge, data } });
+  expect(down).toMatchObject({ status: 503, body: { error: expect.stringContaining('`bridge`') } });
+  await pass(sandbox, 600_000);
+  expect(await statusOf(sandbox, user_id)).toMatchObject([{ status: 'under_review' }]);
+  sandbox.fiat.setUp(true);
+  await pass(sandbox, 600_000);
+  expect(await statusOf(sandbox, user_id)).toMatchObject([{ kyc: { status: 'approved' } }]);
+});
+
+test('users of nobody, and a deleted user, are not found', async () => {
+  await using sandbox = await startSandbox();
+  const user_id = await newUser(sandbox);
+  await call(sandbox, 'submitUserKyc', { path: { user_id }, body: { ...bridge, data } });
+  await call(sandbox, 'deleteUser', { path: { user_id } });
+  for (const id of [user_id, 'did:service:cmh2k4x0p00001qx9h3v7t5zz']) {
+    const path = { user_id: id };
+    const body = { ...bridge, email: 'alma@example.com' };
+    expect((await refusal(sandbox, 'listUserKyc', { path })).status).toBe(404);
+    expect((await refusal(sandbox, 'initiateUserKycTos', { path, body })).status).toBe(404);
+    expect((await refusal(sandbox, 'initiateUserKycLinks', { path, body })).status).toBe(404);
+    expect((await refusal(sandbox, 'submitUserKyc', { path, body: { ...bridge, data } })).status).toBe(404);
+  }
+  await pass(sandbox, 600_000);
+  expect(await eventsOf(sandbox)).toEqual([]);
+});
