@@ -107,11 +107,11 @@ test('a tester verifies a user and an organization that were never submitted, an
   expect(list.kyb_statuses).toMatchObject([{ status: 'active', tos: { status: 'approved' } }]);
   const neither = await control(sandbox, 'POST', '/_sandbox/verifications', approved);
   expect(neither).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
-  const nobody = await control(sandbox, 'POST', '/_sandbox/verifications', {
-    user_id: 'nobody',
+  const unknown = await control(sandbox, 'POST', '/_sandbox/verifications', {
+    user_id: 'unknown',
     ...approved,
   });
-  expect(nobody.status).toBe(404);
+  expect(unknown.status).toBe(404);
 
   const down = await control(sandbox, 'PUT', '/_sandbox/providers/bridge', { state: 'down' });
   expect(down).toMatchObject({ status: 200, body: { state: 'down' } });
@@ -123,7 +123,7 @@ test('a tester verifies a user and an organization that were never submitted, an
   await call(sandbox, 'initiateOrganizationKybTos', { path, body: email });
 });
 
-test('organizations of nobody are not found', async () => {
+test('unknown organizations are not found', async () => {
   await using sandbox = await startSandbox();
   const path = { organization_id: 'ulenemdi7lvm2se0y54hinn0' };
   const body = { ...bridge, email: 'finance@acme.example' };

@@ -267,7 +267,7 @@ test('a provider that is down answers 503, and what is stored stays readable', a
   expect(await statusOf(sandbox, user_id)).toMatchObject([{ kyc: { status: 'approved' } }]);
 });
 
-test('users of nobody, and a deleted user, are not found', async () => {
+test('unknown users, and a deleted user, are not found', async () => {
   await using sandbox = await startSandbox();
   const user_id = await newUser(sandbox);
   await call(sandbox, 'submitUserKyc', { path: { user_id }, body: { ...bridge, data } });

@@ -1,6 +1,6 @@
 import type { PreparationContext } from '../../../operation-context.ts';
 import { findOrganization, findOrganizationForUpdate } from '../../access/organizations/find-organization.ts';
-import { findUser, holdUser } from '../../access/user-records/find-user.ts';
+import { findUser, lockUser } from '../../access/user-records/find-user.ts';
 
 /** A user or an organization, which a provider verifies as a person or as a business. */
 export interface FiatEntity {
@@ -33,5 +33,5 @@ export async function holdFiatEntity(
   context: Pick<PreparationContext, 'app' | 'em'>,
   { type, id }: FiatEntity,
 ): Promise<void> {
-  await (type === 'user' ? holdUser(context, id) : findOrganizationForUpdate(context, id));
+  await (type === 'user' ? lockUser(context, id) : findOrganizationForUpdate(context, id));
 }

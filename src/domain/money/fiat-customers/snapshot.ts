@@ -19,7 +19,7 @@ export function storedSnapshot(snapshot: CustomerSnapshot): StoredSnapshot {
 export type SnapshotChanges = Readonly<Record<string, readonly [unknown, unknown]>>;
 
 /**
- * What an event tells about a change; empty if nothing of it is in events.
+ * The changes that an event contains; empty if events contain none of them.
  *
  * @param check `kyc` or `kyb`.
  */

@@ -149,7 +149,7 @@ function kindOf({ type }: FiatEntity) {
   return type === 'user' ? 'person' : 'business';
 }
 
-/** Our name for a customer. It identifies nobody to others. */
+/** Our name for a customer. It contains no personal data. */
 function referenceOf({ app }: AskContext, { type, id }: FiatEntity): string {
   return `${app.id}/${type}/${id}`;
 }
