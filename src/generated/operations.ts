@@ -1754,6 +1754,8 @@ export interface OperationDescriptor {
   readonly bodyRequired: boolean;
   /** The fields of a body that may also be a form. */
   readonly formFields?: readonly string[];
+  /** Left out for operations with the limit of all bodies. */
+  readonly maxBodyBytes?: number;
   /** Accepts the header `service-authorization-signature`. */
   readonly signed: boolean;
   /** Accepts the header `service-request-expiry`. */
@@ -3672,6 +3674,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
+    maxBodyBytes: 16777216,
     signed: false,
     expiry: false,
     idempotent: false,
@@ -3685,6 +3688,7 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
+    maxBodyBytes: 16777216,
     signed: false,
     expiry: false,
     idempotent: false,

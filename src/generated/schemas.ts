@@ -2743,7 +2743,7 @@ export type InitiateOrganizationKybLinksRequest = {
   environment?: KyxEnvironment | undefined;
   /** Verification provider. */
   provider: KyxProvider;
-  /** URL to return to from the hosted page. */
+  /** URL to return to from the hosted page: `https`, or `http` to the browser's own machine. */
   redirect_uri?: string | undefined;
 };
 
@@ -2771,7 +2771,7 @@ export type InitiateUserKycLinksRequest = {
   environment?: KyxEnvironment | undefined;
   /** Verification provider. */
   provider: KyxProvider;
-  /** URL to return to from the hosted page. */
+  /** URL to return to from the hosted page: `https`, or `http` to the browser's own machine. */
   redirect_uri?: string | undefined;
 };
 
@@ -3365,7 +3365,7 @@ export type KyxTosStatus = string;
 
 /** Whether the customer has accepted the terms. */
 export type KyxTosStatusDetail = {
-  /** URL where the customer continues. Absent if no action is required. */
+  /** URL where the customer continues. Only in responses that make links. */
   link?: string | undefined;
   status: KyxTosStatus;
 };
@@ -3375,7 +3375,7 @@ export type KyxVerificationStatus = string;
 
 /** Status of the verification. */
 export type KyxVerificationStatusDetail = {
-  /** URL where the customer continues. Absent if no action is required. */
+  /** URL where the customer continues. Only in responses that make links. */
   link?: string | undefined;
   /** Rejection reasons, as the provider names them. Present only if the verification was rejected. */
   rejection_reasons?: string[] | undefined;
@@ -7395,9 +7395,9 @@ export type VerificationDocument = {
   description?: string | undefined;
   /** Expiration date, `YYYY-MM-DD`. */
   expiration?: string | undefined;
-  /** Image of the back, as PNG or JPEG in base64. */
+  /** Image of the back, as PNG, JPEG or PDF in base64. */
   image_back?: string | undefined;
-  /** Image of the front, as PNG or JPEG in base64. */
+  /** Image of the front, as PNG, JPEG or PDF in base64. */
   image_front?: string | undefined;
   /** Issuing country as an ISO 3166-1 alpha-3 code. */
   issuing_country: string;

@@ -41,6 +41,13 @@ export interface Operations {
     body: schemas.DecideSandboxDeviceCodeRequest;
     response: schemas.SandboxDeviceCode;
   };
+  /** Decide about the verification of a user or an organization */
+  decideVerification: {
+    path: {};
+    query: {};
+    body: schemas.DecideSandboxVerificationRequest;
+    response: schemas.SandboxVerification;
+  };
   /** Explain a policy decision */
   explainPolicy: {
     path: {};
@@ -161,6 +168,16 @@ export interface Operations {
     body: schemas.SetSandboxClockRequest;
     response: schemas.SandboxClock;
   };
+  /** Make a provider unreachable, or reachable again */
+  setProviderState: {
+    path: {
+      /** Name of the provider. */
+      provider: "bridge";
+    };
+    query: {};
+    body: schemas.SandboxProviderState;
+    response: schemas.SandboxProviderState;
+  };
   /** Trigger an event */
   triggerEvent: {
     path: {};
@@ -184,6 +201,8 @@ export interface OperationDescriptor {
   readonly bodyRequired: boolean;
   /** The fields of a body that may also be a form. */
   readonly formFields?: readonly string[];
+  /** Left out for operations with the limit of all bodies. */
+  readonly maxBodyBytes?: number;
   /** Accepts the header `service-authorization-signature`. */
   readonly signed: boolean;
   /** Accepts the header `service-request-expiry`. */
@@ -238,6 +257,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "POST",
     path: "/_sandbox/device_codes/{user_code}",
     tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  decideVerification: {
+    id: "decideVerification",
+    method: "POST",
+    path: "/_sandbox/verifications",
+    tag: "fiat",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
@@ -420,6 +452,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "PUT",
     path: "/_sandbox/clock",
     tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  setProviderState: {
+    id: "setProviderState",
+    method: "PUT",
+    path: "/_sandbox/providers/{provider}",
+    tag: "fiat",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,

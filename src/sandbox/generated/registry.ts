@@ -3,6 +3,7 @@ import * as configureApp from '../handlers/configureApp.ts';
 import * as configureUser from '../handlers/configureUser.ts';
 import * as createApp from '../handlers/createApp.ts';
 import * as decideDeviceCode from '../handlers/decideDeviceCode.ts';
+import * as decideVerification from '../handlers/decideVerification.ts';
 import * as explainPolicy from '../handlers/explainPolicy.ts';
 import * as fundAddress from '../handlers/fundAddress.ts';
 import * as getClock from '../handlers/getClock.ts';
@@ -17,6 +18,7 @@ import * as replayEvent from '../handlers/replayEvent.ts';
 import * as replayPolicy from '../handlers/replayPolicy.ts';
 import * as resetSandbox from '../handlers/resetSandbox.ts';
 import * as setClock from '../handlers/setClock.ts';
+import * as setProviderState from '../handlers/setProviderState.ts';
 import * as triggerEvent from '../handlers/triggerEvent.ts';
 import type { Handlers } from '../control-plane.ts';
 
@@ -25,6 +27,7 @@ const files = {
   configureUser,
   createApp,
   decideDeviceCode,
+  decideVerification,
   explainPolicy,
   fundAddress,
   getClock,
@@ -39,6 +42,7 @@ const files = {
   replayPolicy,
   resetSandbox,
   setClock,
+  setProviderState,
   triggerEvent,
 };
 

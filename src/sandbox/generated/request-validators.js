@@ -6,7 +6,8 @@ import {
 import {
  validateSandboxAppSettings,
  validateJudgeableOperation,
- validateSandboxMfaMethod
+ validateSandboxMfaMethod,
+ validateSandboxProviderState
 } from "./shared-validators.js";
 import * as params from "./parameter-validators.js";
 function validateConfigureSandboxAppRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
@@ -362,6 +363,340 @@ function validateDecideSandboxDeviceCodeRequest(data, { instancePath = "", paren
 }
 
 const schemaDecideSandboxDeviceCodeRequest = { "$id": "DecideSandboxDeviceCodeRequest", "type": "object", "required": ["action"], "additionalProperties": false, "properties": { "action": { "type": "string", "enum": ["approve", "deny"] }, "user_id": { "type": "string", "minLength": 1 }, "email": { "type": "string", "minLength": 1 } } };
+function validateDecideSandboxVerificationRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.outcome === void 0 && (missing0 = "outcome")) {
+    validateDecideSandboxVerificationRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "app_id" || key0 === "user_id" || key0 === "organization_id" || key0 === "environment" || key0 === "outcome" || key0 === "reasons" || key0 === "requirements_due" || key0 === "endorsements")) {
+      validateDecideSandboxVerificationRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.app_id !== void 0) {
+      let data0 = data.app_id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 100) {
+         validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+         return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
+        }
+       } else {
+        validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.user_id !== void 0) {
+       let data1 = data.user_id;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 100) {
+          validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
+         }
+        } else {
+         validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.organization_id !== void 0) {
+        let data2 = data.organization_id;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 100) {
+           validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/organization_id", schemaPath: "#/properties/organization_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+           return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/organization_id", schemaPath: "#/properties/organization_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         } else {
+          validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/organization_id", schemaPath: "#/properties/organization_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.environment !== void 0) {
+         let data3 = data.environment;
+         const _errs8 = errors;
+         if (typeof data3 !== "string") {
+          validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/environment", schemaPath: "#/properties/environment/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         if (!(data3 === "sandbox" || data3 === "production")) {
+          validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/environment", schemaPath: "#/properties/environment/enum", keyword: "enum", params: { allowedValues: schemaDecideSandboxVerificationRequest.properties.environment.enum }, message: "must be equal to one of the allowed values" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.outcome !== void 0) {
+          let data4 = data.outcome;
+          const _errs10 = errors;
+          if (typeof data4 !== "string") {
+           validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          if (!(data4 === "terms_accepted" || data4 === "approved" || data4 === "rejected" || data4 === "incomplete" || data4 === "under_review" || data4 === "paused" || data4 === "offboarded")) {
+           validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/enum", keyword: "enum", params: { allowedValues: schemaDecideSandboxVerificationRequest.properties.outcome.enum }, message: "must be equal to one of the allowed values" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.reasons !== void 0) {
+           let data5 = data.reasons;
+           const _errs12 = errors;
+           if (errors === _errs12) {
+            if (Array.isArray(data5)) {
+             if (data5.length > 20) {
+              validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/reasons", schemaPath: "#/properties/reasons/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
+              return false;
+             } else {
+              var valid1 = true;
+              const len0 = data5.length;
+              for (let i0 = 0; i0 < len0; i0++) {
+               let data6 = data5[i0];
+               const _errs14 = errors;
+               if (errors === _errs14) {
+                if (typeof data6 === "string") {
+                 if (ucs2length(data6) > 500) {
+                  validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/reasons/" + i0, schemaPath: "#/properties/reasons/items/maxLength", keyword: "maxLength", params: { limit: 500 }, message: "must NOT have more than 500 characters" }];
+                  return false;
+                 }
+                } else {
+                 validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/reasons/" + i0, schemaPath: "#/properties/reasons/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
+               }
+               var valid1 = _errs14 === errors;
+               if (!valid1) {
+                break;
+               }
+              }
+             }
+            } else {
+             validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/reasons", schemaPath: "#/properties/reasons/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+             return false;
+            }
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.requirements_due !== void 0) {
+            let data7 = data.requirements_due;
+            const _errs16 = errors;
+            if (errors === _errs16) {
+             if (Array.isArray(data7)) {
+              if (data7.length > 50) {
+               validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/requirements_due", schemaPath: "#/properties/requirements_due/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+               return false;
+              } else {
+               var valid2 = true;
+               const len1 = data7.length;
+               for (let i1 = 0; i1 < len1; i1++) {
+                let data8 = data7[i1];
+                const _errs18 = errors;
+                if (errors === _errs18) {
+                 if (typeof data8 === "string") {
+                  if (ucs2length(data8) > 100) {
+                   validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/requirements_due/" + i1, schemaPath: "#/properties/requirements_due/items/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+                   return false;
+                  }
+                 } else {
+                  validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/requirements_due/" + i1, schemaPath: "#/properties/requirements_due/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                  return false;
+                 }
+                }
+                var valid2 = _errs18 === errors;
+                if (!valid2) {
+                 break;
+                }
+               }
+              }
+             } else {
+              validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/requirements_due", schemaPath: "#/properties/requirements_due/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+              return false;
+             }
+            }
+            var valid0 = _errs16 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.endorsements !== void 0) {
+             let data9 = data.endorsements;
+             const _errs20 = errors;
+             if (errors === _errs20) {
+              if (Array.isArray(data9)) {
+               if (data9.length > 20) {
+                validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/endorsements", schemaPath: "#/properties/endorsements/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
+                return false;
+               } else {
+                var valid3 = true;
+                const len2 = data9.length;
+                for (let i2 = 0; i2 < len2; i2++) {
+                 const _errs22 = errors;
+                 if (!validateSandboxEndorsement(data9[i2], { instancePath: instancePath + "/endorsements/" + i2, parentData: data9, parentDataProperty: i2, rootData })) {
+                  vErrors = vErrors === null ? validateSandboxEndorsement.errors : vErrors.concat(validateSandboxEndorsement.errors);
+                  errors = vErrors.length;
+                 }
+                 var valid3 = _errs22 === errors;
+                 if (!valid3) {
+                  break;
+                 }
+                }
+               }
+              } else {
+               validateDecideSandboxVerificationRequest.errors = [{ instancePath: instancePath + "/endorsements", schemaPath: "#/properties/endorsements/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+               return false;
+              }
+             }
+             var valid0 = _errs20 === errors;
+            } else {
+             var valid0 = true;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateDecideSandboxVerificationRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateDecideSandboxVerificationRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaDecideSandboxVerificationRequest = { "$id": "DecideSandboxVerificationRequest", "type": "object", "required": ["outcome"], "additionalProperties": false, "properties": { "app_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "user_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "organization_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "environment": { "type": "string", "enum": ["sandbox", "production"] }, "outcome": { "type": "string", "enum": ["terms_accepted", "approved", "rejected", "incomplete", "under_review", "paused", "offboarded"] }, "reasons": { "type": "array", "maxItems": 20, "items": { "type": "string", "maxLength": 500 } }, "requirements_due": { "type": "array", "maxItems": 50, "items": { "type": "string", "maxLength": 100 } }, "endorsements": { "type": "array", "maxItems": 20, "items": { "$ref": "SandboxEndorsement" } } } };
+function validateSandboxEndorsement(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.status === void 0 && (missing0 = "status")) {
+    validateSandboxEndorsement.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "status")) {
+      validateSandboxEndorsement.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      let data0 = data.name;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 100) {
+         validateSandboxEndorsement.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+         return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateSandboxEndorsement.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
+        }
+       } else {
+        validateSandboxEndorsement.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.status !== void 0) {
+       let data1 = data.status;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 100) {
+          validateSandboxEndorsement.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateSandboxEndorsement.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
+         }
+        } else {
+         validateSandboxEndorsement.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxEndorsement.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxEndorsement.errors = vErrors;
+ return errors === 0;
+}
+
 function validateExplainPolicyRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1235,6 +1570,7 @@ const requestValidators = {
  configureUser: { params: params.configureUser, body: validateConfigureSandboxUserRequest },
  createApp: { params: params.createApp, body: validateCreateSandboxAppRequest },
  decideDeviceCode: { params: params.decideDeviceCode, body: validateDecideSandboxDeviceCodeRequest },
+ decideVerification: { params: params.decideVerification, body: validateDecideSandboxVerificationRequest },
  explainPolicy: { params: params.explainPolicy, body: validateExplainPolicyRequest },
  fundAddress: { params: params.fundAddress, body: validateFundSandboxAddressRequest },
  getClock: { params: params.getClock },
@@ -1249,6 +1585,7 @@ const requestValidators = {
  replayPolicy: { params: params.replayPolicy, body: validateReplayPolicyRequest },
  resetSandbox: { params: params.resetSandbox },
  setClock: { params: params.setClock, body: validateSetSandboxClockRequest },
+ setProviderState: { params: params.setProviderState, body: validateSandboxProviderState },
  triggerEvent: { params: params.triggerEvent, body: validateTriggerSandboxEventRequest }
 };
 export {

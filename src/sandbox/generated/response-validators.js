@@ -6,7 +6,8 @@ import {
 import {
  validateSandboxAppSettings,
  validateJudgeableOperation,
- validateSandboxMfaMethod
+ validateSandboxMfaMethod,
+ validateSandboxProviderState
 } from "./shared-validators.js";
 function validateSandboxApp(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
@@ -467,6 +468,94 @@ function validateSandboxDeviceCode(data, { instancePath = "", parentData, parent
 }
 
 const schemaSandboxDeviceCode = { "$id": "SandboxDeviceCode", "type": "object", "required": ["user_code", "app_id", "app_name", "status", "expires_at_ms"], "additionalProperties": false, "properties": { "user_code": { "type": "string" }, "app_id": { "type": "string" }, "app_name": { "type": "string" }, "status": { "type": "string", "enum": ["pending", "approved", "denied", "redeemed", "expired"] }, "expires_at_ms": { "type": "integer" } } };
+function validateSandboxVerification(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.entity_id === void 0 && (missing0 = "entity_id") || data.provider === void 0 && (missing0 = "provider") || data.environment === void 0 && (missing0 = "environment") || data.customer_id === void 0 && (missing0 = "customer_id") || data.status === void 0 && (missing0 = "status")) {
+    validateSandboxVerification.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "entity_id" || key0 === "provider" || key0 === "environment" || key0 === "customer_id" || key0 === "status")) {
+      validateSandboxVerification.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.entity_id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.entity_id !== "string") {
+       validateSandboxVerification.errors = [{ instancePath: instancePath + "/entity_id", schemaPath: "#/properties/entity_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.provider !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.provider !== "string") {
+        validateSandboxVerification.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.environment !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.environment !== "string") {
+         validateSandboxVerification.errors = [{ instancePath: instancePath + "/environment", schemaPath: "#/properties/environment/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.customer_id !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.customer_id !== "string") {
+          validateSandboxVerification.errors = [{ instancePath: instancePath + "/customer_id", schemaPath: "#/properties/customer_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.status !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.status !== "string") {
+           validateSandboxVerification.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxVerification.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxVerification.errors = vErrors;
+ return errors === 0;
+}
+
 function validatePolicyExplanation(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3111,6 +3200,7 @@ const responseValidators = {
  configureUser: { 200: validateSandboxUser, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  createApp: { 200: validateCreatedSandboxApp, 400: validateError, 409: validateError, 413: validateError, 415: validateError, 500: validateError },
  decideDeviceCode: { 200: validateSandboxDeviceCode, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ decideVerification: { 200: validateSandboxVerification, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  explainPolicy: { 200: validatePolicyExplanation, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  fundAddress: { 200: validateSandboxDeposit, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  getClock: { 200: validateSandboxClock, 500: validateError },
@@ -3125,6 +3215,7 @@ const responseValidators = {
  replayPolicy: { 200: validatePolicyReplay, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  resetSandbox: { 200: validateSandboxReset, 500: validateError },
  setClock: { 200: validateSandboxClock, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ setProviderState: { 200: validateSandboxProviderState, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  triggerEvent: { 200: validateSandboxEvent, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError }
 };
 export {

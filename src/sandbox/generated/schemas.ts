@@ -48,6 +48,25 @@ export type DecideSandboxDeviceCodeRequest = {
   email?: string | undefined;
 };
 
+export type DecideSandboxVerificationRequest = {
+  /** The app of the user or organization. Defaults to the sandbox's own app. */
+  app_id?: string | undefined;
+  /** A user. Give this or `organization_id`. */
+  user_id?: string | undefined;
+  /** An organization. Give this or `user_id`. */
+  organization_id?: string | undefined;
+  /** Environment of the provider. Defaults to `production`. */
+  environment?: "sandbox" | "production" | undefined;
+  /** What the provider decides. */
+  outcome: "terms_accepted" | "approved" | "rejected" | "incomplete" | "under_review" | "paused" | "offboarded";
+  /** Reasons of a rejection. */
+  reasons?: string[] | undefined;
+  /** What is still required. Defaults to `proof_of_address` for `incomplete`. */
+  requirements_due?: string[] | undefined;
+  /** Endorsements whose status differs from that of the customer. */
+  endorsements?: SandboxEndorsement[] | undefined;
+};
+
 /** A policy as in a create request, with `version` and `name` optional. It is validated as if it were created. */
 export type DraftPolicy = {
   chain_type: string;
@@ -370,6 +389,13 @@ export type SandboxDeviceCode = {
   expires_at_ms: number;
 };
 
+export type SandboxEndorsement = {
+  /** Name of the endorsement. */
+  name: string;
+  /** For example `approved`, `incomplete` or `revoked`. */
+  status: string;
+};
+
 export type SandboxEvent = {
   /** Sent as `webhook-id`. */
   id: string;
@@ -396,6 +422,11 @@ export type SandboxEvents = {
 /** MFA method. */
 export type SandboxMfaMethod = "sms" | "totp" | "passkey" | "email";
 
+export type SandboxProviderState = {
+  /** Whether the provider is reachable. */
+  state: "up" | "down";
+};
+
 export type SandboxReset = {
   reset: true;
   /** The time after the reset, in Unix milliseconds. */
@@ -408,6 +439,19 @@ export type SandboxUser = {
   has_accepted_terms: boolean;
   is_guest: boolean;
   frozen: boolean;
+};
+
+export type SandboxVerification = {
+  /** Id of the user or organization. */
+  entity_id: string;
+  /** Name of the provider. */
+  provider: string;
+  /** Environment of the provider. */
+  environment: string;
+  /** The provider's id of the customer. */
+  customer_id: string;
+  /** Status of the customer. */
+  status: string;
 };
 
 export type SetSandboxClockRequest = {
