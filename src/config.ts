@@ -281,6 +281,19 @@ export function readDatabaseConfig(flags: { data?: string }, env: Environment = 
   return { kind: 'postgres', url };
 }
 
+/** Nodes of chains. */
+export interface NodesConfig {
+  readonly rpc: readonly check.RpcEndpoints[];
+}
+
+/** The nodes in `CUSTOS_RPC` and `--rpc`. Throws ConfigError. */
+export function readNodesConfig(flags: { rpc?: string[] }, env: Environment = process.env): NodesConfig {
+  const faults: string[] = [];
+  const rpc = check.rpcEndpoints(faults, 'CUSTOS_RPC', [...words(env.CUSTOS_RPC), ...(flags.rpc ?? [])]);
+  throwIfAny(faults, 'no nodes can be used:');
+  return { rpc };
+}
+
 function throwIfAny(faults: readonly string[], summary: string): void {
   if (faults.length > 0) throw new ConfigError(summary, faults);
 }

@@ -3,6 +3,7 @@ import type { OperationId, Operations } from './generated/operations.ts';
 import type { Chains } from './ports/chains.ts';
 import type { Clock } from './ports/clock.ts';
 import type { Custodians } from './ports/custodians.ts';
+import type { Incentives, VaultRates } from './ports/earn.ts';
 import type { Entropy } from './ports/entropy.ts';
 import type { Exchange } from './ports/exchange.ts';
 import type { FiatProviders } from './ports/fiat-providers.ts';
@@ -30,6 +31,8 @@ export interface Services {
   readonly prices: Prices;
   readonly custodians: Custodians;
   readonly exchange?: Exchange;
+  readonly incentives?: Incentives;
+  readonly vaultRates?: VaultRates;
   readonly fiatProviders: FiatProviders;
   readonly uses: UseLog;
   readonly webhooks: WebhookSender;

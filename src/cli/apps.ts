@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { ConfigError, readDatabaseConfig } from '../config.ts';
+import { vaultsCommand } from './apps-vaults.ts';
 
 interface AppsFlags {
   overlap?: string;
@@ -86,6 +87,7 @@ export function appsCommand(): Command {
         print(flags, app, `app id  ${app.id}\n\nThe new key is in the app's JWKS.`);
       }),
   );
+  apps.addCommand(vaultsCommand());
   return apps;
 }
 

@@ -5,6 +5,7 @@ import { assetsOf } from '../domain/access/chains/known-assets.ts';
 import { chainOfCaip2, knownChains } from '../domain/access/chains/known-chains.ts';
 import type { Services } from '../operation-context.ts';
 import type { Chains } from '../ports/chains.ts';
+import type { Incentives, VaultRates } from '../ports/earn.ts';
 import type { Exchange } from '../ports/exchange.ts';
 import type { FiatProviders } from '../ports/fiat-providers.ts';
 import { openSimulatedChains, type SimulatedChains } from '../simulated/chains/simulated-chains.ts';
@@ -17,6 +18,8 @@ interface SandboxChains {
   readonly exchange: Exchange;
   readonly fiatProviders: FiatProviders;
   readonly fiatControls: FiatControls;
+  readonly incentives: Incentives;
+  readonly vaultRates: VaultRates;
 }
 
 interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids' | 'prices'> {
@@ -57,6 +60,12 @@ export function sandboxChains(
     fiatControls: fiat.controls,
     // Real chains are not exchanged: the simulated exchange would not see deposits on them.
     exchange: simulated.exchange({ ids, prices, supports: has }),
+    incentives: {
+      rewards: async (caip2, address) => (has(caip2) ? simulated.earn.rewards(caip2, address) : undefined),
+    },
+    vaultRates: {
+      rateOf: async (caip2, address) => (has(caip2) ? simulated.earn.rateOf(caip2, address) : undefined),
+    },
     chains: {
       find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
       // A chain with a real node may have been simulated in this folder before.

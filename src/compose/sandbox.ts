@@ -246,9 +246,12 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
   // Known as soon as the server listens; links to the hosted page are only made by requests.
   let baseUrl = '';
   const pageOf = (token: string): string => `${baseUrl}/_sandbox/verify/${token}`;
-  const { chains, simulated, exchange, fiatProviders, fiatControls } = sandboxChains(config, {
-    ...{ clock, log, ids, prices, pageOf },
-  });
+  const { chains, simulated, exchange, incentives, vaultRates, fiatProviders, fiatControls } = sandboxChains(
+    config,
+    {
+      ...{ clock, log, ids, prices, pageOf },
+    },
+  );
   const ports: Omit<Services, 'uses'> = {
     clock,
     machine,
@@ -263,6 +266,8 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
     prices,
     custodians: simulatedCustodians,
     exchange,
+    incentives,
+    vaultRates,
     fiatProviders,
     webhooks: createWebhookSender({ guard: anyAddress }),
     log,

@@ -23,6 +23,7 @@ import { WebhookSecretEntity } from './access/webhooks/webhook-secret.entity.ts'
 import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
 import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
 import { UsedSignatureEntity } from './base/used-signatures/used-signature.entity.ts';
+import { EarnVaultEntity } from './money/earn/earn-vault.entity.ts';
 import { FiatCustomerEntity } from './money/fiat-customers/fiat-customer.entity.ts';
 import { TransactionEntity } from './money/transactions/transaction.entity.ts';
 import { TransactionAuthorizationEntity } from './money/transactions/transaction-authorization.entity.ts';
@@ -66,6 +67,7 @@ export const entities = [
   ConditionSetEntity,
   ConditionSetItemEntity,
   DeletedUserEntity,
+  EarnVaultEntity,
   ExecutionEntity,
   FiatCustomerEntity,
   IdempotencyRecordEntity,

@@ -1477,6 +1477,226 @@ function validateClaimEthereumEarnIncentive(data, { instancePath = "", parentDat
  return errors === 0;
 }
 
+function validateCollectEthereumEarnFees(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateCollectEthereumEarnFees.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
+        validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.wallet_id !== void 0) {
+         let data1 = data0.wallet_id;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/path/wallet_id", schemaPath: "#/properties/path/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["wallet_id"] = coerced0;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+         if (data3["service-authorization-signature"] !== void 0) {
+          let data4 = data3["service-authorization-signature"];
+          const _errs9 = errors;
+          if (typeof data4 !== "string") {
+           let dataType1 = typeof data4;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data4) && data4.length == 1) {
+            data4 = data4[0];
+            dataType1 = typeof data4;
+            if (typeof data4 === "string") {
+             coerced1 = data4;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data4;
+            } else if (data4 === null) {
+             coerced1 = "";
+            } else {
+             validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/headers/service-authorization-signature", schemaPath: "#/properties/headers/properties/service-authorization-signature/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data4 = coerced1;
+            if (data3 !== void 0) {
+             data3["service-authorization-signature"] = coerced1;
+            }
+           }
+          }
+          var valid2 = _errs9 === errors;
+         } else {
+          var valid2 = true;
+         }
+         if (valid2) {
+          if (data3["service-request-expiry"] !== void 0) {
+           let data5 = data3["service-request-expiry"];
+           const _errs11 = errors;
+           if (typeof data5 !== "string") {
+            let dataType2 = typeof data5;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data5) && data5.length == 1) {
+             data5 = data5[0];
+             dataType2 = typeof data5;
+             if (typeof data5 === "string") {
+              coerced2 = data5;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data5;
+             } else if (data5 === null) {
+              coerced2 = "";
+             } else {
+              validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/headers/service-request-expiry", schemaPath: "#/properties/headers/properties/service-request-expiry/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data5 = coerced2;
+             if (data3 !== void 0) {
+              data3["service-request-expiry"] = coerced2;
+             }
+            }
+           }
+           var valid2 = _errs11 === errors;
+          } else {
+           var valid2 = true;
+          }
+          if (valid2) {
+           if (data3["service-idempotency-key"] !== void 0) {
+            let data6 = data3["service-idempotency-key"];
+            const _errs13 = errors;
+            if (typeof data6 !== "string") {
+             let dataType3 = typeof data6;
+             let coerced3 = void 0;
+             if (dataType3 == "object" && Array.isArray(data6) && data6.length == 1) {
+              data6 = data6[0];
+              dataType3 = typeof data6;
+              if (typeof data6 === "string") {
+               coerced3 = data6;
+              }
+             }
+             if (!(coerced3 !== void 0)) {
+              if (dataType3 == "number" || dataType3 == "boolean") {
+               coerced3 = "" + data6;
+              } else if (data6 === null) {
+               coerced3 = "";
+              } else {
+               validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+             }
+             if (coerced3 !== void 0) {
+              data6 = coerced3;
+              if (data3 !== void 0) {
+               data3["service-idempotency-key"] = coerced3;
+              }
+             }
+            }
+            if (errors === _errs13) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 256) {
+               validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+               return false;
+              } else {
+               if (ucs2length(data6) < 1) {
+                validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/headers/service-idempotency-key", schemaPath: "#/properties/headers/properties/service-idempotency-key/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                return false;
+               }
+              }
+             }
+            }
+            var valid2 = _errs13 === errors;
+           } else {
+            var valid2 = true;
+           }
+          }
+         }
+        } else {
+         validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateCollectEthereumEarnFees.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCollectEthereumEarnFees.errors = vErrors;
+ return errors === 0;
+}
+
 function validateCreateAccount(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -24030,6 +24250,7 @@ export {
  validateAuthorizeOauthDevice as authorizeOauthDevice,
  validateBatchCreateUsers as batchCreateUsers,
  validateClaimEthereumEarnIncentive as claimEthereumEarnIncentive,
+ validateCollectEthereumEarnFees as collectEthereumEarnFees,
  validateCreateAccount as createAccount,
  validateCreateAggregation as createAggregation,
  validateCreateAllowlistEntry as createAllowlistEntry,

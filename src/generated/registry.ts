@@ -12,6 +12,7 @@ import * as authorizeIntent from '../handlers/intents/authorizeIntent.ts';
 import * as authorizeOauthDevice from '../handlers/oauth/authorizeOauthDevice.ts';
 import * as batchCreateUsers from '../handlers/users/batchCreateUsers.ts';
 import * as claimEthereumEarnIncentive from '../handlers/earn/claimEthereumEarnIncentive.ts';
+import * as collectEthereumEarnFees from '../handlers/earn/collectEthereumEarnFees.ts';
 import * as createAccount from '../handlers/accounts/createAccount.ts';
 import * as createAggregation from '../handlers/aggregations/createAggregation.ts';
 import * as createAllowlistEntry from '../handlers/apps/createAllowlistEntry.ts';
@@ -185,6 +186,7 @@ const files = {
   authorizeOauthDevice,
   batchCreateUsers,
   claimEthereumEarnIncentive,
+  collectEthereumEarnFees,
   createAccount,
   createAggregation,
   createAllowlistEntry,

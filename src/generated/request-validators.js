@@ -3661,6 +3661,91 @@ function validateClaimEthereumEarnIncentiveRequest(data, { instancePath = "", pa
  return errors === 0;
 }
 
+function validateCollectEthereumEarnFeesRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.vault_id === void 0 && (missing0 = "vault_id")) {
+    validateCollectEthereumEarnFeesRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "nonce" || key0 === "reference_id" || key0 === "vault_id")) {
+      validateCollectEthereumEarnFeesRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.nonce !== void 0) {
+      const _errs2 = errors;
+      if (!validateWalletActionNonce(data.nonce, { instancePath: instancePath + "/nonce", parentData: data, parentDataProperty: "nonce", rootData })) {
+       vErrors = vErrors === null ? validateWalletActionNonce.errors : vErrors.concat(validateWalletActionNonce.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.reference_id !== void 0) {
+       let data1 = data.reference_id;
+       const _errs3 = errors;
+       if (errors === _errs3) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 64) {
+          validateCollectEthereumEarnFeesRequest.errors = [{ instancePath: instancePath + "/reference_id", schemaPath: "#/properties/reference_id/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+          return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateCollectEthereumEarnFeesRequest.errors = [{ instancePath: instancePath + "/reference_id", schemaPath: "#/properties/reference_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
+         }
+        } else {
+         validateCollectEthereumEarnFeesRequest.errors = [{ instancePath: instancePath + "/reference_id", schemaPath: "#/properties/reference_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.vault_id !== void 0) {
+        let data2 = data.vault_id;
+        const _errs5 = errors;
+        if (errors === _errs5) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) < 1) {
+           validateCollectEthereumEarnFeesRequest.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
+         } else {
+          validateCollectEthereumEarnFeesRequest.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs5 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateCollectEthereumEarnFeesRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCollectEthereumEarnFeesRequest.errors = vErrors;
+ return errors === 0;
+}
+
 function validateCreateAccountRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -15315,6 +15400,7 @@ const requestValidators = {
  authorizeOauthDevice: { params: params.authorizeOauthDevice, body: validateAuthorizeOauthDeviceRequest },
  batchCreateUsers: { params: params.batchCreateUsers, body: validateBatchCreateUsersRequest },
  claimEthereumEarnIncentive: { params: params.claimEthereumEarnIncentive, body: validateClaimEthereumEarnIncentiveRequest },
+ collectEthereumEarnFees: { params: params.collectEthereumEarnFees, body: validateCollectEthereumEarnFeesRequest },
  createAccount: { params: params.createAccount, body: validateCreateAccountRequest },
  createAggregation: { params: params.createAggregation, body: validateCreateAggregationRequest },
  createAllowlistEntry: { params: params.createAllowlistEntry, body: validateAllowlistEntryRequest },

@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { AnalysisContext } from '../domain/requests/policy-analysis/analysis-context.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { Incentives, VaultRates } from '../ports/earn.ts';
 import type { Entropy } from '../ports/entropy.ts';
 import type { FiatEnvironment, FiatProviders } from '../ports/fiat-providers.ts';
 import type { Ids } from '../ports/ids.ts';
@@ -52,6 +53,52 @@ interface ChainDeposit {
   readonly symbol?: string | undefined;
 }
 
+/** A new vault. `offset`: decimals of its shares less those of the asset. */
+interface NewVault {
+  readonly name: string;
+  readonly asset: string;
+  readonly decimals: number;
+  readonly symbol: string;
+  readonly offset: number;
+  readonly apyBps: number;
+  readonly feeBps: number;
+  readonly feeKind: 'claimable' | 'shares';
+  readonly admin: string;
+}
+
+interface VaultChange {
+  readonly apyBps?: number | undefined;
+  readonly rawLiquidity?: bigint | undefined;
+  readonly isPaused?: boolean | undefined;
+}
+
+interface NewReward {
+  readonly address: string;
+  readonly tokenAddress: string;
+  readonly rawAmount: bigint;
+  readonly decimals: number;
+  readonly symbol: string;
+}
+
+/** Controls the vaults and rewards of simulated EVM chains. */
+interface ControllableEarn extends Incentives, VaultRates {
+  /** Returns its address. */
+  addVault(caip2: string, vault: NewVault): Promise<string>;
+  /** Returns the most that it could pay out when `rawLiquidity` exceeds that, and changes nothing then. */
+  changeVault(caip2: string, address: string, change: VaultChange): Promise<bigint | undefined>;
+  /** Returns false when the address would be given too much. */
+  addReward(caip2: string, reward: NewReward): Promise<boolean>;
+}
+
+/** Where all of an asset is: `given` by the faucet and `minted` by contracts is what all hold together. */
+interface AssetBooks {
+  readonly caip2: string;
+  readonly tokenAddress: string | null;
+  readonly given: bigint;
+  readonly minted: bigint;
+  readonly held: Readonly<Record<string, bigint>>;
+}
+
 /** Controls the simulated chains. Only chains for which `has` returns true may be passed. */
 export interface ControllableChains {
   has(caip2: string): boolean;
@@ -65,6 +112,10 @@ export interface ControllableChains {
     | { readonly hash: string; readonly rawBalance: bigint; readonly blockNumber: bigint }
     | { readonly fault: 'address' | 'tokenAddress' | 'rawAmount'; readonly message: string }
   >;
+  /** Where every asset is, in base units. */
+  books(): Promise<readonly AssetBooks[]>;
+  /** The vaults and rewards of EVM chains. */
+  readonly earn: ControllableEarn;
   /** Mines blocks on one chain, or on every chain in use; returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
 }

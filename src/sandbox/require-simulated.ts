@@ -8,3 +8,10 @@ export function requireSimulated(chains: ControllableChains, chain: string): str
   if (chains.has(caip2)) return caip2;
   throw invalidField('/chain', `expected the CAIP-2 id or name of a simulated chain, got \`${chain}\``);
 }
+
+/** The CAIP-2 id of a simulated EVM chain. Throws ApiError invalid_data. */
+export function requireSimulatedEvm(chains: ControllableChains, chain: string): string {
+  const caip2 = requireSimulated(chains, chain);
+  if (caip2.startsWith('eip155:')) return caip2;
+  throw invalidField('/chain', `expected an EVM chain, got \`${chain}\``);
+}

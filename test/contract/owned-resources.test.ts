@@ -41,12 +41,15 @@ const bodies: Partial<Record<OperationId, unknown>> = {
   updateWalletAutomation: { enabled: false },
   addConditionSetItems: [{ value: 'other' }],
   createPolicyRule: messageRule('other'),
+  claimEthereumEarnIncentive: { chain: 'base' },
+  collectEthereumEarnFees: { vault_id: 'qrvc27mg0z2zii6xo0k3z34h' },
   deleteAggregation: undefined,
   deleteConditionSet: undefined,
   deleteConditionSetItem: undefined,
   deleteKeyQuorum: undefined,
   deletePolicy: undefined,
   deletePolicyRule: undefined,
+  depositEthereumEarn: { vault_id: 'qrvc27mg0z2zii6xo0k3z34h', amount: '1' },
   exportWallet: { encryption_type: 'HPKE', recipient_public_key: recipient.toString('base64') },
   quoteWalletTransfer: { ...transfer, destination: { ...toBob, asset: 'usdc', chain: 'arbitrum' } },
   rawSignWallet: { params: { hash: `0x${'71'.repeat(32)}` } },
@@ -58,6 +61,7 @@ const bodies: Partial<Record<OperationId, unknown>> = {
   updatePolicyRule: messageRule('other'),
   updateWallet: { policy_ids: [] },
   walletRpc: { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } },
+  withdrawEthereumEarn: { vault_id: 'qrvc27mg0z2zii6xo0k3z34h', amount: '1' },
 };
 const changes = Object.entries(bodies) as [OperationId, unknown][];
 

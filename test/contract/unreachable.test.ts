@@ -3,6 +3,8 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { updateApp } from '../../src/domain/access/apps/update-app.ts';
+import { chainNamed } from '../../src/domain/access/chains/known-chains.ts';
+import { addVault } from '../../src/domain/money/earn/add-vault.ts';
 import type { AnyChain } from '../../src/ports/chains.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
@@ -43,6 +45,39 @@ describe.each(databaseKinds)('on %s', (kind) => {
       status: 503,
       body: { error: expect.stringMatching(/^the chain `\w+` could not be reached$/) },
     });
+  });
+
+  test('vaults on an unreachable chain cannot be read, and nothing is signed for them', async () => {
+    const { body } = await operations.run('createWallet', { body: { chain_type: 'ethereum' } });
+    const wallet = body as { id: string };
+    const vault = await operations.database.orm.em.fork().transactional((em) => {
+      const context = operations.context(em as SqlEntityManager);
+      const address = '0x81bA25F06d0c7242D513A7472219a65c4646631D';
+      const asset = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+      return addVault(
+        context,
+        {
+          ...{ appId: operations.app.id, provider: 'aave', name: undefined, chain: chainNamed('base')! },
+          ...{ address, adminWalletId: wallet.id, feeBps: 0 },
+        },
+        { assetAddress: asset, assetSymbol: 'USDC', assetDecimals: 6 },
+      );
+    });
+    const path = { wallet_id: wallet.id };
+    const unavailable = { status: 503, body: { error: 'the chain `base` could not be reached' } };
+    const query = { vault_id: vault.id };
+    expect(await operations.run('getEthereumEarnVault', { path: query })).toEqual(unavailable);
+    expect(await operations.run('getEthereumEarnPosition', { path, query })).toEqual(unavailable);
+    const failed = { status: 400, body: { code: 'transaction_broadcast_failure' } };
+    const amount = { vault_id: vault.id, amount: '1' };
+    expect(await operations.run('depositEthereumEarn', { path, body: amount })).toMatchObject(failed);
+    expect(await operations.run('withdrawEthereumEarn', { path, body: amount })).toMatchObject(failed);
+    expect(await operations.run('collectEthereumEarnFees', { path, body: query })).toMatchObject(failed);
+    const none = { status: 400, body: { code: 'not_supported' } };
+    const chain = { chain: 'base' };
+    expect(await operations.run('claimEthereumEarnIncentive', { path, body: chain })).toMatchObject(none);
+    const listed = await operations.run('getEthereumEarnIncentiveRewards', { path, query: chain });
+    expect(listed).toMatchObject(none);
   });
 
   test("without the key set of the app's own login no user is authenticated", async () => {

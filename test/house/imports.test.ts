@@ -130,6 +130,7 @@ const layers: Record<string, string[][]> = {
     ['spark'],
     ['fiat-customers'],
     ['wallet-actions'],
+    ['earn'],
     ['automation-runs'],
   ],
   requests: [['wallet-rpc'], ['policy-analysis'], ['intents']],

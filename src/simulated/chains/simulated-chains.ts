@@ -15,6 +15,8 @@ import type { FiatEnvironment, FiatProviders } from '../../ports/fiat-providers.
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import type { FiatParts } from '../fiat/parts.ts';
 import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
+import type { AssetBooks } from './books.ts';
+import { type SimulatedEarn, simulateEarn } from './earn.ts';
 import { NATIVE } from './ledger.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
@@ -43,6 +45,10 @@ export interface SimulatedChains extends Chains {
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
   /** The sum of an asset over all accounts, including fees. */
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
+  /** Where every asset of the EVM, Solana and Tron chains in use is. */
+  books(): Promise<readonly AssetBooks[]>;
+  /** The vaults and rewards of simulated EVM chains. */
+  readonly earn: SimulatedEarn;
   /** Exchanges assets between the simulated chains that `supports` accepts. */
   exchange(options: ExchangeOptions): Exchange;
   /** A bank and identity office whose money moves on the simulated chains that `supports` accepts. */
@@ -237,6 +243,13 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       return heights;
     },
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
+    async books() {
+      const listed = (await used()).filter((caip2) => /^(eip155|solana|tron):/.test(caip2));
+      if (listed.length === 0) return [];
+      const [store, { booksOf }] = await Promise.all([open(), import('./books.ts')]);
+      return listed.flatMap((caip2) => booksOf(store, caip2));
+    },
+    earn: simulateEarn({ open, chain: simulatedOf, has: (caip2) => kindOf(caip2) === kinds.eip155 }),
     exchange({ ids, prices, supports }) {
       const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
       const make = loadOnce(async (): Promise<Exchange> => {

@@ -6,6 +6,7 @@ import type {
 } from '../../ports/chain-transfers.ts';
 import type { AnyChain, TransactionMovements } from '../../ports/chains.ts';
 import type { Clock } from '../../ports/clock.ts';
+import type { ProgramView } from './evm/programs/program.ts';
 import { type Ledger, type Movement, NATIVE } from './ledger.ts';
 import { type Block, recordTransfer } from './pool.ts';
 import type { ChainStore } from './store.ts';
@@ -70,6 +71,8 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   head(): Block;
   /** Mines blocks immediately and returns the latest one. */
   mine(count: number): Block;
+  /** The latest state of the programs of an EVM chain. */
+  view?(): ProgramView;
 }
 
 interface TransferRow {

@@ -9,6 +9,7 @@ import { readTransfersOfNodes } from './0008-read-transfers-of-nodes.ts';
 import { walletAutomations } from './0009-wallet-automations.ts';
 import { devicesAndRecovery } from './0010-devices-and-recovery.ts';
 import { fiatCustomers } from './0011-fiat-customers.ts';
+import { earnVaults } from './0012-earn-vaults.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -24,4 +25,5 @@ export const migrations: readonly SchemaMigration[] = [
   walletAutomations,
   devicesAndRecovery,
   fiatCustomers,
+  earnVaults,
 ];

@@ -19,6 +19,8 @@ export interface ActionType {
   readonly pending: object;
   /** Wire fields that responses have and events do not. */
   readonly notInEvents: readonly string[];
+  /** Wire fields that the event of success has and the other events do not. */
+  readonly onlyInSuccess?: readonly string[];
   /**
    * The wire fields that change when the action ends, computed from what happened and never from estimates: what
    * transactions moved is in the effects of the steps that were stored with `readsEffects` (`movedIn`), what an

@@ -1,11 +1,21 @@
 import assert from 'node:assert/strict';
 import type { WalletActionType } from '../../../generated/schemas.ts';
 import type { ActionType } from './action-type.ts';
+import {
+  earnDepositType,
+  earnFeeCollectType,
+  earnIncentiveClaimType,
+  earnWithdrawType,
+} from './earn-types.ts';
 import { transferType } from './transfer-type.ts';
 
 /** The types of wallet actions that can be started. */
 const actionTypes: Partial<Readonly<Record<WalletActionType, ActionType>>> = {
   transfer: transferType,
+  earn_deposit: earnDepositType,
+  earn_withdraw: earnWithdrawType,
+  earn_incentive_claim: earnIncentiveClaimType,
+  earn_fee_collect: earnFeeCollectType,
 };
 
 /** The definition of a type. */

@@ -28,7 +28,9 @@ export function actionEventType({ type, status }: WalletActionRow): string {
 /** The event payload of an action. */
 export function actionEvent(row: WalletActionRow, steps?: readonly StoredStep[]): object {
   const { id, type, ...shown } = walletActionView(row, steps) as unknown as Record<string, unknown>;
-  for (const field of actionTypeOf(row.type).notInEvents) delete shown[field];
+  const { notInEvents, onlyInSuccess = [] } = actionTypeOf(row.type);
+  for (const field of notInEvents) delete shown[field];
+  if (row.status !== 'succeeded') for (const field of onlyInSuccess) delete shown[field];
   const { status, ended_at_ms: endedAtMs } = row;
   return {
     ...shown,

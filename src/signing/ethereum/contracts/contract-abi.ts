@@ -1,4 +1,5 @@
 import * as AbiFunction from 'ox/AbiFunction';
+import * as AbiParameters from 'ox/AbiParameters';
 import type * as Hex from 'ox/Hex';
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 
@@ -50,10 +51,9 @@ export function contractAbi<const Signature extends string>(
     },
     decodeResult(name, data) {
       if (data.length === 0) return undefined;
-      return orUndefined(() => {
-        const options = { as: 'Array' } as const;
-        return lowerCase(AbiFunction.decodeResult(named(name), bytesTo0xHex(data) as Hex.Hex, options));
-      });
+      return orUndefined(() =>
+        lowerCase(AbiParameters.decode(named(name).outputs, bytesTo0xHex(data) as Hex.Hex)),
+      );
     },
   };
 }

@@ -54,6 +54,7 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
       tokenAddress === null ? 18 : tokenOf(parts, tokenAddress.toLowerCase())?.decimals,
     fund: (deposit) => fundEvm(parts, deposit),
     head: () => blocks.head(),
+    view: () => ({ state, block: blocks.head() }),
     mine: (count) => state.store.atomically(() => blocks.mine(count)),
   };
 }

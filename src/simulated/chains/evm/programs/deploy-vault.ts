@@ -3,6 +3,7 @@ import { fixedUsd } from '../../../prices.ts';
 import { recordDeposit, registerToken } from '../../world.ts';
 import { give, hashOf } from '../faucet.ts';
 import { type Frame, sendToken } from '../frame.ts';
+import { derivedAddress } from './addresses.ts';
 import type { ProgramView } from './program.ts';
 import {
   accrue,
@@ -10,6 +11,7 @@ import {
   liquidityOf,
   payInterest,
   readVault,
+  VAULT,
   type Vault,
   writeVault,
 } from './vault-state.ts';
@@ -23,6 +25,11 @@ export interface VaultPlan
   readonly address: string;
   readonly decimals: number;
   readonly symbol: string;
+}
+
+/** Where the next vault goes. */
+export function vaultAddress({ state }: ProgramView, name: string): string {
+  return derivedAddress(`vault ${state.contracts.having(VAULT).length} ${name} on ${state.caip2}`);
 }
 
 /** Puts a vault at an address; its borrower gets what it will pay as interest. Throws InvalidDepositError. */

@@ -1,0 +1,80 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { connectChains } from '../adapters/chain-rpc/connect.ts';
+import { systemClock } from '../adapters/clock.ts';
+import { systemEntropy } from '../adapters/entropy.ts';
+import { makeIds } from '../adapters/ids.ts';
+import { makeLog } from '../adapters/log.ts';
+import type { DatabaseConfig, NodesConfig } from '../config.ts';
+import { findApp } from '../domain/access/apps/find-app.ts';
+import { readChainAddress } from '../domain/access/chains/chain-address.ts';
+import { chainNamed } from '../domain/access/chains/known-chains.ts';
+import { addVault, type NewVault, readVaultFacts, vaultProviders } from '../domain/money/earn/add-vault.ts';
+import { invalidField } from '../errors.ts';
+import { requireMigrated, withDatabase } from './administration.ts';
+
+/** A vault as the operator names it. */
+export interface WantedVault {
+  readonly appId: string;
+  readonly chain: string;
+  readonly address: string;
+  readonly provider: string;
+  readonly name?: string | undefined;
+  readonly adminWalletId?: string | undefined;
+  readonly feeBps: number;
+}
+
+/** The command line's representation of a vault. */
+export interface AdministeredVault {
+  readonly id: string;
+  readonly name: string;
+  readonly caip2: string;
+  readonly address: string;
+  readonly asset_address: string;
+  readonly asset_symbol: string;
+  readonly asset_decimals: number;
+}
+
+/**
+ * Sets up a vault for an app. What it accepts is read from the chain.
+ *
+ * @throws ApiError not_found, invalid_data, not_supported, resource_conflict, transaction_broadcast_failure.
+ */
+export async function addEarnVault(
+  database: DatabaseConfig,
+  nodes: NodesConfig,
+  wanted: WantedVault,
+): Promise<AdministeredVault> {
+  const vault = readVault(wanted);
+  const log = makeLog({ level: 'warn', format: 'text', descriptor: 2 });
+  const facts = await readVaultFacts({ chains: connectChains(nodes.rpc, log) }, vault.chain, vault.address);
+  return withDatabase(database, async ({ orm, ...opened }) => {
+    await requireMigrated({ orm, ...opened });
+    const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now() };
+    const added = await orm.em.fork().transactional(async (em) => {
+      await findApp(em as SqlEntityManager, vault.appId);
+      return addVault({ ...context, em: em as SqlEntityManager }, vault, facts);
+    });
+    return {
+      ...{ id: added.id, name: added.name, caip2: added.caip2, address: added.address },
+      ...{ asset_address: added.assetAddress, asset_symbol: added.assetSymbol },
+      asset_decimals: added.assetDecimals,
+    };
+  });
+}
+
+function readVault({ chain: name, provider: given, adminWalletId, ...wanted }: WantedVault): NewVault {
+  const chain = chainNamed(name);
+  if (chain?.chainType !== 'ethereum') {
+    throw invalidField('/chain', `expected the name of an EVM chain, got \`${name}\``);
+  }
+  const address = readChainAddress('ethereum', wanted.address);
+  if (address === undefined) {
+    throw invalidField('/address', `expected an EVM address, got \`${wanted.address}\``);
+  }
+  const provider = vaultProviders.find((known) => known === given);
+  if (provider === undefined) {
+    throw invalidField('/provider', `expected one of ${vaultProviders.join(', ')}, got \`${given}\``);
+  }
+  const admin = { adminWalletId: adminWalletId ?? null };
+  return { ...wanted, ...admin, name: wanted.name, chain, address, provider };
+}

@@ -1,0 +1,97 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { Services } from '../../../operation-context.ts';
+import { checksumAddress } from '../../../signing/ethereum/address.ts';
+import { findToken } from '../../access/chains/find-token.ts';
+import type { KnownChain } from '../../access/chains/known-chains.ts';
+import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
+import { callChain } from '../sending/call-chain.ts';
+import { EarnVaultEntity } from './earn-vault.entity.ts';
+import type { EarnVault } from './find-vault.ts';
+import { askAsset, requireVaultChain } from './read-vault.ts';
+
+/** Who runs vaults. */
+export const vaultProviders = ['aave', 'morpho', 'tempo', 'veda'] as const;
+
+type VaultProvider = (typeof vaultProviders)[number];
+
+/** A vault to set up for an app. */
+export interface NewVault {
+  readonly appId: string;
+  readonly provider: VaultProvider;
+  readonly name: string | undefined;
+  readonly chain: KnownChain;
+  readonly address: string;
+  readonly adminWalletId: string | null;
+  /** The app's part of the yield, in hundredths of a percent. */
+  readonly feeBps: number;
+}
+
+/** A vault as its contract describes it. */
+export interface VaultFacts {
+  readonly assetAddress: string;
+  readonly assetSymbol: string;
+  readonly assetDecimals: number;
+}
+
+/**
+ * Reads what a vault accepts. Call it outside any database transaction.
+ *
+ * @throws ApiError invalid_data when no vault is at the address; not_supported; transaction_broadcast_failure.
+ */
+export async function readVaultFacts(
+  services: Pick<Services, 'chains'>,
+  chain: KnownChain,
+  address: string,
+): Promise<VaultFacts> {
+  const evm = requireVaultChain(services, chain);
+  const asset = await callChain(askAsset(evm, address));
+  if (asset === undefined)
+    throw invalidField('/address', `expected the address of a vault, got \`${address}\``);
+  const assetAddress = checksumAddress(asset.slice(2));
+  const token = await callChain(findToken(services, chain, assetAddress));
+  // CHOICE: an asset without a name in the contract is shown by the beginning of its address.
+  const assetSymbol = token.asset === assetAddress ? assetAddress.slice(0, 8) : token.asset.toUpperCase();
+  return { assetAddress, assetSymbol, assetDecimals: token.decimals };
+}
+
+/**
+ * Sets up a vault for an app.
+ *
+ * @throws ApiError invalid_data for an admin wallet that the app does not have; resource_conflict for a vault that is
+ * already set up.
+ */
+export async function addVault(
+  { em, ids, nowMs }: Pick<Services, 'ids'> & { em: SqlEntityManager; nowMs: number },
+  vault: NewVault,
+  facts: VaultFacts,
+): Promise<EarnVault> {
+  const { appId, provider, chain, adminWalletId, feeBps } = vault;
+  if (adminWalletId === null && provider !== 'tempo') {
+    throw invalidField('/admin_wallet_id', `expected a wallet: a vault of \`${provider}\` has an admin`);
+  }
+  const adminAddress = await adminAddressOf(em, appId, adminWalletId);
+  const row: EarnVault = {
+    ...{ id: ids.cuid2(), appId, provider, caip2: chain.caip2, address: vault.address, ...facts },
+    ...{ name: vault.name ?? `${facts.assetSymbol} on ${chain.name}`, adminWalletId, adminAddress, feeBps },
+    createdAtMs: nowMs,
+  };
+  const known = await em.findOne(EarnVaultEntity, { appId, caip2: row.caip2, address: row.address });
+  if (known !== null) throw new ApiError('resource_conflict', 'the app has already set up this vault');
+  em.create(EarnVaultEntity, row);
+  await em.flush();
+  return row;
+}
+
+/** @throws ApiError invalid_data */
+export async function adminAddressOf(
+  em: SqlEntityManager,
+  appId: string,
+  adminWalletId: string | null,
+): Promise<string> {
+  if (adminWalletId === null) return `0x${'0'.repeat(40)}`;
+  const wanted = { id: adminWalletId, appId, chainType: 'ethereum', archivedAtMs: null };
+  const wallet = await em.findOne(WalletEntity, wanted);
+  if (wallet !== null) return wallet.address;
+  throw invalidField('/admin_wallet_id', `expected an Ethereum wallet of the app, got \`${adminWalletId}\``);
+}

@@ -1,0 +1,114 @@
+import { ApiError } from '../../../errors.ts';
+import type { ClaimEthereumEarnIncentiveRequest } from '../../../generated/schemas.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { IncentiveRewards } from '../../../ports/earn.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { rewardDistributor } from '../../../signing/ethereum/contracts/vault-calls.ts';
+import { chainNamed, type KnownChain } from '../../access/chains/known-chains.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import { callChain } from '../sending/call-chain.ts';
+import { planCalls } from '../sending/plan-calls.ts';
+import type { BuildTransaction } from '../sending/send-built.ts';
+import { requireFreshNonce } from '../wallet-actions/begin-wallet-action.ts';
+import type { WalletActionRow } from '../wallet-actions/wallet-action-row.ts';
+import { requireEarnWallet } from './earn-terms.ts';
+import { startEarnAction } from './start-earn-action.ts';
+
+/** A claim with its transaction. */
+export interface ClaimPlan {
+  readonly distributor: string;
+  /** In wire form. */
+  readonly rewards: readonly object[];
+  readonly builds: readonly BuildTransaction[];
+}
+
+/**
+ * Queries what a wallet can claim.
+ *
+ * @throws the verb's errors for a claim that cannot be executed.
+ */
+export async function prepareClaim(
+  context: PreparationContext,
+  walletId: string,
+  { chain: name }: ClaimEthereumEarnIncentiveRequest,
+): Promise<ClaimPlan> {
+  const wallet = await findWallet(context, walletId);
+  requireEarnWallet(wallet);
+  const chain = requireRewardChain(name);
+  const { distributor, rewards: all } = await callChain(rewardsOn(context, chain, wallet.address));
+  const rewards = all.filter(({ rawCumulative, rawClaimed }) => rawCumulative > rawClaimed);
+  if (rewards.length === 0) throw new ApiError('invalid_request', `there is nothing to claim on \`${name}\``);
+  const data = rewardDistributor.encodeCall(
+    'claim',
+    rewards.map(() => wallet.address),
+    rewards.map(({ tokenAddress }) => tokenAddress),
+    // The distributor subtracts what was claimed before.
+    rewards.map(({ rawCumulative }) => rawCumulative),
+    rewards.map(({ proof }) => proof),
+  );
+  const { builds } = await planCalls(context, {
+    ...{ caip2: chain.caip2, address: wallet.address, method: 'earn_incentive_claim' },
+    calls: [{ to: distributor.toLowerCase(), value: 0n, data }],
+  });
+  const shown = rewards.map(({ tokenAddress, symbol, decimals, rawCumulative, rawClaimed }) => ({
+    ...{ token_address: tokenAddress, token_symbol: symbol, token_decimals: decimals },
+    amount: String(rawCumulative - rawClaimed),
+  }));
+  return { distributor, rewards: shown, builds };
+}
+
+/**
+ * Claims all rewards of a wallet on one chain.
+ *
+ * @throws ApiError not_found; not_supported; invalid_request when there is nothing to claim; the codes of
+ * `requireOwner`; policy_violation; resource_conflict; insufficient_funds; transaction_execution_failure;
+ * transaction_broadcast_failure.
+ */
+export async function claimRewards(
+  context: OperationContext,
+  {
+    walletId,
+    body,
+    prepared,
+  }: { walletId: string; body: ClaimEthereumEarnIncentiveRequest; prepared: Prepared<ClaimPlan> },
+): Promise<WalletActionRow> {
+  const wallet = await findWallet(context, walletId);
+  const use = await authorizeUse(context, wallet, {
+    operation: 'claimEthereumEarnIncentive',
+    request: body,
+    decode() {
+      requireEarnWallet(wallet);
+      const { name, caip2 } = requireRewardChain(body.chain);
+      const requestBody = { ...body, chain: name, caip2 };
+      const method = 'earn_incentive_claim';
+      return { action: { method, units: [{ label: method, requestBody }] } };
+    },
+    mayBeSigner: true,
+  });
+  await requireFreshNonce(context, wallet.id, body.nonce);
+  await use.record();
+  const { distributor, rewards, builds } = unwrapPrepared(prepared);
+  return startEarnAction(context, wallet, {
+    ...{ type: 'earn_incentive_claim', body, builds, details: { chain: body.chain, rewards } },
+    terms: { wallet_address: wallet.address, distributor },
+  });
+}
+
+/** The EVM chain of a name. @throws ApiError not_supported */
+export function requireRewardChain(name: string): KnownChain {
+  const chain = chainNamed(name);
+  if (chain?.chainType === 'ethereum') return chain;
+  throw new ApiError('not_supported', `/chain: expected the name of an EVM chain, got \`${name}\``);
+}
+
+/** @throws ApiError not_supported when no rewards are paid on the chain. */
+export async function rewardsOn(
+  { incentives }: Pick<PreparationContext, 'incentives'>,
+  { name, caip2 }: KnownChain,
+  address: string,
+): Promise<IncentiveRewards> {
+  const found = await incentives?.rewards(caip2, address);
+  if (found !== undefined) return found;
+  throw new ApiError('not_supported', `/chain: no rewards are configured here on \`${name}\``);
+}

@@ -1,0 +1,107 @@
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { EarnRequest } from '../../../generated/schemas.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { tokenVault } from '../../../signing/ethereum/contracts/vault-calls.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { callChain } from '../sending/call-chain.ts';
+import { exactApproval } from '../sending/exact-approval.ts';
+import { planCalls } from '../sending/plan-calls.ts';
+import type { BuildTransaction } from '../sending/send-built.ts';
+import { requireFreshNonce } from '../wallet-actions/begin-wallet-action.ts';
+import type { EarnOutcomeTerms } from '../wallet-actions/earn-types.ts';
+import type { WalletActionRow } from '../wallet-actions/wallet-action-row.ts';
+import { type EarnTerms, earnAction, readEarnBody, vaultFields } from './earn-terms.ts';
+import { askVault, requireVaultChain } from './read-vault.ts';
+import { startEarnAction } from './start-earn-action.ts';
+
+/** The transactions of a deposit. */
+export interface DepositPlan {
+  readonly builds: readonly BuildTransaction[];
+  /** Whether some of them allow the vault to take the amount. */
+  readonly isApproved: boolean;
+}
+
+/**
+ * Queries the chain for what a deposit needs.
+ *
+ * @throws the verb's errors for a deposit that cannot be executed.
+ */
+export async function prepareDeposit(
+  context: PreparationContext,
+  walletId: string,
+  body: EarnRequest,
+): Promise<DepositPlan> {
+  const wallet = await findWallet(context, walletId);
+  return planDeposit(context, wallet, await readEarnBody(context, wallet, body));
+}
+
+/**
+ * Deposits into a vault: an approval of exactly the amount, if one is needed, and the deposit.
+ *
+ * @throws ApiError not_found; invalid_data; not_supported; insufficient_funds; the codes of `requireOwner`;
+ * policy_violation; resource_conflict for a nonce that was used; transaction_execution_failure;
+ * transaction_broadcast_failure.
+ */
+export async function depositIntoVault(
+  context: OperationContext,
+  { walletId, body, prepared }: { walletId: string; body: EarnRequest; prepared: Prepared<DepositPlan> },
+): Promise<WalletActionRow> {
+  const wallet = await findWallet(context, walletId);
+  const use = await authorizeUse(context, wallet, {
+    operation: 'depositEthereumEarn',
+    request: body,
+    async decode() {
+      const terms = await readEarnBody(context, wallet, body);
+      return { action: earnAction('earn_deposit', body, terms), terms };
+    },
+    mayBeSigner: true,
+  });
+  const { vault, rawAmount } = use.decoded.terms;
+  await requireFreshNonce(context, wallet.id, body.nonce);
+  await use.record();
+  const { builds, isApproved } = unwrapPrepared(prepared);
+  const terms: EarnOutcomeTerms = {
+    wallet_address: wallet.address,
+    ...(isApproved ? { allowance: String(rawAmount) } : {}),
+  };
+  const details = vaultFields(vault, rawAmount);
+  return startEarnAction(context, wallet, { type: 'earn_deposit', body, builds, details, terms });
+}
+
+async function planDeposit(
+  context: PreparationContext,
+  wallet: WalletRow,
+  { vault, rawAmount, pointer }: EarnTerms,
+): Promise<DepositPlan> {
+  const chain = requireVaultChain(context, vault);
+  const [[balance = 0n], most, shares] = await callChain(
+    Promise.all([
+      chain.balances(wallet.address, [vault.assetAddress]),
+      askVault(chain, vault, 'maxDeposit', wallet.address),
+      askVault(chain, vault, 'previewDeposit', rawAmount),
+    ]),
+  );
+  if (most === undefined) throw noVault(vault.address);
+  if (balance < rawAmount) throw new ApiError('insufficient_funds');
+  if (rawAmount > most) {
+    throw invalidField(pointer, `the vault takes at most ${most} base units now, got ${rawAmount}`);
+  }
+  // An attacker may have inflated the price of a share, so that small deposits get none.
+  if (shares === 0n) throw invalidField(pointer, 'expected an amount that is worth a share of the vault');
+  const spending = { token: vault.assetAddress, owner: wallet.address, spender: vault.address, rawAmount };
+  const approvals = await exactApproval(chain, spending);
+  const data = tokenVault.encodeCall('deposit', rawAmount, wallet.address);
+  const { builds } = await planCalls(context, {
+    ...{ caip2: vault.caip2, address: wallet.address, method: 'earn_deposit' },
+    calls: [...approvals, { to: vault.address.toLowerCase(), value: 0n, data }],
+  });
+  return { builds, isApproved: approvals.length > 0 };
+}
+
+/** The error for an address that does not answer as a vault. */
+export function noVault(address: string): ApiError {
+  return new ApiError('not_supported', `/vault_id: no vault that can be read is at \`${address}\``);
+}

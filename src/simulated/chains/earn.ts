@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import type { Incentives, VaultRates } from '../../ports/earn.ts';
+import { checksumAddress } from '../../signing/ethereum/address.ts';
+import type { VaultChange, VaultPlan } from './evm/programs/deploy-vault.ts';
+import type { ProgramView } from './evm/programs/program.ts';
+import type { ChainStore } from './store.ts';
+import type { Simulated } from './world.ts';
+
+/** A vault to set up. Addresses in any letter case. */
+export type NewSimulatedVault = Omit<VaultPlan, 'address'> & { readonly name: string };
+
+/** The vaults and rewards of simulated EVM chains, and the controls for testers. */
+export interface SimulatedEarn extends Incentives, VaultRates {
+  /** The address of the new vault. */
+  addVault(caip2: string, vault: NewSimulatedVault): Promise<string>;
+  /** Returns the most that the vault could pay out when more was asked for; nothing changes then. */
+  changeVault(caip2: string, address: string, change: VaultChange): Promise<bigint | undefined>;
+  /** Returns false when the account would have been given more than the distributor can count. */
+  addReward(caip2: string, reward: NewReward): Promise<boolean>;
+}
+
+interface NewReward {
+  readonly address: string;
+  readonly tokenAddress: string;
+  readonly rawAmount: bigint;
+  readonly decimals: number;
+  readonly symbol: string;
+}
+
+interface EarnParts {
+  open(): Promise<ChainStore>;
+  chain(caip2: string): Promise<Simulated>;
+  /** Whether it is an EVM chain. */
+  has(caip2: string): boolean;
+}
+
+type Programs = Awaited<ReturnType<typeof loadPrograms>>;
+
+async function loadPrograms() {
+  const [vaults, states, distributor, addresses] = await Promise.all([
+    import('./evm/programs/deploy-vault.ts'),
+    import('./evm/programs/vault-state.ts'),
+    import('./evm/programs/distributor.ts'),
+    import('./evm/programs/addresses.ts'),
+  ]);
+  return { vaults, states, distributor, addresses };
+}
+
+export function simulateEarn({ open, chain, has }: EarnParts): SimulatedEarn {
+  const atHead = async <T>(caip2: string, work: (view: ProgramView, parts: Programs) => T): Promise<T> => {
+    const [{ view }, store, parts] = await Promise.all([chain(caip2), open(), loadPrograms()]);
+    assert(view, `expected an EVM chain, got \`${caip2}\``);
+    return store.atomically(() => work(view(), parts));
+  };
+  return {
+    addVault: (caip2, { name, ...plan }) =>
+      atHead(caip2, (view, { vaults }) => {
+        const address = vaults.vaultAddress(view, name);
+        vaults.deployVault(view, { ...plan, address, asset: lower(plan.asset), admin: lower(plan.admin) });
+        return checksumAddress(address.slice(2));
+      }),
+    changeVault: (caip2, address, change) =>
+      atHead(caip2, (view, { vaults }) => vaults.changeVault(view, lower(address), change)),
+    rateOf: async (caip2, address) =>
+      has(caip2)
+        ? atHead(caip2, (view, { states }) => {
+            const vault = states.readVault(view, lower(address));
+            return vault && { apyBps: vault.apyBps, feeBps: vault.feeBps };
+          })
+        : undefined,
+    addReward: (caip2, { address, tokenAddress, rawAmount, ...token }) =>
+      atHead(caip2, (view, { distributor }) => {
+        const reward = { user: lower(address), token: lower(tokenAddress), amount: rawAmount };
+        if (distributor.isTooMuch(view, reward)) return false;
+        distributor.addReward(view, { ...reward, ...token });
+        return true;
+      }),
+    rewards: async (caip2, address) =>
+      has(caip2)
+        ? atHead(caip2, (view, { distributor, addresses }) => ({
+            distributor: checksumAddress(addresses.DISTRIBUTOR_ADDRESS.slice(2)),
+            rewards: distributor
+              .provenRewards(view, lower(address))
+              .map(({ token, amount, claimed, proof }) => ({
+                tokenAddress: checksumAddress(token.slice(2)),
+                ...(view.state.accounts.token(token) ?? { symbol: 'TOKEN', decimals: 18 }),
+                ...{ rawCumulative: amount, rawClaimed: claimed, proof },
+              })),
+          }))
+        : undefined,
+  };
+}
+
+function lower(address: string): string {
+  return address.toLowerCase();
+}
