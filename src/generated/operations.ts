@@ -114,6 +114,16 @@ export interface Operations {
     body: schemas.ClaimEthereumEarnIncentiveRequest;
     response: schemas.EarnIncentiveClaimActionResponse;
   };
+  /** Collect the app's fees from a vault */
+  collectEthereumEarnFees: {
+    path: {
+      /** Id of the admin wallet, or `ext_wal_` followed by its `external_id`. */
+      wallet_id: string;
+    };
+    query: {};
+    body: schemas.CollectEthereumEarnFeesRequest;
+    response: schemas.EarnFeeCollectActionResponse;
+  };
   /** Create an account */
   createAccount: {
     path: {};
@@ -1927,6 +1937,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     id: "claimEthereumEarnIncentive",
     method: "POST",
     path: "/v1/wallets/{wallet_id}/earn/ethereum/incentive/claim",
+    tag: "earn",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: true,
+    expiry: true,
+    idempotent: true,
+    security: "app",
+  },
+  collectEthereumEarnFees: {
+    id: "collectEthereumEarnFees",
+    method: "POST",
+    path: "/v1/wallets/{wallet_id}/earn/ethereum/fees/collect",
     tag: "earn",
     successStatus: 200,
     hasBody: true,

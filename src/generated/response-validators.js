@@ -12710,6 +12710,273 @@ function validateEarnIncentiveClaimActionResponseClosed(data, { instancePath = "
 }
 
 const schemaEarnIncentiveClaimActionResponseClosed = { "$id": "EarnIncentiveClaimActionResponse-closed", "type": "object", "required": ["id", "chain", "created_at", "rewards", "status", "type", "wallet_id"], "properties": { "chain": { "type": "string" }, "created_at": { "type": "string", "format": "date-time" }, "failure_reason": { "$ref": "FailureReason-closed" }, "id": { "type": "string", "format": "uuid" }, "reference_id": { "type": ["string", "null"] }, "rewards": { "type": ["array", "null"], "items": { "$ref": "EarnIncentiveClaimRewardEntry-closed" } }, "status": { "$ref": "WalletActionStatus" }, "steps": { "type": "array", "items": { "$ref": "WalletActionStep-closed" } }, "type": { "type": "string", "const": "earn_incentive_claim" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
+function validateEarnFeeCollectActionResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
+    validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaEarnFeeCollectActionResponseClosed.properties, key0)) {
+      validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.amount !== void 0) {
+      let data0 = data.amount;
+      const _errs2 = errors;
+      if (typeof data0 !== "string" && data0 !== null) {
+       validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/type", keyword: "type", params: { type: schemaEarnFeeCollectActionResponseClosed.properties.amount.type }, message: "must be string,null" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.asset !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.asset !== "string") {
+        validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.asset_address !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.asset_address !== "string") {
+         validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/asset_address", schemaPath: "#/properties/asset_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.caip2 !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.caip2 !== "string") {
+          validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.created_at !== void 0) {
+          let data4 = data.created_at;
+          const _errs10 = errors;
+          if (errors === _errs10) {
+           if (errors === _errs10) {
+            if (typeof data4 === "string") {
+             if (!formatDateTime.validate(data4)) {
+              validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/created_at", schemaPath: "#/properties/created_at/format", keyword: "format", params: { format: "date-time" }, message: 'must match format "date-time"' }];
+              return false;
+             }
+            } else {
+             validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/created_at", schemaPath: "#/properties/created_at/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.decimals !== void 0) {
+           let data5 = data.decimals;
+           const _errs12 = errors;
+           if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+            validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/decimals", schemaPath: "#/properties/decimals/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+            return false;
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.failure_reason !== void 0) {
+            const _errs14 = errors;
+            if (!validateFailureReasonClosed(data.failure_reason, { instancePath: instancePath + "/failure_reason", parentData: data, parentDataProperty: "failure_reason", rootData })) {
+             vErrors = vErrors === null ? validateFailureReasonClosed.errors : vErrors.concat(validateFailureReasonClosed.errors);
+             errors = vErrors.length;
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.id !== void 0) {
+             let data7 = data.id;
+             const _errs15 = errors;
+             if (errors === _errs15) {
+              if (errors === _errs15) {
+               if (typeof data7 === "string") {
+                if (!formatUuid.test(data7)) {
+                 validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/format", keyword: "format", params: { format: "uuid" }, message: 'must match format "uuid"' }];
+                 return false;
+                }
+               } else {
+                validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
+              }
+             }
+             var valid0 = _errs15 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.raw_amount !== void 0) {
+              let data8 = data.raw_amount;
+              const _errs17 = errors;
+              if (typeof data8 !== "string" && data8 !== null) {
+               validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/raw_amount", schemaPath: "#/properties/raw_amount/type", keyword: "type", params: { type: schemaEarnFeeCollectActionResponseClosed.properties.raw_amount.type }, message: "must be string,null" }];
+               return false;
+              }
+              var valid0 = _errs17 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.reference_id !== void 0) {
+               let data9 = data.reference_id;
+               const _errs19 = errors;
+               if (typeof data9 !== "string" && data9 !== null) {
+                validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/reference_id", schemaPath: "#/properties/reference_id/type", keyword: "type", params: { type: schemaEarnFeeCollectActionResponseClosed.properties.reference_id.type }, message: "must be string,null" }];
+                return false;
+               }
+               var valid0 = _errs19 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.status !== void 0) {
+                const _errs21 = errors;
+                if (!validateWalletActionStatus(data.status, { instancePath: instancePath + "/status", parentData: data, parentDataProperty: "status", rootData })) {
+                 vErrors = vErrors === null ? validateWalletActionStatus.errors : vErrors.concat(validateWalletActionStatus.errors);
+                 errors = vErrors.length;
+                }
+                var valid0 = _errs21 === errors;
+               } else {
+                var valid0 = true;
+               }
+               if (valid0) {
+                if (data.steps !== void 0) {
+                 let data11 = data.steps;
+                 const _errs22 = errors;
+                 if (errors === _errs22) {
+                  if (Array.isArray(data11)) {
+                   var valid1 = true;
+                   const len0 = data11.length;
+                   for (let i0 = 0; i0 < len0; i0++) {
+                    const _errs24 = errors;
+                    if (!validateWalletActionStepClosed(data11[i0], { instancePath: instancePath + "/steps/" + i0, parentData: data11, parentDataProperty: i0, rootData })) {
+                     vErrors = vErrors === null ? validateWalletActionStepClosed.errors : vErrors.concat(validateWalletActionStepClosed.errors);
+                     errors = vErrors.length;
+                    }
+                    var valid1 = _errs24 === errors;
+                    if (!valid1) {
+                     break;
+                    }
+                   }
+                  } else {
+                   validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/steps", schemaPath: "#/properties/steps/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                   return false;
+                  }
+                 }
+                 var valid0 = _errs22 === errors;
+                } else {
+                 var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.type !== void 0) {
+                  let data13 = data.type;
+                  const _errs25 = errors;
+                  if (typeof data13 !== "string") {
+                   validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                   return false;
+                  }
+                  if ("earn_fee_collect" !== data13) {
+                   validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/const", keyword: "const", params: { allowedValue: "earn_fee_collect" }, message: "must be equal to constant" }];
+                   return false;
+                  }
+                  var valid0 = _errs25 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
+                 if (valid0) {
+                  if (data.vault_address !== void 0) {
+                   const _errs27 = errors;
+                   if (typeof data.vault_address !== "string") {
+                    validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/vault_address", schemaPath: "#/properties/vault_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                    return false;
+                   }
+                   var valid0 = _errs27 === errors;
+                  } else {
+                   var valid0 = true;
+                  }
+                  if (valid0) {
+                   if (data.vault_id !== void 0) {
+                    const _errs29 = errors;
+                    if (typeof data.vault_id !== "string") {
+                     validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                     return false;
+                    }
+                    var valid0 = _errs29 === errors;
+                   } else {
+                    var valid0 = true;
+                   }
+                   if (valid0) {
+                    if (data.wallet_id !== void 0) {
+                     const _errs31 = errors;
+                     if (typeof data.wallet_id !== "string") {
+                      validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                      return false;
+                     }
+                     var valid0 = _errs31 === errors;
+                    } else {
+                     var valid0 = true;
+                    }
+                   }
+                  }
+                 }
+                }
+               }
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateEarnFeeCollectActionResponseClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaEarnFeeCollectActionResponseClosed = { "$id": "EarnFeeCollectActionResponse-closed", "type": "object", "required": ["id", "asset_address", "caip2", "created_at", "raw_amount", "status", "type", "vault_address", "vault_id", "wallet_id"], "properties": { "amount": { "type": ["string", "null"] }, "asset": { "type": "string" }, "asset_address": { "type": "string" }, "caip2": { "type": "string" }, "created_at": { "type": "string", "format": "date-time" }, "decimals": { "type": "integer" }, "failure_reason": { "$ref": "FailureReason-closed" }, "id": { "type": "string", "format": "uuid" }, "raw_amount": { "type": ["string", "null"] }, "reference_id": { "type": ["string", "null"] }, "status": { "$ref": "WalletActionStatus" }, "steps": { "type": "array", "items": { "$ref": "WalletActionStep-closed" } }, "type": { "type": "string", "const": "earn_fee_collect" }, "vault_address": { "type": "string" }, "vault_id": { "type": "string" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
 function validateAccountResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -22186,273 +22453,6 @@ function validateWalletActionResponseClosed(data, { instancePath = "", parentDat
  return errors === 0;
 }
 
-function validateEarnFeeCollectActionResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    const _errs1 = errors;
-    for (const key0 in data) {
-     if (!hasOwnProperty.call(schemaEarnFeeCollectActionResponseClosed.properties, key0)) {
-      validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-      return false;
-      break;
-     }
-    }
-    if (_errs1 === errors) {
-     if (data.amount !== void 0) {
-      let data0 = data.amount;
-      const _errs2 = errors;
-      if (typeof data0 !== "string" && data0 !== null) {
-       validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/type", keyword: "type", params: { type: schemaEarnFeeCollectActionResponseClosed.properties.amount.type }, message: "must be string,null" }];
-       return false;
-      }
-      var valid0 = _errs2 === errors;
-     } else {
-      var valid0 = true;
-     }
-     if (valid0) {
-      if (data.asset !== void 0) {
-       const _errs4 = errors;
-       if (typeof data.asset !== "string") {
-        validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
-       }
-       var valid0 = _errs4 === errors;
-      } else {
-       var valid0 = true;
-      }
-      if (valid0) {
-       if (data.asset_address !== void 0) {
-        const _errs6 = errors;
-        if (typeof data.asset_address !== "string") {
-         validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/asset_address", schemaPath: "#/properties/asset_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
-        }
-        var valid0 = _errs6 === errors;
-       } else {
-        var valid0 = true;
-       }
-       if (valid0) {
-        if (data.caip2 !== void 0) {
-         const _errs8 = errors;
-         if (typeof data.caip2 !== "string") {
-          validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-          return false;
-         }
-         var valid0 = _errs8 === errors;
-        } else {
-         var valid0 = true;
-        }
-        if (valid0) {
-         if (data.created_at !== void 0) {
-          let data4 = data.created_at;
-          const _errs10 = errors;
-          if (errors === _errs10) {
-           if (errors === _errs10) {
-            if (typeof data4 === "string") {
-             if (!formatDateTime.validate(data4)) {
-              validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/created_at", schemaPath: "#/properties/created_at/format", keyword: "format", params: { format: "date-time" }, message: 'must match format "date-time"' }];
-              return false;
-             }
-            } else {
-             validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/created_at", schemaPath: "#/properties/created_at/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-             return false;
-            }
-           }
-          }
-          var valid0 = _errs10 === errors;
-         } else {
-          var valid0 = true;
-         }
-         if (valid0) {
-          if (data.decimals !== void 0) {
-           let data5 = data.decimals;
-           const _errs12 = errors;
-           if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
-            validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/decimals", schemaPath: "#/properties/decimals/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
-            return false;
-           }
-           var valid0 = _errs12 === errors;
-          } else {
-           var valid0 = true;
-          }
-          if (valid0) {
-           if (data.failure_reason !== void 0) {
-            const _errs14 = errors;
-            if (!validateFailureReasonClosed(data.failure_reason, { instancePath: instancePath + "/failure_reason", parentData: data, parentDataProperty: "failure_reason", rootData })) {
-             vErrors = vErrors === null ? validateFailureReasonClosed.errors : vErrors.concat(validateFailureReasonClosed.errors);
-             errors = vErrors.length;
-            }
-            var valid0 = _errs14 === errors;
-           } else {
-            var valid0 = true;
-           }
-           if (valid0) {
-            if (data.id !== void 0) {
-             let data7 = data.id;
-             const _errs15 = errors;
-             if (errors === _errs15) {
-              if (errors === _errs15) {
-               if (typeof data7 === "string") {
-                if (!formatUuid.test(data7)) {
-                 validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/format", keyword: "format", params: { format: "uuid" }, message: 'must match format "uuid"' }];
-                 return false;
-                }
-               } else {
-                validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                return false;
-               }
-              }
-             }
-             var valid0 = _errs15 === errors;
-            } else {
-             var valid0 = true;
-            }
-            if (valid0) {
-             if (data.raw_amount !== void 0) {
-              let data8 = data.raw_amount;
-              const _errs17 = errors;
-              if (typeof data8 !== "string" && data8 !== null) {
-               validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/raw_amount", schemaPath: "#/properties/raw_amount/type", keyword: "type", params: { type: schemaEarnFeeCollectActionResponseClosed.properties.raw_amount.type }, message: "must be string,null" }];
-               return false;
-              }
-              var valid0 = _errs17 === errors;
-             } else {
-              var valid0 = true;
-             }
-             if (valid0) {
-              if (data.reference_id !== void 0) {
-               let data9 = data.reference_id;
-               const _errs19 = errors;
-               if (typeof data9 !== "string" && data9 !== null) {
-                validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/reference_id", schemaPath: "#/properties/reference_id/type", keyword: "type", params: { type: schemaEarnFeeCollectActionResponseClosed.properties.reference_id.type }, message: "must be string,null" }];
-                return false;
-               }
-               var valid0 = _errs19 === errors;
-              } else {
-               var valid0 = true;
-              }
-              if (valid0) {
-               if (data.status !== void 0) {
-                const _errs21 = errors;
-                if (!validateWalletActionStatus(data.status, { instancePath: instancePath + "/status", parentData: data, parentDataProperty: "status", rootData })) {
-                 vErrors = vErrors === null ? validateWalletActionStatus.errors : vErrors.concat(validateWalletActionStatus.errors);
-                 errors = vErrors.length;
-                }
-                var valid0 = _errs21 === errors;
-               } else {
-                var valid0 = true;
-               }
-               if (valid0) {
-                if (data.steps !== void 0) {
-                 let data11 = data.steps;
-                 const _errs22 = errors;
-                 if (errors === _errs22) {
-                  if (Array.isArray(data11)) {
-                   var valid1 = true;
-                   const len0 = data11.length;
-                   for (let i0 = 0; i0 < len0; i0++) {
-                    const _errs24 = errors;
-                    if (!validateWalletActionStepClosed(data11[i0], { instancePath: instancePath + "/steps/" + i0, parentData: data11, parentDataProperty: i0, rootData })) {
-                     vErrors = vErrors === null ? validateWalletActionStepClosed.errors : vErrors.concat(validateWalletActionStepClosed.errors);
-                     errors = vErrors.length;
-                    }
-                    var valid1 = _errs24 === errors;
-                    if (!valid1) {
-                     break;
-                    }
-                   }
-                  } else {
-                   validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/steps", schemaPath: "#/properties/steps/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
-                   return false;
-                  }
-                 }
-                 var valid0 = _errs22 === errors;
-                } else {
-                 var valid0 = true;
-                }
-                if (valid0) {
-                 if (data.type !== void 0) {
-                  let data13 = data.type;
-                  const _errs25 = errors;
-                  if (typeof data13 !== "string") {
-                   validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                   return false;
-                  }
-                  if ("earn_fee_collect" !== data13) {
-                   validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/const", keyword: "const", params: { allowedValue: "earn_fee_collect" }, message: "must be equal to constant" }];
-                   return false;
-                  }
-                  var valid0 = _errs25 === errors;
-                 } else {
-                  var valid0 = true;
-                 }
-                 if (valid0) {
-                  if (data.vault_address !== void 0) {
-                   const _errs27 = errors;
-                   if (typeof data.vault_address !== "string") {
-                    validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/vault_address", schemaPath: "#/properties/vault_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                    return false;
-                   }
-                   var valid0 = _errs27 === errors;
-                  } else {
-                   var valid0 = true;
-                  }
-                  if (valid0) {
-                   if (data.vault_id !== void 0) {
-                    const _errs29 = errors;
-                    if (typeof data.vault_id !== "string") {
-                     validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/vault_id", schemaPath: "#/properties/vault_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                     return false;
-                    }
-                    var valid0 = _errs29 === errors;
-                   } else {
-                    var valid0 = true;
-                   }
-                   if (valid0) {
-                    if (data.wallet_id !== void 0) {
-                     const _errs31 = errors;
-                     if (typeof data.wallet_id !== "string") {
-                      validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                      return false;
-                     }
-                     var valid0 = _errs31 === errors;
-                    } else {
-                     var valid0 = true;
-                    }
-                   }
-                  }
-                 }
-                }
-               }
-              }
-             }
-            }
-           }
-          }
-         }
-        }
-       }
-      }
-     }
-    }
-   }
-  } else {
-   validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateEarnFeeCollectActionResponseClosed.errors = vErrors;
- return errors === 0;
-}
-
-const schemaEarnFeeCollectActionResponseClosed = { "$id": "EarnFeeCollectActionResponse-closed", "type": "object", "required": ["id", "asset_address", "caip2", "created_at", "raw_amount", "status", "type", "vault_address", "vault_id", "wallet_id"], "properties": { "amount": { "type": ["string", "null"] }, "asset": { "type": "string" }, "asset_address": { "type": "string" }, "caip2": { "type": "string" }, "created_at": { "type": "string", "format": "date-time" }, "decimals": { "type": "integer" }, "failure_reason": { "$ref": "FailureReason-closed" }, "id": { "type": "string", "format": "uuid" }, "raw_amount": { "type": ["string", "null"] }, "reference_id": { "type": ["string", "null"] }, "status": { "$ref": "WalletActionStatus" }, "steps": { "type": "array", "items": { "$ref": "WalletActionStep-closed" } }, "type": { "type": "string", "const": "earn_fee_collect" }, "vault_address": { "type": "string" }, "vault_id": { "type": "string" }, "wallet_id": { "type": "string" } }, "additionalProperties": false };
 function validateEarnWithdrawActionResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -27406,7 +27406,8 @@ const responseValidators = {
  authorizeIntent: { 200: validateIntentResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  authorizeOauthDevice: { 200: validateDeviceAuthorizationResponseClosed, 400: validateOAuthError, 401: validateOAuthError, 403: validateOAuthError, 413: validateOAuthError, 415: validateOAuthError, 429: validateOAuthError, 500: validateOAuthError, 503: validateOAuthError },
  batchCreateUsers: { 200: validateUserBatchCreateResponseClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
- claimEthereumEarnIncentive: { 200: validateEarnIncentiveClaimActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
+ claimEthereumEarnIncentive: { 200: validateEarnIncentiveClaimActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
+ collectEthereumEarnFees: { 200: validateEarnFeeCollectActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createAccount: { 200: validateAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createAggregation: { 200: validateAggregationClosed, 400: validateError, 401: validateError, 403: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  createAllowlistEntry: { 200: validateAllowlistEntryClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27445,7 +27446,7 @@ const responseValidators = {
  deleteUserExternalFiatAccount: { 200: validateSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
  deleteWalletAutomation: { 200: validateWalletAutomationSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  deleteWebhookEndpoint: { 200: validateSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
- depositEthereumEarn: { 200: validateEarnDepositActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
+ depositEthereumEarn: { 200: validateEarnDepositActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  detachWalletAutomations: { 200: validateWalletAutomationSuccessResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  exchangeOauthToken: { 200: validateOAuthTokenSuccessResponseClosed, 400: validateOAuthError, 401: validateOAuthError, 403: validateOAuthError, 413: validateOAuthError, 415: validateOAuthError, 429: validateOAuthError, 500: validateOAuthError, 503: validateOAuthError },
  executeWalletSwap: { 200: validateSwapActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
@@ -27461,9 +27462,9 @@ const responseValidators = {
  getConditionSetItem: { 200: validateConditionSetItemClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getCryptoDepositConfig: { 200: validateCryptoDepositAccountConfigResponseClosed, 400: validateError, 401: validateError, 403: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
  getCryptoDepositOrder: { 200: validateGetCryptoDepositAccountOrderResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
- getEthereumEarnIncentiveRewards: { 200: validateEarnIncentiveRewardsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
- getEthereumEarnPosition: { 200: validateEthereumEarnPositionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
- getEthereumEarnVault: { 200: validateEthereumEarnVaultDetailsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
+ getEthereumEarnIncentiveRewards: { 200: validateEarnIncentiveRewardsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
+ getEthereumEarnPosition: { 200: validateEthereumEarnPositionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
+ getEthereumEarnVault: { 200: validateEthereumEarnVaultDetailsResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getFiatDepositAccount: { 200: validateFiatDepositAccountResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError },
  getIntent: { 200: validateIntentResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
  getKeyQuorum: { 200: validateKeyQuorumClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 429: validateError, 500: validateError, 503: validateError },
@@ -27563,7 +27564,7 @@ const responseValidators = {
  updateWebhookEndpoint: { 200: validateWebhookEndpointClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  verifyOauthDevice: { 200: validateDeviceVerifyResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
  walletRpc: { 200: validateWalletRpcResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError },
- withdrawEthereumEarn: { 200: validateEarnWithdrawActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 501: validateError, 503: validateError }
+ withdrawEthereumEarn: { 200: validateEarnWithdrawActionResponseClosed, 400: validateError, 401: validateError, 403: validateError, 404: validateError, 409: validateError, 413: validateError, 415: validateError, 429: validateError, 500: validateError, 503: validateError }
 };
 export {
  responseValidators

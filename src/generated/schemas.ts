@@ -789,6 +789,16 @@ export type ClaimEthereumEarnIncentiveRequest = {
   reference_id?: string | undefined;
 };
 
+/** The vault whose fees to collect. */
+export type CollectEthereumEarnFeesRequest = {
+  /** Prevents the replay of a signed request: a value already used for this wallet is refused. */
+  nonce?: WalletActionNonce | undefined;
+  /** Caller-defined reference, 1 to 64 characters, returned with the action. */
+  reference_id?: string | undefined;
+  /** Vault id. */
+  vault_id: string;
+};
+
 /** How the condition compares the field with its value. `in` takes a list; `in_condition_set` takes a condition set id; `contains`, `starts_with` and `ends_with` compare strings; the ordering operators compare integers, given as decimal or `0x` hex strings. */
 export type ConditionOperator = "eq" | "neq" | "gt" | "gte" | "lt" | "lte" | "in" | "in_condition_set" | "contains" | "starts_with" | "ends_with";
 

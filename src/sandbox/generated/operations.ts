@@ -2,6 +2,23 @@
 import type * as schemas from './schemas.ts';
 
 export interface Operations {
+  /** Add a reward */
+  addEarnReward: {
+    path: {};
+    query: {};
+    body: schemas.AddSandboxEarnRewardRequest;
+    response: schemas.SandboxEarnReward;
+  };
+  /** Change a vault */
+  changeEarnVault: {
+    path: {
+      /** Vault id. */
+      vault_id: string;
+    };
+    query: {};
+    body: schemas.ChangeSandboxEarnVaultRequest;
+    response: schemas.SandboxEarnVault;
+  };
   /** Configure an app */
   configureApp: {
     path: {
@@ -30,6 +47,16 @@ export interface Operations {
     query: {};
     body: schemas.CreateSandboxAppRequest;
     response: schemas.CreatedSandboxApp;
+  };
+  /** Set up a vault */
+  createEarnVault: {
+    path: {
+      /** App id. */
+      app_id: string;
+    };
+    query: {};
+    body: schemas.CreateSandboxEarnVaultRequest;
+    response: schemas.SandboxEarnVault;
   };
   /** Approve or deny a device */
   decideDeviceCode: {
@@ -61,6 +88,13 @@ export interface Operations {
     query: {};
     body: schemas.FundSandboxAddressRequest;
     response: schemas.SandboxDeposit;
+  };
+  /** Show who holds what */
+  getBooks: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.SandboxBooks;
   };
   /** Read the clock */
   getClock: {
@@ -213,6 +247,32 @@ export interface OperationDescriptor {
 }
 
 export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
+  addEarnReward: {
+    id: "addEarnReward",
+    method: "POST",
+    path: "/_sandbox/earn/rewards",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  changeEarnVault: {
+    id: "changeEarnVault",
+    method: "PUT",
+    path: "/_sandbox/earn_vaults/{vault_id}",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   configureApp: {
     id: "configureApp",
     method: "PUT",
@@ -243,6 +303,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     id: "createApp",
     method: "POST",
     path: "/_sandbox/apps",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  createEarnVault: {
+    id: "createEarnVault",
+    method: "POST",
+    path: "/_sandbox/apps/{app_id}/earn_vaults",
     tag: "sandbox",
     successStatus: 200,
     hasBody: true,
@@ -299,6 +372,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  getBooks: {
+    id: "getBooks",
+    method: "GET",
+    path: "/_sandbox/books",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
     signed: false,
     expiry: false,
     idempotent: false,

@@ -4,12 +4,236 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
- validateSandboxAppSettings,
- validateJudgeableOperation,
  validateSandboxMfaMethod,
+ validateJudgeableOperation,
+ validateSandboxAppSettings,
  validateSandboxProviderState
 } from "./shared-validators.js";
 import * as params from "./parameter-validators.js";
+function validateAddSandboxEarnRewardRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.chain === void 0 && (missing0 = "chain") || data.address === void 0 && (missing0 = "address") || data.token_address === void 0 && (missing0 = "token_address") || data.raw_amount === void 0 && (missing0 = "raw_amount")) {
+    validateAddSandboxEarnRewardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "address" || key0 === "chain" || key0 === "raw_amount" || key0 === "token_address")) {
+      validateAddSandboxEarnRewardRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.address !== void 0) {
+      let data0 = data.address;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 42) {
+         validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 42 }, message: "must NOT have more than 42 characters" }];
+         return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
+        }
+       } else {
+        validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.chain !== void 0) {
+       let data1 = data.chain;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 64) {
+          validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+          return false;
+         } else {
+          if (ucs2length(data1) < 1) {
+           validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          }
+         }
+        } else {
+         validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.raw_amount !== void 0) {
+        let data2 = data.raw_amount;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 62) {
+           validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/raw_amount", schemaPath: "#/properties/raw_amount/maxLength", keyword: "maxLength", params: { limit: 62 }, message: "must NOT have more than 62 characters" }];
+           return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/raw_amount", schemaPath: "#/properties/raw_amount/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           } else {
+            if (!pattern.test(data2)) {
+             validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/raw_amount", schemaPath: "#/properties/raw_amount/pattern", keyword: "pattern", params: { pattern: "^\\d+$" }, message: 'must match pattern "^\\d+$"' }];
+             return false;
+            }
+           }
+          }
+         } else {
+          validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/raw_amount", schemaPath: "#/properties/raw_amount/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.token_address !== void 0) {
+         let data3 = data.token_address;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 42) {
+            validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/token_address", schemaPath: "#/properties/token_address/maxLength", keyword: "maxLength", params: { limit: 42 }, message: "must NOT have more than 42 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data3) < 1) {
+             validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/token_address", schemaPath: "#/properties/token_address/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          } else {
+           validateAddSandboxEarnRewardRequest.errors = [{ instancePath: instancePath + "/token_address", schemaPath: "#/properties/token_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateAddSandboxEarnRewardRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateAddSandboxEarnRewardRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const pattern = new RegExp("^\\d+$", "u");
+function validateChangeSandboxEarnVaultRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   const _errs1 = errors;
+   for (const key0 in data) {
+    if (!(key0 === "apy_bps" || key0 === "paused" || key0 === "raw_liquidity")) {
+     validateChangeSandboxEarnVaultRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+     return false;
+     break;
+    }
+   }
+   if (_errs1 === errors) {
+    if (data.apy_bps !== void 0) {
+     let data0 = data.apy_bps;
+     const _errs2 = errors;
+     if (!(typeof data0 == "number" && (!(data0 % 1) && !isNaN(data0)) && isFinite(data0))) {
+      validateChangeSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/apy_bps", schemaPath: "#/properties/apy_bps/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+      return false;
+     }
+     if (errors === _errs2) {
+      if (typeof data0 == "number" && isFinite(data0)) {
+       if (data0 > 1e5 || isNaN(data0)) {
+        validateChangeSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/apy_bps", schemaPath: "#/properties/apy_bps/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e5 }, message: "must be <= 100000" }];
+        return false;
+       } else {
+        if (data0 < 0 || isNaN(data0)) {
+         validateChangeSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/apy_bps", schemaPath: "#/properties/apy_bps/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+         return false;
+        }
+       }
+      }
+     }
+     var valid0 = _errs2 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.paused !== void 0) {
+      const _errs4 = errors;
+      if (typeof data.paused !== "boolean") {
+       validateChangeSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/paused", schemaPath: "#/properties/paused/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+       return false;
+      }
+      var valid0 = _errs4 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.raw_liquidity !== void 0) {
+       let data2 = data.raw_liquidity;
+       const _errs6 = errors;
+       if (errors === _errs6) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 78) {
+          validateChangeSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/raw_liquidity", schemaPath: "#/properties/raw_liquidity/maxLength", keyword: "maxLength", params: { limit: 78 }, message: "must NOT have more than 78 characters" }];
+          return false;
+         } else {
+          if (ucs2length(data2) < 1) {
+           validateChangeSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/raw_liquidity", schemaPath: "#/properties/raw_liquidity/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+           return false;
+          } else {
+           if (!pattern.test(data2)) {
+            validateChangeSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/raw_liquidity", schemaPath: "#/properties/raw_liquidity/pattern", keyword: "pattern", params: { pattern: "^\\d+$" }, message: 'must match pattern "^\\d+$"' }];
+            return false;
+           }
+          }
+         }
+        } else {
+         validateChangeSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/raw_liquidity", schemaPath: "#/properties/raw_liquidity/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs6 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateChangeSandboxEarnVaultRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateChangeSandboxEarnVaultRequest.errors = vErrors;
+ return errors === 0;
+}
+
 function validateConfigureSandboxAppRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -191,7 +415,7 @@ function validateCreateSandboxAppRequest(data, { instancePath = "", parentData, 
      const _errs2 = errors;
      if (errors === _errs2) {
       if (typeof data0 === "string") {
-       if (!pattern.test(data0)) {
+       if (!pattern2.test(data0)) {
         validateCreateSandboxAppRequest.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/pattern", keyword: "pattern", params: { pattern: "^c[0-9a-z]{24}$" }, message: 'must match pattern "^c[0-9a-z]{24}$"' }];
         return false;
        }
@@ -276,7 +500,192 @@ function validateCreateSandboxAppRequest(data, { instancePath = "", parentData, 
  return errors === 0;
 }
 
-const pattern = new RegExp("^c[0-9a-z]{24}$", "u");
+const pattern2 = new RegExp("^c[0-9a-z]{24}$", "u");
+function validateCreateSandboxEarnVaultRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.chain === void 0 && (missing0 = "chain") || data.asset === void 0 && (missing0 = "asset") || data.provider === void 0 && (missing0 = "provider")) {
+    validateCreateSandboxEarnVaultRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "admin_wallet_id" || key0 === "apy_bps" || key0 === "asset" || key0 === "chain" || key0 === "fee_bps" || key0 === "name" || key0 === "provider")) {
+      validateCreateSandboxEarnVaultRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.admin_wallet_id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.admin_wallet_id !== "string") {
+       validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/admin_wallet_id", schemaPath: "#/properties/admin_wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.apy_bps !== void 0) {
+       let data1 = data.apy_bps;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/apy_bps", schemaPath: "#/properties/apy_bps/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       if (errors === _errs4) {
+        if (typeof data1 == "number" && isFinite(data1)) {
+         if (data1 > 1e5 || isNaN(data1)) {
+          validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/apy_bps", schemaPath: "#/properties/apy_bps/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e5 }, message: "must be <= 100000" }];
+          return false;
+         } else {
+          if (data1 < 0 || isNaN(data1)) {
+           validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/apy_bps", schemaPath: "#/properties/apy_bps/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+           return false;
+          }
+         }
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.asset !== void 0) {
+        let data2 = data.asset;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 64) {
+           validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+           return false;
+          } else {
+           if (ucs2length(data2) < 1) {
+            validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+            return false;
+           }
+          }
+         } else {
+          validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.chain !== void 0) {
+         let data3 = data.chain;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 64) {
+            validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data3) < 1) {
+             validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          } else {
+           validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.fee_bps !== void 0) {
+          let data4 = data.fee_bps;
+          const _errs10 = errors;
+          if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
+           validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/fee_bps", schemaPath: "#/properties/fee_bps/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+           return false;
+          }
+          if (errors === _errs10) {
+           if (typeof data4 == "number" && isFinite(data4)) {
+            if (data4 > 1e4 || isNaN(data4)) {
+             validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/fee_bps", schemaPath: "#/properties/fee_bps/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e4 }, message: "must be <= 10000" }];
+             return false;
+            } else {
+             if (data4 < 0 || isNaN(data4)) {
+              validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/fee_bps", schemaPath: "#/properties/fee_bps/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.name !== void 0) {
+           let data5 = data.name;
+           const _errs12 = errors;
+           if (errors === _errs12) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 100) {
+              validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data5) < 1) {
+               validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
+             }
+            } else {
+             validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.provider !== void 0) {
+            let data6 = data.provider;
+            const _errs14 = errors;
+            if (typeof data6 !== "string") {
+             validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+            if (!(data6 === "aave" || data6 === "morpho" || data6 === "tempo" || data6 === "veda")) {
+             validateCreateSandboxEarnVaultRequest.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/enum", keyword: "enum", params: { allowedValues: schemaCreateSandboxEarnVaultRequest.properties.provider.enum }, message: "must be equal to one of the allowed values" }];
+             return false;
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateCreateSandboxEarnVaultRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateCreateSandboxEarnVaultRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaCreateSandboxEarnVaultRequest = { "$id": "CreateSandboxEarnVaultRequest", "type": "object", "required": ["chain", "asset", "provider"], "additionalProperties": false, "properties": { "admin_wallet_id": { "type": "string" }, "apy_bps": { "type": "integer", "minimum": 0, "maximum": 1e5 }, "asset": { "type": "string", "minLength": 1, "maxLength": 64 }, "chain": { "type": "string", "minLength": 1, "maxLength": 64 }, "fee_bps": { "type": "integer", "minimum": 0, "maximum": 1e4 }, "name": { "type": "string", "minLength": 1, "maxLength": 100 }, "provider": { "type": "string", "enum": ["aave", "morpho", "tempo", "veda"] } } };
 function validateDecideSandboxDeviceCodeRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -989,7 +1398,7 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
           const _errs9 = errors;
           if (errors === _errs9) {
            if (typeof data4 === "string") {
-            if (!pattern2.test(data4)) {
+            if (!pattern3.test(data4)) {
              validateFundSandboxAddressRequest.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/pattern", keyword: "pattern", params: { pattern: "^[0-9]{1,78}(\\.[0-9]{1,78})?$" }, message: 'must match pattern "^[0-9]{1,78}(\\.[0-9]{1,78})?$"' }];
              return false;
             }
@@ -1008,7 +1417,7 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
            const _errs11 = errors;
            if (errors === _errs11) {
             if (typeof data5 === "string") {
-             if (!pattern3.test(data5)) {
+             if (!pattern4.test(data5)) {
               validateFundSandboxAddressRequest.errors = [{ instancePath: instancePath + "/raw_amount", schemaPath: "#/properties/raw_amount/pattern", keyword: "pattern", params: { pattern: "^[0-9]{1,78}$" }, message: 'must match pattern "^[0-9]{1,78}$"' }];
               return false;
              }
@@ -1089,8 +1498,8 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
 }
 
 const schemaFundSandboxAddressRequest = { "$id": "FundSandboxAddressRequest", "type": "object", "required": ["chain", "address"], "additionalProperties": false, "properties": { "chain": { "$ref": "SandboxChainId" }, "address": { "type": "string", "minLength": 1, "maxLength": 128 }, "asset": { "type": "string", "minLength": 1, "maxLength": 20 }, "token_address": { "type": ["string", "null"], "minLength": 1, "maxLength": 128 }, "amount": { "type": "string", "pattern": "^[0-9]{1,78}(\\.[0-9]{1,78})?$" }, "raw_amount": { "type": "string", "pattern": "^[0-9]{1,78}$" }, "decimals": { "type": "integer", "minimum": 0, "maximum": 36 }, "symbol": { "type": "string", "minLength": 1, "maxLength": 20 } } };
-const pattern2 = new RegExp("^[0-9]{1,78}(\\.[0-9]{1,78})?$", "u");
-const pattern3 = new RegExp("^[0-9]{1,78}$", "u");
+const pattern3 = new RegExp("^[0-9]{1,78}(\\.[0-9]{1,78})?$", "u");
+const pattern4 = new RegExp("^[0-9]{1,78}$", "u");
 function validateSandboxChainId(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1566,13 +1975,17 @@ function validateTriggerSandboxEventRequest(data, { instancePath = "", parentDat
 }
 
 const requestValidators = {
+ addEarnReward: { params: params.addEarnReward, body: validateAddSandboxEarnRewardRequest },
+ changeEarnVault: { params: params.changeEarnVault, body: validateChangeSandboxEarnVaultRequest },
  configureApp: { params: params.configureApp, body: validateConfigureSandboxAppRequest },
  configureUser: { params: params.configureUser, body: validateConfigureSandboxUserRequest },
  createApp: { params: params.createApp, body: validateCreateSandboxAppRequest },
+ createEarnVault: { params: params.createEarnVault, body: validateCreateSandboxEarnVaultRequest },
  decideDeviceCode: { params: params.decideDeviceCode, body: validateDecideSandboxDeviceCodeRequest },
  decideVerification: { params: params.decideVerification, body: validateDecideSandboxVerificationRequest },
  explainPolicy: { params: params.explainPolicy, body: validateExplainPolicyRequest },
  fundAddress: { params: params.fundAddress, body: validateFundSandboxAddressRequest },
+ getBooks: { params: params.getBooks },
  getClock: { params: params.getClock },
  getControlDocument: { params: params.getControlDocument },
  getDeviceCode: { params: params.getDeviceCode },

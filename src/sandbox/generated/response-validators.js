@@ -4,11 +4,301 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
- validateSandboxAppSettings,
- validateJudgeableOperation,
  validateSandboxMfaMethod,
+ validateJudgeableOperation,
+ validateSandboxAppSettings,
  validateSandboxProviderState
 } from "./shared-validators.js";
+function validateSandboxEarnRewardClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.caip2 === void 0 && (missing0 = "caip2") || data.address === void 0 && (missing0 = "address") || data.token_address === void 0 && (missing0 = "token_address") || data.amount_claimed === void 0 && (missing0 = "amount_claimed") || data.amount_unclaimed === void 0 && (missing0 = "amount_unclaimed")) {
+    validateSandboxEarnRewardClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "address" || key0 === "amount_claimed" || key0 === "amount_unclaimed" || key0 === "caip2" || key0 === "token_address")) {
+      validateSandboxEarnRewardClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.address !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.address !== "string") {
+       validateSandboxEarnRewardClosed.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.amount_claimed !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.amount_claimed !== "string") {
+        validateSandboxEarnRewardClosed.errors = [{ instancePath: instancePath + "/amount_claimed", schemaPath: "#/properties/amount_claimed/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.amount_unclaimed !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.amount_unclaimed !== "string") {
+         validateSandboxEarnRewardClosed.errors = [{ instancePath: instancePath + "/amount_unclaimed", schemaPath: "#/properties/amount_unclaimed/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.caip2 !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.caip2 !== "string") {
+          validateSandboxEarnRewardClosed.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.token_address !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.token_address !== "string") {
+           validateSandboxEarnRewardClosed.errors = [{ instancePath: instancePath + "/token_address", schemaPath: "#/properties/token_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxEarnRewardClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxEarnRewardClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateError(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.error === void 0 && (missing0 = "error")) {
+    validateError.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "error" || key0 === "code" || key0 === "data")) {
+      validateError.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.error !== void 0) {
+      let data0 = data.error;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) < 1) {
+         validateError.errors = [{ instancePath: instancePath + "/error", schemaPath: "#/properties/error/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+         return false;
+        }
+       } else {
+        validateError.errors = [{ instancePath: instancePath + "/error", schemaPath: "#/properties/error/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.code !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.code !== "string") {
+        validateError.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.data !== void 0) {
+        let data2 = data.data;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+         } else {
+          validateError.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateError.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateError.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxEarnVaultClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.caip2 === void 0 && (missing0 = "caip2") || data.address === void 0 && (missing0 = "address") || data.asset_address === void 0 && (missing0 = "asset_address") || data.provider === void 0 && (missing0 = "provider") || data.name === void 0 && (missing0 = "name") || data.apy_bps === void 0 && (missing0 = "apy_bps") || data.fee_bps === void 0 && (missing0 = "fee_bps")) {
+    validateSandboxEarnVaultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "address" || key0 === "apy_bps" || key0 === "asset_address" || key0 === "caip2" || key0 === "fee_bps" || key0 === "id" || key0 === "name" || key0 === "provider")) {
+      validateSandboxEarnVaultClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.address !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.address !== "string") {
+       validateSandboxEarnVaultClosed.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.apy_bps !== void 0) {
+       let data1 = data.apy_bps;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateSandboxEarnVaultClosed.errors = [{ instancePath: instancePath + "/apy_bps", schemaPath: "#/properties/apy_bps/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.asset_address !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.asset_address !== "string") {
+         validateSandboxEarnVaultClosed.errors = [{ instancePath: instancePath + "/asset_address", schemaPath: "#/properties/asset_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.caip2 !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.caip2 !== "string") {
+          validateSandboxEarnVaultClosed.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.fee_bps !== void 0) {
+          let data4 = data.fee_bps;
+          const _errs10 = errors;
+          if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
+           validateSandboxEarnVaultClosed.errors = [{ instancePath: instancePath + "/fee_bps", schemaPath: "#/properties/fee_bps/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.id !== void 0) {
+           const _errs12 = errors;
+           if (typeof data.id !== "string") {
+            validateSandboxEarnVaultClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.name !== void 0) {
+            const _errs14 = errors;
+            if (typeof data.name !== "string") {
+             validateSandboxEarnVaultClosed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.provider !== void 0) {
+             const _errs16 = errors;
+             if (typeof data.provider !== "string") {
+              validateSandboxEarnVaultClosed.errors = [{ instancePath: instancePath + "/provider", schemaPath: "#/properties/provider/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxEarnVaultClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxEarnVaultClosed.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxApp(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -95,82 +385,6 @@ function validateSandboxApp(data, { instancePath = "", parentData, parentDataPro
 }
 
 const formatUnixMs = formats["unix-ms"];
-function validateError(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.error === void 0 && (missing0 = "error")) {
-    validateError.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    const _errs1 = errors;
-    for (const key0 in data) {
-     if (!(key0 === "error" || key0 === "code" || key0 === "data")) {
-      validateError.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-      return false;
-      break;
-     }
-    }
-    if (_errs1 === errors) {
-     if (data.error !== void 0) {
-      let data0 = data.error;
-      const _errs2 = errors;
-      if (errors === _errs2) {
-       if (typeof data0 === "string") {
-        if (ucs2length(data0) < 1) {
-         validateError.errors = [{ instancePath: instancePath + "/error", schemaPath: "#/properties/error/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
-         return false;
-        }
-       } else {
-        validateError.errors = [{ instancePath: instancePath + "/error", schemaPath: "#/properties/error/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
-       }
-      }
-      var valid0 = _errs2 === errors;
-     } else {
-      var valid0 = true;
-     }
-     if (valid0) {
-      if (data.code !== void 0) {
-       const _errs4 = errors;
-       if (typeof data.code !== "string") {
-        validateError.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
-       }
-       var valid0 = _errs4 === errors;
-      } else {
-       var valid0 = true;
-      }
-      if (valid0) {
-       if (data.data !== void 0) {
-        let data2 = data.data;
-        const _errs6 = errors;
-        if (errors === _errs6) {
-         if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
-         } else {
-          validateError.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-          return false;
-         }
-        }
-        var valid0 = _errs6 === errors;
-       } else {
-        var valid0 = true;
-       }
-      }
-     }
-    }
-   }
-  } else {
-   validateError.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateError.errors = vErrors;
- return errors === 0;
-}
-
 function validateSandboxUser(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1727,6 +1941,165 @@ function validateSandboxDeposit(data, { instancePath = "", parentData, parentDat
 }
 
 const schemaSandboxDeposit = { "$id": "SandboxDeposit", "type": "object", "required": ["caip2", "address", "token_address", "raw_amount", "decimals", "raw_balance", "transaction_hash", "block_number"], "additionalProperties": false, "properties": { "caip2": { "type": "string" }, "address": { "type": "string" }, "token_address": { "type": ["string", "null"] }, "raw_amount": { "type": "string" }, "decimals": { "type": "integer" }, "raw_balance": { "type": "string" }, "transaction_hash": { "type": "string" }, "block_number": { "type": "integer" } } };
+function validateSandboxBooksClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateSandboxBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateSandboxBooksClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateSandboxAssetBooksClosed(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateSandboxAssetBooksClosed.errors : vErrors.concat(validateSandboxAssetBooksClosed.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateSandboxBooksClosed.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxBooksClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxBooksClosed.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxAssetBooksClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.caip2 === void 0 && (missing0 = "caip2") || data.token_address === void 0 && (missing0 = "token_address") || data.given === void 0 && (missing0 = "given") || data.minted === void 0 && (missing0 = "minted") || data.held === void 0 && (missing0 = "held")) {
+    validateSandboxAssetBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "caip2" || key0 === "given" || key0 === "held" || key0 === "minted" || key0 === "token_address")) {
+      validateSandboxAssetBooksClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.caip2 !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.caip2 !== "string") {
+       validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.given !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.given !== "string") {
+        validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/given", schemaPath: "#/properties/given/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.held !== void 0) {
+        let data2 = data.held;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+          for (const key1 in data2) {
+           const _errs9 = errors;
+           if (typeof data2[key1] !== "string") {
+            validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/held/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/held/additionalProperties/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid1 = _errs9 === errors;
+           if (!valid1) {
+            break;
+           }
+          }
+         } else {
+          validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/held", schemaPath: "#/properties/held/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.minted !== void 0) {
+         const _errs11 = errors;
+         if (typeof data.minted !== "string") {
+          validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/minted", schemaPath: "#/properties/minted/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs11 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.token_address !== void 0) {
+          let data5 = data.token_address;
+          const _errs13 = errors;
+          if (typeof data5 !== "string" && data5 !== null) {
+           validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/token_address", schemaPath: "#/properties/token_address/type", keyword: "type", params: { type: schemaSandboxAssetBooksClosed.properties.token_address.type }, message: "must be string,null" }];
+           return false;
+          }
+          var valid0 = _errs13 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxAssetBooksClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxAssetBooksClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxAssetBooksClosed = { "$id": "SandboxAssetBooks-closed", "type": "object", "required": ["caip2", "token_address", "given", "minted", "held"], "properties": { "caip2": { "type": "string" }, "given": { "type": "string" }, "held": { "type": "object", "additionalProperties": { "type": "string" } }, "minted": { "type": "string" }, "token_address": { "type": ["string", "null"] } }, "additionalProperties": false };
 function validateSandboxClock(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3196,13 +3569,17 @@ function validateSandboxReset(data, { instancePath = "", parentData, parentDataP
 }
 
 const responseValidators = {
+ addEarnReward: { 200: validateSandboxEarnRewardClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ changeEarnVault: { 200: validateSandboxEarnVaultClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  configureApp: { 200: validateSandboxApp, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  configureUser: { 200: validateSandboxUser, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  createApp: { 200: validateCreatedSandboxApp, 400: validateError, 409: validateError, 413: validateError, 415: validateError, 500: validateError },
+ createEarnVault: { 200: validateSandboxEarnVaultClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  decideDeviceCode: { 200: validateSandboxDeviceCode, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  decideVerification: { 200: validateSandboxVerification, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  explainPolicy: { 200: validatePolicyExplanation, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  fundAddress: { 200: validateSandboxDeposit, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ getBooks: { 200: validateSandboxBooksClosed, 500: validateError },
  getClock: { 200: validateSandboxClock, 500: validateError },
  getControlDocument: { 200: validateControlDocument, 500: validateError },
  getDeviceCode: { 200: validateSandboxDeviceCode, 404: validateError, 500: validateError },
