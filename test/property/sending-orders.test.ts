@@ -290,6 +290,7 @@ describe.each(databaseKinds)('on simulated chains and %s', (kind) => {
   test.each<[string, Way[]]>([
     ['sponsored or not', ['plain', 'transfer', 'sponsored', 'sponsored calls']],
     ['with batches', ['plain', 'transfer', 'calls']],
+    ['sponsored and with batches', ['calls', 'sponsored', 'sponsored calls']],
   ])(
     'sends at once, %s, are all included',
     async (_, known) => {
