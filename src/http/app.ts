@@ -78,7 +78,21 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   app.set('env', 'production');
   // A single middleware, because express tries its routes one by one.
   app.use(handle);
-  return app;
+  return (request, response) =>
+    isPlainTarget(request.url) ? app(request, response) : void handle(request, response);
+}
+
+// What express reads without `url.parse`, see the package `parseurl`.
+const plainTarget = /^\/[^\t\n\f\r #\u00a0\ufeff]*$/;
+
+/**
+ * Whether express reads the target of a request itself.
+ *
+ * NOTE: it gives others, such as `http://host/path` and `/path#fragment`, to the deprecated `url.parse`, of which node
+ * warns. They need not pass through express.
+ */
+export function isPlainTarget(target: string | undefined): boolean {
+  return target !== undefined && plainTarget.test(target);
 }
 
 /** Loaded only where requests are counted. */
