@@ -209,7 +209,7 @@ describe('apps', () => {
       id: acmeApp.id,
       name: 'Acme Ltd',
       created_at_ms: startMs,
-      settings: { allowed_origins: ['https://acme.example'] },
+      settings: { allowed_origins: ['https://acme.example'], device_flow: { public_clients: true } },
     });
     const wrong = await control('PUT', path, { settings: { allowed_origins: ['acme'] } });
     expect({ status: wrong.status, code: wrong.body.code }).toEqual({ status: 400, code: 'invalid_data' });
