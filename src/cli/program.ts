@@ -14,6 +14,7 @@ import { sandboxCommand } from './sandbox.ts';
 import { serveCommand } from './serve.ts';
 import { sigCommand } from './sig-explain.ts';
 import { triggerCommand } from './trigger.ts';
+import { usersCommand } from './users.ts';
 import { walletsCommand } from './wallets.ts';
 
 /** 0: success. 1: the command failed. 2: invalid usage, the command did not run. */
@@ -55,6 +56,7 @@ function makeProgram(): Command {
     migrateCommand(),
     appsCommand(),
     walletsCommand(),
+    usersCommand(),
     keysCommand(),
     policyCommand(),
     sigCommand(),

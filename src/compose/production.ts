@@ -11,6 +11,7 @@ import { nameServerLookup } from '../adapters/name-servers.ts';
 import { productionVault } from '../adapters/production-vault.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import { requireMigrated } from '../admin/administration.ts';
+import { operatorActions } from '../admin/operator-actions.ts';
 import { adminAnalysis, policyAnalysis } from '../admin/policy-analysis.ts';
 import { requireMasterKey } from '../admin/require-master-key.ts';
 import type { ServeConfig } from '../config.ts';
@@ -136,7 +137,13 @@ export async function startProduction(
       rateLimit: rateLimitOf(config, counters),
       tls: config.tls,
       adminHost: config.adminHost,
-      adminMounts: [adminAnalysis({ analysis, adminHost: config.adminHost, clock, log, newRequestId })],
+      adminMounts: [
+        adminAnalysis({ analysis, adminHost: config.adminHost, clock, log, newRequestId }),
+        ...operatorActions({
+          ...{ adminHost: config.adminHost, clock, log, newRequestId },
+          context: { change: inUnitOf(openUnit), clock, ids },
+        }),
+      ],
       checkReady: async () => database.readiness?.check(),
       drainMs: config.drainMs,
     });

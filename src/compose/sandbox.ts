@@ -5,6 +5,7 @@ import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { databaseOf, type SandboxState, startErrorOf } from '../adapters/sandbox-folder.ts';
 import { sandboxVault } from '../adapters/sandbox-vault.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
+import { operatorActions } from '../admin/operator-actions.ts';
 import { adminAnalysis, policyAnalysis } from '../admin/policy-analysis.ts';
 import { requireMasterKey } from '../admin/require-master-key.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config.ts';
@@ -201,6 +202,11 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       adminHost: config.host,
       adminMounts: [
         adminAnalysis({ ...http, analysis: policyAnalysis({ services, database }), adminHost: config.host }),
+        ...operatorActions({
+          ...http,
+          adminHost: config.host,
+          context: { change: inUnitOf(openUnit), clock, ids: services.ids },
+        }),
       ],
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
       mounts: [control],

@@ -191,6 +191,15 @@ export type AnalysisHandler<Id extends OperationId> = (
   analysis: PolicyAnalysis,
 ) => Promise<Operations[Id]['response']>;
 
+/** What operations need that production has as well, on its admin port. */
+export type OperatorContext = Pick<ControlContext, 'change' | 'ids'> & { readonly clock: Clock };
+
+/** A handler of an operation that production has as well. */
+export type OperatorHandler<Id extends OperationId> = (
+  input: ControlInput<Id>,
+  context: OperatorContext,
+) => Promise<Operations[Id]['response']>;
+
 /** The handler file of every operation. */
 export type Handlers<_Files> = { readonly [Id in OperationId]: { readonly run: Handler<Id> } };
 

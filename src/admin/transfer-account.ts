@@ -1,0 +1,30 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { systemClock } from '../adapters/clock.ts';
+import { systemEntropy } from '../adapters/entropy.ts';
+import { makeIds } from '../adapters/ids.ts';
+import type { DatabaseConfig } from '../config.ts';
+import { transferAccount as transfer } from '../domain/wallets/users/transfer-account.ts';
+import { requireMigrated, withDatabase } from './administration.ts';
+
+/** The command line's representation of a user. */
+interface AdministeredUser {
+  readonly id: string;
+  readonly app_id: string;
+  /** Their types. */
+  readonly linked_accounts: readonly string[];
+}
+
+/** Moves the only account of a user to another one. Throws ApiError not_found, invalid_data, invalid_state. */
+export function transferAccount(
+  config: DatabaseConfig,
+  users: { readonly fromUserId: string; readonly toUserId: string },
+): Promise<AdministeredUser> {
+  return withDatabase(config, async (database) => {
+    await requireMigrated(database);
+    const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now() };
+    const { row, linkedAccounts } = await database.orm.em
+      .fork()
+      .transactional((em) => transfer({ ...context, em: em as SqlEntityManager }, users));
+    return { id: row.id, app_id: row.app_id, linked_accounts: linkedAccounts.map(({ type }) => type) };
+  });
+}
