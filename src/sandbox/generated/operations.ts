@@ -195,6 +195,16 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxReset;
   };
+  /** Restore an archived wallet */
+  restoreWallet: {
+    path: {
+      /** Wallet id. */
+      wallet_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxRestoredWallet;
+  };
   /** Set, advance, freeze or resume the clock */
   setClock: {
     path: {};
@@ -211,6 +221,16 @@ export interface Operations {
     query: {};
     body: schemas.SandboxProviderState;
     response: schemas.SandboxProviderState;
+  };
+  /** Transfer an account to another user */
+  takeOverUser: {
+    path: {
+      /** Id of the user who gets the account, with or without its prefix. */
+      user_id: string;
+    };
+    query: {};
+    body: schemas.TakeOverSandboxUserRequest;
+    response: schemas.SandboxUserAccounts;
   };
   /** Trigger an event */
   triggerEvent: {
@@ -533,6 +553,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  restoreWallet: {
+    id: "restoreWallet",
+    method: "POST",
+    path: "/_sandbox/wallets/{wallet_id}/restore",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   setClock: {
     id: "setClock",
     method: "PUT",
@@ -551,6 +584,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "PUT",
     path: "/_sandbox/providers/{provider}",
     tag: "fiat",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  takeOverUser: {
+    id: "takeOverUser",
+    method: "POST",
+    path: "/_sandbox/users/{user_id}/take_over",
+    tag: "sandbox",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,

@@ -21,8 +21,10 @@ import * as mineBlocks from '../handlers/mineBlocks.ts';
 import * as replayEvent from '../handlers/replayEvent.ts';
 import * as replayPolicy from '../handlers/replayPolicy.ts';
 import * as resetSandbox from '../handlers/resetSandbox.ts';
+import * as restoreWallet from '../handlers/restoreWallet.ts';
 import * as setClock from '../handlers/setClock.ts';
 import * as setProviderState from '../handlers/setProviderState.ts';
+import * as takeOverUser from '../handlers/takeOverUser.ts';
 import * as triggerEvent from '../handlers/triggerEvent.ts';
 import type { Handlers } from '../control-plane.ts';
 
@@ -49,8 +51,10 @@ const files = {
   replayEvent,
   replayPolicy,
   resetSandbox,
+  restoreWallet,
   setClock,
   setProviderState,
+  takeOverUser,
   triggerEvent,
 };
 

@@ -1844,6 +1844,56 @@ function validateSetSandboxClockRequest(data, { instancePath = "", parentData, p
  return errors === 0;
 }
 
+function validateTakeOverSandboxUserRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.from_user_id === void 0 && (missing0 = "from_user_id")) {
+    validateTakeOverSandboxUserRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "from_user_id")) {
+      validateTakeOverSandboxUserRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.from_user_id !== void 0) {
+      let data0 = data.from_user_id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 256) {
+         validateTakeOverSandboxUserRequest.errors = [{ instancePath: instancePath + "/from_user_id", schemaPath: "#/properties/from_user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+         return false;
+        } else {
+         if (ucs2length(data0) < 1) {
+          validateTakeOverSandboxUserRequest.errors = [{ instancePath: instancePath + "/from_user_id", schemaPath: "#/properties/from_user_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+          return false;
+         }
+        }
+       } else {
+        validateTakeOverSandboxUserRequest.errors = [{ instancePath: instancePath + "/from_user_id", schemaPath: "#/properties/from_user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateTakeOverSandboxUserRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateTakeOverSandboxUserRequest.errors = vErrors;
+ return errors === 0;
+}
+
 function validateTriggerSandboxEventRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1997,8 +2047,10 @@ const requestValidators = {
  replayEvent: { params: params.replayEvent },
  replayPolicy: { params: params.replayPolicy, body: validateReplayPolicyRequest },
  resetSandbox: { params: params.resetSandbox },
+ restoreWallet: { params: params.restoreWallet },
  setClock: { params: params.setClock, body: validateSetSandboxClockRequest },
  setProviderState: { params: params.setProviderState, body: validateSandboxProviderState },
+ takeOverUser: { params: params.takeOverUser, body: validateTakeOverSandboxUserRequest },
  triggerEvent: { params: params.triggerEvent, body: validateTriggerSandboxEventRequest }
 };
 export {

@@ -3568,6 +3568,163 @@ function validateSandboxReset(data, { instancePath = "", parentData, parentDataP
  return errors === 0;
 }
 
+function validateSandboxRestoredWallet(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type")) {
+    validateSandboxRestoredWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "app_id" || key0 === "address" || key0 === "chain_type")) {
+      validateSandboxRestoredWallet.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateSandboxRestoredWallet.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.app_id !== "string") {
+        validateSandboxRestoredWallet.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.address !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.address !== "string") {
+         validateSandboxRestoredWallet.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.chain_type !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.chain_type !== "string") {
+          validateSandboxRestoredWallet.errors = [{ instancePath: instancePath + "/chain_type", schemaPath: "#/properties/chain_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxRestoredWallet.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxRestoredWallet.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxUserAccounts(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.linked_accounts === void 0 && (missing0 = "linked_accounts")) {
+    validateSandboxUserAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "app_id" || key0 === "linked_accounts")) {
+      validateSandboxUserAccounts.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateSandboxUserAccounts.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.app_id !== "string") {
+        validateSandboxUserAccounts.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.linked_accounts !== void 0) {
+        let data2 = data.linked_accounts;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (Array.isArray(data2)) {
+          var valid1 = true;
+          const len0 = data2.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs8 = errors;
+           if (typeof data2[i0] !== "string") {
+            validateSandboxUserAccounts.errors = [{ instancePath: instancePath + "/linked_accounts/" + i0, schemaPath: "#/properties/linked_accounts/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid1 = _errs8 === errors;
+           if (!valid1) {
+            break;
+           }
+          }
+         } else {
+          validateSandboxUserAccounts.errors = [{ instancePath: instancePath + "/linked_accounts", schemaPath: "#/properties/linked_accounts/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxUserAccounts.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxUserAccounts.errors = vErrors;
+ return errors === 0;
+}
+
 const responseValidators = {
  addEarnReward: { 200: validateSandboxEarnRewardClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  changeEarnVault: { 200: validateSandboxEarnVaultClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
@@ -3591,8 +3748,10 @@ const responseValidators = {
  replayEvent: { 200: validateSandboxEvent, 404: validateError, 500: validateError },
  replayPolicy: { 200: validatePolicyReplay, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  resetSandbox: { 200: validateSandboxReset, 500: validateError },
+ restoreWallet: { 200: validateSandboxRestoredWallet, 400: validateError, 404: validateError, 500: validateError },
  setClock: { 200: validateSandboxClock, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  setProviderState: { 200: validateSandboxProviderState, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ takeOverUser: { 200: validateSandboxUserAccounts, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  triggerEvent: { 200: validateSandboxEvent, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError }
 };
 export {

@@ -527,12 +527,32 @@ export type SandboxReset = {
   now_ms: number;
 };
 
+export type SandboxRestoredWallet = {
+  /** Wallet id. */
+  id: string;
+  /** The app of the wallet. */
+  app_id: string;
+  /** Address of the wallet. */
+  address: string;
+  /** Chain type of the wallet. */
+  chain_type: string;
+};
+
 export type SandboxUser = {
   id: string;
   mfa_methods: SandboxMfaMethod[];
   has_accepted_terms: boolean;
   is_guest: boolean;
   frozen: boolean;
+};
+
+export type SandboxUserAccounts = {
+  /** User id. */
+  id: string;
+  /** The app of the user. */
+  app_id: string;
+  /** The types of the user's accounts. */
+  linked_accounts: string[];
 };
 
 export type SandboxVerification = {
@@ -555,6 +575,11 @@ export type SetSandboxClockRequest = {
   advance_ms?: number | undefined;
   /** Whether to freeze the clock. */
   frozen?: boolean | undefined;
+};
+
+export type TakeOverSandboxUserRequest = {
+  /** Id of the user who has the account, with or without its prefix. */
+  from_user_id: string;
 };
 
 export type TriggerSandboxEventRequest = {
