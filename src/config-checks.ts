@@ -367,3 +367,25 @@ export function rpcEndpoints(faults: Faults, name: string, entries: readonly str
     return { caip2, urls };
   });
 }
+
+/** Parses entries such as `eip155:1=0x7a25…` for chains that have nodes. */
+export function swapRouters(
+  faults: Faults,
+  name: string,
+  {
+    entries,
+    endpoints,
+  }: { readonly entries: readonly string[]; readonly endpoints: readonly RpcEndpoints[] },
+): ReadonlyMap<string, string> {
+  const routers = new Map<string, string>();
+  for (const entry of entries) {
+    const [caip2 = '', address = ''] = entry.split(/=(.*)/s);
+    if (!endpoints.some((each) => each.caip2 === caip2 && caip2.startsWith('eip155:'))) {
+      faults.push(`${name}: expected the id of an EVM chain that has nodes, got \`${caip2}\``);
+    } else if (!/^0x[0-9a-fA-F]{40}$/.test(address)) {
+      faults.push(`${name}: expected the address of a router after \`${caip2}=\`, got \`${address}\``);
+    } else if (routers.has(caip2)) faults.push(`${name}: expected one router for \`${caip2}\``);
+    routers.set(caip2, address);
+  }
+  return routers;
+}

@@ -49,6 +49,8 @@ export interface SandboxConfig extends ListenConfig {
   confirmAfterMs: number | undefined;
   /** Chains backed by real nodes; all others are simulated. */
   rpc: readonly check.RpcEndpoints[];
+  /** The swap router of each chain with a real node, by CAIP-2 id; simulated chains have their own. */
+  swapRouters: ReadonlyMap<string, string>;
   readyFile: string | undefined;
   quiet: boolean;
   json: boolean;
@@ -68,6 +70,7 @@ export interface SandboxFlags {
   plainHttp?: boolean;
   confirmAfter?: string;
   rpc?: string[];
+  swapRouter?: string[];
   readyFile?: string;
   quiet?: boolean;
   json?: boolean;
@@ -92,6 +95,8 @@ export interface ServeConfig extends ListenConfig {
   masterKeys: check.MasterKeySettings;
   /** The available chains. */
   rpc: readonly check.RpcEndpoints[];
+  /** The swap router of each chain that has one, by CAIP-2 id. */
+  swapRouters: ReadonlyMap<string, string>;
   responseCheck: ResponseCheck;
   /** How long the server reports that it is not ready before it stops accepting connections. */
   drainMs: number;
@@ -132,6 +137,10 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
         ? undefined
         : check.count(faults, '--confirm-after', flags.confirmAfter, { least: 0, most: 86_400_000 }),
     rpc: check.rpcEndpoints(faults, '--rpc', flags.rpc ?? []),
+    swapRouters: check.swapRouters(faults, '--swap-router', {
+      entries: flags.swapRouter ?? [],
+      endpoints: check.rpcEndpoints([], '--rpc', flags.rpc ?? []),
+    }),
     readyFile: flags.readyFile === undefined ? undefined : resolve(flags.readyFile),
     quiet: flags.quiet ?? false,
     json: flags.json ?? false,
@@ -177,6 +186,7 @@ const serveNames = [
   'CUSTOS_MAX_DELAY_MS',
   'CUSTOS_RESPONSE_CHECK',
   'CUSTOS_RPC',
+  'CUSTOS_SWAP_ROUTERS',
   'CUSTOS_FEE_CEILINGS',
   'CUSTOS_CONFIRMATIONS',
   'CUSTOS_DRAIN_SECONDS',
@@ -239,6 +249,10 @@ export function readServeConfig(
         entries: words(env.CUSTOS_FEE_CEILINGS),
         endpoints: check.rpcEndpoints(faults, 'CUSTOS_RPC', [...words(env.CUSTOS_RPC), ...(flags.rpc ?? [])]),
       }),
+    }),
+    swapRouters: check.swapRouters(faults, 'CUSTOS_SWAP_ROUTERS', {
+      entries: words(env.CUSTOS_SWAP_ROUTERS),
+      endpoints: check.rpcEndpoints([], 'CUSTOS_RPC', [...words(env.CUSTOS_RPC), ...(flags.rpc ?? [])]),
     }),
     drainMs:
       1000 *

@@ -13,6 +13,7 @@ import type { KeyVault } from './ports/key-vault.ts';
 import type { Log } from './ports/log.ts';
 import type { Prices } from './ports/prices.ts';
 import type { Safeguards } from './ports/safeguards.ts';
+import type { SwapRoutes } from './ports/swap-routes.ts';
 import type { UseLog } from './ports/use-log.ts';
 import type { WebhookSender } from './ports/webhooks.ts';
 import type { Prepared } from './prepared.ts';
@@ -33,6 +34,8 @@ export interface Services {
   readonly exchange?: Exchange;
   readonly incentives?: Incentives;
   readonly vaultRates?: VaultRates;
+  /** Undefined without routers for swaps. */
+  readonly swapRoutes?: SwapRoutes;
   readonly fiatProviders: FiatProviders;
   readonly uses: UseLog;
   readonly webhooks: WebhookSender;

@@ -32,6 +32,11 @@ export function sandboxCommand(): Command {
       'use real nodes for this EVM or Solana chain instead of simulating it; repeatable',
       collect,
     )
+    .option(
+      '--swap-router <caip2=address>',
+      'the Uniswap V2 router for swaps on a chain with real nodes; repeatable',
+      collect,
+    )
     .addHelpText('after', examples)
     .action(async (flags: SandboxFlags) => {
       const config = readSandboxConfig(flags);

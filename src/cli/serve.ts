@@ -42,6 +42,8 @@ Settings (environment):
                                                                         2000, 500, 16777216, 1 ether
   CUSTOS_CONFIRMATIONS     blocks until a deposit counts as final, per chain, separated by spaces:
                            eip155:1=32 eip155:10=off                                       12 on most chains
+  CUSTOS_SWAP_ROUTERS      Uniswap V2 routers for swaps, per chain, separated by spaces:
+                           eip155:1=0x7a250d5630B4cF539739dF2C5dAcb4c659F2488D              no swaps
   CUSTOS_PREFIX            the word that clients use for service                            service
   CUSTOS_LOG_LEVEL         debug, info, warn, error, silent                                 info
 

@@ -1,5 +1,6 @@
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
 import { chainsOf } from '../adapters/sandbox-folder.ts';
+import { connectRouters } from '../adapters/swap-routers/connect.ts';
 import type { SandboxConfig } from '../config.ts';
 import { assetsOf } from '../domain/access/chains/known-assets.ts';
 import { chainOfCaip2, knownChains } from '../domain/access/chains/known-chains.ts';
@@ -8,6 +9,8 @@ import type { Chains } from '../ports/chains.ts';
 import type { Incentives, VaultRates } from '../ports/earn.ts';
 import type { Exchange } from '../ports/exchange.ts';
 import type { FiatProviders } from '../ports/fiat-providers.ts';
+import type { SwapRoutes } from '../ports/swap-routes.ts';
+import { SWAP_ROUTER_ADDRESS } from '../simulated/chains/evm/programs/addresses.ts';
 import { openSimulatedChains, type SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import type { FiatControls } from '../simulated/fiat/providers.ts';
 
@@ -20,9 +23,10 @@ interface SandboxChains {
   readonly fiatControls: FiatControls;
   readonly incentives: Incentives;
   readonly vaultRates: VaultRates;
+  readonly swapRoutes: SwapRoutes;
 }
 
-interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids' | 'prices'> {
+interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids'> {
   /** The hosted page of a customer of the identity office. */
   pageOf(token: string): string;
 }
@@ -32,8 +36,13 @@ interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids' | 'prices'
  * if any.
  */
 export function sandboxChains(
-  { dataFolder, confirmAfterMs, rpc }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc'>,
-  { clock, log, ids, prices, pageOf }: SandboxWorld,
+  {
+    dataFolder,
+    confirmAfterMs,
+    rpc,
+    swapRouters,
+  }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc' | 'swapRouters'>,
+  { clock, log, ids, pageOf }: SandboxWorld,
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
   const simulated = openSimulatedChains({
@@ -47,6 +56,7 @@ export function sandboxChains(
     tokensNamedOn,
   );
   const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
+  const { prices } = simulated;
   // Both environments are simulated, apart from each other.
   const fiat = simulated.fiat({
     ids,
@@ -55,9 +65,21 @@ export function sandboxChains(
     supports: has,
     environments: ['sandbox', 'production'],
   });
+  const chains: Chains = {
+    find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
+    // A chain with a real node may have been simulated in this folder before.
+    listing: async () => [
+      ...(await simulated.used()).filter((caip2) => real.find(caip2) === undefined),
+      ...((await real.listing?.()) ?? []),
+    ],
+  };
+  const routerOf = (caip2: string): string | undefined =>
+    has(caip2) ? simulatedRouterOn(caip2) : swapRouters.get(caip2);
   return {
+    chains,
     fiatProviders: fiat.providers,
     fiatControls: fiat.controls,
+    swapRoutes: connectRouters({ chains, clock, routerOf }),
     // Real chains are not exchanged: the simulated exchange would not see deposits on them.
     exchange: simulated.exchange({ ids, prices, supports: has }),
     incentives: {
@@ -65,14 +87,6 @@ export function sandboxChains(
     },
     vaultRates: {
       rateOf: async (caip2, address) => (has(caip2) ? simulated.earn.rateOf(caip2, address) : undefined),
-    },
-    chains: {
-      find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
-      // A chain with a real node may have been simulated in this folder before.
-      listing: async () => [
-        ...(await simulated.used()).filter((caip2) => real.find(caip2) === undefined),
-        ...((await real.listing?.()) ?? []),
-      ],
     },
     simulated: { ...simulated, has },
   };
@@ -83,6 +97,12 @@ export function tokensNamedOn(caip2: string): readonly string[] {
   return namedTokens()
     .filter((token) => token.caip2 === caip2)
     .map(({ address }) => address);
+}
+
+/** CHOICE: Tempo has no native asset, and so no router of this kind. */
+function simulatedRouterOn(caip2: string): string | undefined {
+  const isRouted = caip2.startsWith('eip155:') && chainOfCaip2(caip2)?.native !== undefined;
+  return isRouted ? SWAP_ROUTER_ADDRESS : undefined;
 }
 
 /** Tokens that the contract names exist from the start, with their decimals. */

@@ -18,6 +18,7 @@ import type {
   ControllableChains,
   ControllableClock,
   ControllableFiat,
+  ControllablePrices,
 } from '../sandbox/control-plane.ts';
 import { runControlOperation } from '../sandbox/control-plane.ts';
 import { operations } from '../sandbox/generated/operations.ts';
@@ -33,7 +34,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly appId: string;
   readonly services: Services;
   readonly clock: ControllableClock;
-  readonly chains: ControllableChains;
+  readonly chains: ControllableChains & { readonly prices: ControllablePrices };
   readonly fiat: ControllableFiat;
   readonly database: Database;
   readonly openUnit: OpenUnit;
@@ -65,6 +66,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     fiat,
     fiatProviders: services.fiatProviders,
     log: options.log,
+    prices: chains.prices,
     reset,
     runDueJobs: () => jobs.settle(),
     read: (work) => work(database.orm.em.fork()),

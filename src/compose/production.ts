@@ -9,6 +9,7 @@ import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import { nameServerLookup } from '../adapters/name-servers.ts';
 import { productionVault } from '../adapters/production-vault.ts';
+import { connectRouters } from '../adapters/swap-routers/connect.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import { requireMigrated } from '../admin/administration.ts';
 import { operatorActions } from '../admin/operator-actions.ts';
@@ -68,6 +69,7 @@ export async function startProduction(
     defaultTimeouts,
   );
   const units = unitsOf(database);
+  const chains = connectChains(config.rpc, log, tokensNamedOn);
   const services: Services = {
     clock,
     machine: systemClock,
@@ -75,7 +77,8 @@ export async function startProduction(
     ids,
     vault,
     jwks,
-    chains: connectChains(config.rpc, log, tokensNamedOn),
+    chains,
+    swapRoutes: connectRouters({ chains, clock, routerOf: (caip2) => config.swapRouters.get(caip2) }),
     prices: noPrices,
     custodians: noCustodians,
     fiatProviders: noFiatProviders,

@@ -34,7 +34,6 @@ import { DEVICE_PAGE, devicePage } from '../sandbox/device-page.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { simulatedCustodians } from '../simulated/custodians.ts';
 import type { FiatControls } from '../simulated/fiat/providers.ts';
-import { fixedPrices } from '../simulated/prices.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { resetDatabase } from '../storage/reset-database.ts';
 import { admissionFor } from './admission.ts';
@@ -248,16 +247,12 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
 function makeServices(config: SandboxConfig, memory: SandboxState, { log, machine }: Outside) {
   const { entropy, requestEntropy, restart } = entropyOf(config.seed, memory.starts);
   const clock = adjustableClock(config.seed === undefined ? {} : { startMs: seededStartMs, frozen: true });
-  const [ids, prices] = [makeIds(entropy), fixedPrices];
+  const ids = makeIds(entropy);
   // Known as soon as the server listens; links to the hosted page are only made by requests.
   let baseUrl = '';
   const pageOf = (token: string): string => `${baseUrl}/_sandbox/verify/${token}`;
-  const { chains, simulated, exchange, incentives, vaultRates, fiatProviders, fiatControls } = sandboxChains(
-    config,
-    {
-      ...{ clock, log, ids, prices, pageOf },
-    },
-  );
+  const { chains, simulated, exchange, swapRoutes, incentives, vaultRates, fiatProviders, fiatControls } =
+    sandboxChains(config, { clock, log, ids, pageOf });
   const ports: Omit<Services, 'uses'> = {
     clock,
     machine,
@@ -269,11 +264,12 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
     vault: sandboxVault(memory.masterKeyHex),
     jwks: createHttpJwks(systemClock),
     chains,
-    prices,
+    prices: simulated.prices,
     custodians: simulatedCustodians,
     exchange,
     incentives,
     vaultRates,
+    swapRoutes,
     fiatProviders,
     webhooks: createWebhookSender({ guard: anyAddress }),
     log,

@@ -2230,7 +2230,7 @@ export type ExecuteWalletSwapRequest = {
   nonce?: WalletActionNonce | undefined;
   /** Caller-defined reference, 1 to 64 characters, returned with the action. */
   reference_id?: string | undefined;
-  /** Maximum slippage in basis points. */
+  /** Maximum slippage in basis points. Defaults to 50. */
   slippage_bps?: number | undefined;
   /** The asset to spend. */
   source: SwapSource;
@@ -4865,7 +4865,7 @@ export type QuoteWalletSwapRequest = {
   destination: SwapDestination;
   /** The fee that the app charges. */
   fee_configuration?: FeeConfiguration | undefined;
-  /** Maximum slippage in basis points. */
+  /** Maximum slippage in basis points. Defaults to 50. */
   slippage_bps?: number | undefined;
   /** The asset to spend. */
   source: SwapSource;
@@ -6127,7 +6127,7 @@ export type SwapDestination = {
   asset_address: string;
   /** Destination chain. Defaults to the source chain. */
   caip2?: Caip2 | undefined;
-  /** Destination address. Defaults to the wallet. Ignored for quotes. */
+  /** Destination address. Defaults to the wallet. A quote needs it only if the destination is of another chain type than the wallet. */
   destination_address?: string | undefined;
 };
 

@@ -113,6 +113,8 @@ export interface EvmChain extends Chain {
   nonce(address: string): Promise<bigint>;
   /** Wei per gas. `maxPriorityFeePerGas` is undefined on a chain without EIP-1559. */
   fees(): Promise<{ readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined }>;
+  /** The time of the latest block, Unix seconds: contracts compare deadlines with it. */
+  latestSeconds(): Promise<number>;
   /** Executes a call on the latest state without committing it; `units` is the estimated gas limit. */
   simulate(call: EvmCall): Promise<Simulation>;
   /** Executes calls of one sender one after the other, as consecutive transactions, without committing them. */

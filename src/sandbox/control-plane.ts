@@ -142,6 +142,13 @@ export interface ControllableFiat {
   setUp(isUp: boolean): void;
 }
 
+/** The prices of assets in US dollars, by name. */
+export interface ControllablePrices {
+  all(): Promise<ReadonlyMap<string, string>>;
+  /** Null returns to the price that the sandbox starts with. */
+  move(changes: ReadonlyMap<string, string | null>): Promise<void>;
+}
+
 /** Everything that a handler of the control plane may use. */
 export interface ControlContext extends PolicyAnalysis {
   /** The app that the sandbox started with. */
@@ -162,6 +169,7 @@ export interface ControlContext extends PolicyAnalysis {
   readonly fiat: ControllableFiat;
   readonly fiatProviders: FiatProviders;
   readonly log: Log;
+  readonly prices: ControllablePrices;
   /** Deletes the state and seeds it again; also resets the clock and seeded entropy. */
   reset(): Promise<void>;
   /** Runs all jobs that are due at the clock's current time. */

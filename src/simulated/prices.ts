@@ -1,4 +1,5 @@
 import type { Prices } from '../ports/prices.ts';
+import type { ChainStore } from './chains/store.ts';
 
 // CHOICE: round numbers close to the prices of 2026, easy to calculate with.
 const usd: Readonly<Record<string, string>> = {
@@ -33,6 +34,52 @@ const usd: Readonly<Record<string, string>> = {
 /** The price of an asset by its symbol in lower case; undefined for assets without one. */
 export function fixedUsd(symbol: string): string | undefined {
   return Object.hasOwn(usd, symbol) ? usd[symbol] : undefined;
+}
+
+/** Prices that a tester can move. */
+export interface MovablePrices extends Prices {
+  /** Of every asset that has one, by symbol in lower case. */
+  all(): Promise<ReadonlyMap<string, string>>;
+  /** Changes the given prices, decimals above 0; null returns to the fixed price. */
+  move(changes: ReadonlyMap<string, string | null>): Promise<void>;
+}
+
+/**
+ * The fixed prices with the changes that are stored with the chains.
+ *
+ * CHOICE: pools keep their reserves: on a real chain, too, only trades move them.
+ *
+ * @param begun the store; undefined if nothing was stored yet.
+ */
+export function movablePrices(
+  begun: () => Promise<ChainStore | undefined>,
+  open: () => Promise<ChainStore>,
+): MovablePrices {
+  const all = async (): Promise<ReadonlyMap<string, string>> => {
+    const moved = (await begun())?.all<{ symbol: string; usd: string }>('select symbol, usd from prices');
+    return new Map([...Object.entries(usd), ...(moved ?? []).map((row) => [row.symbol, row.usd] as const)]);
+  };
+  return {
+    all,
+    async inUsd(symbols) {
+      const prices = await all();
+      return new Map(
+        symbols.flatMap((symbol) => {
+          const price = prices.get(symbol);
+          return price === undefined ? [] : [[symbol, price] as const];
+        }),
+      );
+    },
+    async move(changes) {
+      const store = await open();
+      store.atomically(() => {
+        for (const [symbol, price] of changes) {
+          if (price === null) store.run('delete from prices where symbol = ?', symbol);
+          else store.run('insert or replace into prices values (?, ?)', symbol, price);
+        }
+      });
+    },
+  };
 }
 
 /** Constant prices for tests. */

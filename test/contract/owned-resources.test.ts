@@ -30,6 +30,11 @@ const recipient = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.e
   type: 'spki',
 });
 const toBob = { address: '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0' };
+const swap = {
+  source: { asset_address: 'native', caip2: 'eip155:8453' },
+  destination: { asset_address: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913' },
+  base_amount: '1000000000000000',
+};
 const transfer = { source: { asset: 'usdc', chain: 'base', amount: '1' }, destination: toBob };
 
 /** The operations that ask an owner, and a body for those that take one. */
@@ -50,8 +55,10 @@ const bodies: Partial<Record<OperationId, unknown>> = {
   deletePolicy: undefined,
   deletePolicyRule: undefined,
   depositEthereumEarn: { vault_id: 'qrvc27mg0z2zii6xo0k3z34h', amount: '1' },
+  executeWalletSwap: swap,
   exportWallet: { encryption_type: 'HPKE', recipient_public_key: recipient.toString('base64') },
   quoteWalletTransfer: { ...transfer, destination: { ...toBob, asset: 'usdc', chain: 'arbitrum' } },
+  quoteWalletSwap: swap,
   rawSignWallet: { params: { hash: `0x${'71'.repeat(32)}` } },
   replaceConditionSetItems: [{ value: 'other' }],
   transferFromWallet: transfer,

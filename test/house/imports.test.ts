@@ -131,6 +131,7 @@ const layers: Record<string, string[][]> = {
     ['fiat-customers'],
     ['wallet-actions'],
     ['earn'],
+    ['swaps'],
     ['automation-runs'],
   ],
   requests: [['wallet-rpc'], ['policy-analysis'], ['intents']],

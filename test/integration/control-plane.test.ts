@@ -141,6 +141,45 @@ describe('a reset', () => {
   }
 });
 
+describe('prices', () => {
+  const quoted = async () => {
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    const { body } = await call(sandbox, 'quoteWalletTransfer', {
+      path: { wallet_id: wallet.id },
+      body: {
+        source: { asset: 'eth', chain: 'base', amount: '1' },
+        destination: { address: wallet.address, asset: 'usdc', chain: 'arbitrum' },
+      },
+    });
+    return body.estimated_output_amount;
+  };
+
+  test('move the rates of the exchange, until they are restored or the sandbox is reset', async () => {
+    expect(await quoted()).toBe('2996.4');
+    const { status, body } = await control('PUT', '/prices', { prices: { eth: '2500.50', usdc: '0.5' } });
+    expect({ status, prices: body.prices }).toMatchObject({
+      status: 200,
+      prices: { eth: '2500.50', sol: '150' },
+    });
+    // 0.9988 * 2500.5 / 0.5
+    expect(await quoted()).toBe('4994.9988');
+    await control('PUT', '/prices', { prices: { usdc: null } });
+    expect(await quoted()).toBe('2497.4994');
+    await sandbox.reset();
+    expect(await quoted()).toBe('2996.4');
+  });
+
+  test.each([{ eth: '0' }, { eth: '0.00' }, { eth: '-1' }, { eth: 3000 }, { ETH: '1' }, {}])(
+    'refuses %j',
+    async (prices) => {
+      expect(await control('PUT', '/prices', { prices })).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_data' },
+      });
+    },
+  );
+});
+
 test('the document of the control plane describes each of its operations', async () => {
   const { status, body } = await control('GET', '/openapi.json');
   expect(status).toBe(200);

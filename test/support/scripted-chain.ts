@@ -66,6 +66,7 @@ export function scriptChain(): ScriptedChain {
       chain.calls.push(call);
       return ask(chain.simulation);
     },
+    latestSeconds: () => ask(1_767_225_600),
     simulateSequence: (calls) => {
       chain.calls.push(...calls);
       const { simulation } = chain;

@@ -4,10 +4,12 @@ import type { AddressInfo } from 'node:net';
 
 /** Where the connection to the node breaks. */
 export interface Trap {
-  /** It breaks at the first call of this JSON-RPC method. */
+  /** It breaks at a call of this JSON-RPC method, the first one unless others pass. */
   readonly method: string;
   /** Whether the node has received the call by then. */
   readonly hasArrived: boolean;
+  /** How many calls of the method pass before; none if left out. */
+  readonly passing?: number;
 }
 
 /** A proxy between a server and its node, which forwards everything until a trap is set. */
@@ -18,6 +20,7 @@ export interface TreacherousNode extends AsyncDisposable {
 }
 
 export async function startTreacherousNode(nodeUrl: string): Promise<TreacherousNode> {
+  let left = 0;
   let armed: { readonly trap: Trap; readonly spring: () => Promise<unknown> } | undefined;
 
   async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -26,7 +29,9 @@ export async function startTreacherousNode(nodeUrl: string): Promise<Treacherous
     const body = Buffer.concat(chunks);
     const questions = [JSON.parse(body.toString('utf8'))].flat() as { method: string }[];
     const set = armed;
-    const isTrapped = set !== undefined && questions.some(({ method }) => method === set.trap.method);
+    const isMeant = set !== undefined && questions.some(({ method }) => method === set.trap.method);
+    const isTrapped = isMeant && left === 0;
+    if (isMeant) left -= 1;
     if (isTrapped) armed = undefined;
     const ask = () =>
       fetch(nodeUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
@@ -50,6 +55,7 @@ export async function startTreacherousNode(nodeUrl: string): Promise<Treacherous
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     set(trap, spring) {
       armed = { trap, spring };
+      left = trap.passing ?? 0;
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

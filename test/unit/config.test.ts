@@ -72,6 +72,7 @@ test('a complete environment creates a frozen config', () => {
     masterKeys: { local: [new Uint8Array(masterKey)], transit: undefined },
     responseCheck: 'sampled',
     rpc: [],
+    swapRouters: new Map(),
   });
   expect(Object.isFrozen(config)).toBe(true);
 });
@@ -187,6 +188,31 @@ describe('confirmations', () => {
     ['eip155:1', 'got ``'],
   ])('%s is refused', (entry, fault) => {
     const faults = faultsOf({ ...whole, CUSTOS_RPC: rpc, CUSTOS_CONFIRMATIONS: entry });
+    expect(faults).toEqual([expect.stringContaining(fault)]);
+  });
+});
+
+describe('swap routers', () => {
+  const router = '0x7a250d5630B4cF539739dF2C5dAcb4c659F2488D';
+  const rpc = { CUSTOS_RPC: 'eip155:1=https://a.example solana:abc=https://c.example' };
+
+  test('belong to chains that have nodes', () => {
+    const env = { ...whole, ...rpc, CUSTOS_SWAP_ROUTERS: `eip155:1=${router}` };
+    expect([...readServeConfig({}, env).swapRouters]).toEqual([['eip155:1', router]]);
+    const sandbox = readSandboxConfig({
+      rpc: ['eip155:1=http://127.0.0.1:8545'],
+      swapRouter: [`eip155:1=${router}`],
+    });
+    expect([...sandbox.swapRouters]).toEqual([['eip155:1', router]]);
+  });
+
+  test.each([
+    [`eip155:10=${router}`, 'expected the id of an EVM chain that has nodes, got `eip155:10`'],
+    [`solana:abc=${router}`, 'expected the id of an EVM chain that has nodes, got `solana:abc`'],
+    ['eip155:1=0x12', 'expected the address of a router after `eip155:1=`, got `0x12`'],
+    [`eip155:1=${router} eip155:1=${router}`, 'expected one router for `eip155:1`'],
+  ])('%s is refused', (entry, fault) => {
+    const faults = faultsOf({ ...whole, ...rpc, CUSTOS_SWAP_ROUTERS: entry });
     expect(faults).toEqual([expect.stringContaining(fault)]);
   });
 });

@@ -60,6 +60,7 @@ function connect(endpoints: Endpoints, { log, namedTokens }: Connecting): AnyCha
         'statusOf',
         'nonce',
         'fees',
+        'latestSeconds',
         'simulate',
         'simulateSequence',
         'movementsOf',

@@ -54,6 +54,10 @@ export function connectEvm({ caip2, urls, log, confirmations, namedTokens }: Evm
         settle: allEqual(String),
       }),
     fees: () => feesOf(nodes),
+    async latestSeconds() {
+      const block = record('block', await nodes.read('eth_getBlockByNumber', 'latest', false));
+      return Number(quantity('timestamp', block.timestamp));
+    },
     simulate: (call) => simulate(nodes, call),
     simulateSequence: (calls) => simulateSequence(nodes, calls, (call) => simulate(nodes, call)),
     movementsOf: (hash) => movementsOf(nodes, hash),

@@ -1,6 +1,12 @@
-import { notImplemented } from '../../errors.ts';
-import type { Handler } from '../../operation-context.ts';
+import {
+  prepareSwapQuote,
+  quoteWalletSwap,
+  type SwapEstimate,
+} from '../../domain/money/swaps/quote-wallet-swap.ts';
+import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
-export const run: Handler<'quoteWalletSwap'> = async () => {
-  throw notImplemented('quoteWalletSwap');
-};
+export const prepare: Preparation<'quoteWalletSwap', SwapEstimate> = ({ path, body }, context) =>
+  prepareSwapQuote(context, path.wallet_id, body);
+
+export const run: PreparedHandler<'quoteWalletSwap', SwapEstimate> = ({ path }, context, prepared) =>
+  quoteWalletSwap(context, { walletId: path.wallet_id, prepared });

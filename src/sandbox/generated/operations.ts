@@ -171,6 +171,13 @@ export interface Operations {
     body: schemas.MineSandboxBlocksRequest;
     response: schemas.SandboxBlocks;
   };
+  /** Move prices */
+  movePrices: {
+    path: {};
+    query: {};
+    body: schemas.MoveSandboxPricesRequest;
+    response: schemas.SandboxPrices;
+  };
   /** Replay an event */
   replayEvent: {
     path: {
@@ -505,6 +512,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     id: "mineBlocks",
     method: "POST",
     path: "/_sandbox/blocks",
+    tag: "sandbox",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  movePrices: {
+    id: "movePrices",
+    method: "PUT",
+    path: "/_sandbox/prices",
     tag: "sandbox",
     successStatus: 200,
     hasBody: true,

@@ -18,6 +18,7 @@ import * as lintPolicy from '../handlers/lintPolicy.ts';
 import * as listApps from '../handlers/listApps.ts';
 import * as listEvents from '../handlers/listEvents.ts';
 import * as mineBlocks from '../handlers/mineBlocks.ts';
+import * as movePrices from '../handlers/movePrices.ts';
 import * as replayEvent from '../handlers/replayEvent.ts';
 import * as replayPolicy from '../handlers/replayPolicy.ts';
 import * as resetSandbox from '../handlers/resetSandbox.ts';
@@ -48,6 +49,7 @@ const files = {
   listApps,
   listEvents,
   mineBlocks,
+  movePrices,
   replayEvent,
   replayPolicy,
   resetSandbox,

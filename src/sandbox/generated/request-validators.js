@@ -1653,6 +1653,79 @@ function validateMineSandboxBlocksRequest(data, { instancePath = "", parentData,
  return errors === 0;
 }
 
+function validateMoveSandboxPricesRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.prices === void 0 && (missing0 = "prices")) {
+    validateMoveSandboxPricesRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "prices")) {
+      validateMoveSandboxPricesRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.prices !== void 0) {
+      let data0 = data.prices;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+        if (Object.keys(data0).length > 100) {
+         validateMoveSandboxPricesRequest.errors = [{ instancePath: instancePath + "/prices", schemaPath: "#/properties/prices/maxProperties", keyword: "maxProperties", params: { limit: 100 }, message: "must NOT have more than 100 properties" }];
+         return false;
+        } else {
+         if (Object.keys(data0).length < 1) {
+          validateMoveSandboxPricesRequest.errors = [{ instancePath: instancePath + "/prices", schemaPath: "#/properties/prices/minProperties", keyword: "minProperties", params: { limit: 1 }, message: "must NOT have fewer than 1 properties" }];
+          return false;
+         } else {
+          for (const key1 in data0) {
+           let data1 = data0[key1];
+           const _errs5 = errors;
+           if (typeof data1 !== "string" && data1 !== null) {
+            validateMoveSandboxPricesRequest.errors = [{ instancePath: instancePath + "/prices/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/prices/additionalProperties/type", keyword: "type", params: { type: schemaMoveSandboxPricesRequest.properties.prices.additionalProperties.type }, message: "must be string,null" }];
+            return false;
+           }
+           if (errors === _errs5) {
+            if (typeof data1 === "string") {
+             if (!pattern5.test(data1)) {
+              validateMoveSandboxPricesRequest.errors = [{ instancePath: instancePath + "/prices/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/prices/additionalProperties/pattern", keyword: "pattern", params: { pattern: "^\\d{1,20}(\\.\\d{1,20})?$" }, message: 'must match pattern "^\\d{1,20}(\\.\\d{1,20})?$"' }];
+              return false;
+             }
+            }
+           }
+           var valid1 = _errs5 === errors;
+           if (!valid1) {
+            break;
+           }
+          }
+         }
+        }
+       } else {
+        validateMoveSandboxPricesRequest.errors = [{ instancePath: instancePath + "/prices", schemaPath: "#/properties/prices/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateMoveSandboxPricesRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateMoveSandboxPricesRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaMoveSandboxPricesRequest = { "$id": "MoveSandboxPricesRequest", "type": "object", "required": ["prices"], "additionalProperties": false, "properties": { "prices": { "type": "object", "minProperties": 1, "maxProperties": 100, "additionalProperties": { "type": ["string", "null"], "pattern": "^\\d{1,20}(\\.\\d{1,20})?$" } } } };
+const pattern5 = new RegExp("^\\d{1,20}(\\.\\d{1,20})?$", "u");
 function validateReplayPolicyRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2044,6 +2117,7 @@ const requestValidators = {
  listApps: { params: params.listApps },
  listEvents: { params: params.listEvents },
  mineBlocks: { params: params.mineBlocks, body: validateMineSandboxBlocksRequest },
+ movePrices: { params: params.movePrices, body: validateMoveSandboxPricesRequest },
  replayEvent: { params: params.replayEvent },
  replayPolicy: { params: params.replayPolicy, body: validateReplayPolicyRequest },
  resetSandbox: { params: params.resetSandbox },

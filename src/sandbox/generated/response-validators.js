@@ -3200,6 +3200,58 @@ function validateSandboxBlocks(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
+function validateSandboxPricesClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.prices === void 0 && (missing0 = "prices")) {
+    validateSandboxPricesClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "prices")) {
+      validateSandboxPricesClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.prices !== void 0) {
+      let data0 = data.prices;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+        for (const key1 in data0) {
+         const _errs5 = errors;
+         if (typeof data0[key1] !== "string") {
+          validateSandboxPricesClosed.errors = [{ instancePath: instancePath + "/prices/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/prices/additionalProperties/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid1 = _errs5 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateSandboxPricesClosed.errors = [{ instancePath: instancePath + "/prices", schemaPath: "#/properties/prices/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxPricesClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxPricesClosed.errors = vErrors;
+ return errors === 0;
+}
+
 function validatePolicyReplay(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3745,6 +3797,7 @@ const responseValidators = {
  listApps: { 200: validateSandboxApps, 500: validateError },
  listEvents: { 200: validateSandboxEvents, 400: validateError, 404: validateError, 500: validateError },
  mineBlocks: { 200: validateSandboxBlocks, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ movePrices: { 200: validateSandboxPricesClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  replayEvent: { 200: validateSandboxEvent, 404: validateError, 500: validateError },
  replayPolicy: { 200: validatePolicyReplay, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  resetSandbox: { 200: validateSandboxReset, 500: validateError },

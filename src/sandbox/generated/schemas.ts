@@ -197,6 +197,12 @@ export type MineSandboxBlocksRequest = {
   count?: number | undefined;
 };
 
+/** The prices to change. */
+export type MoveSandboxPricesRequest = {
+  /** US dollars for one unit of an asset, as a decimal string above 0, by the name of the asset; null restores the initial price. */
+  prices: { [key: string]: string | null };
+};
+
 export type PolicyConditionTrace = {
   field_source: string;
   field: string;
@@ -515,6 +521,12 @@ export type SandboxEvents = {
 
 /** MFA method. */
 export type SandboxMfaMethod = "sms" | "totp" | "passkey" | "email";
+
+/** The prices of all assets that have one. */
+export type SandboxPrices = {
+  /** US dollars for one unit, by the name of the asset. */
+  prices: { [key: string]: string };
+};
 
 export type SandboxProviderState = {
   /** Whether the provider is reachable. */

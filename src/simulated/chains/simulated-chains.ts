@@ -15,6 +15,7 @@ import type { FiatEnvironment, FiatProviders } from '../../ports/fiat-providers.
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import type { FiatParts } from '../fiat/parts.ts';
 import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
+import { type MovablePrices, movablePrices } from '../prices.ts';
 import type { AssetBooks } from './books.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
 import { NATIVE } from './ledger.ts';
@@ -53,6 +54,8 @@ export interface SimulatedChains extends Chains {
   exchange(options: ExchangeOptions): Exchange;
   /** A bank and identity office whose money moves on the simulated chains that `supports` accepts. */
   fiat(options: FiatOptions): { providers: FiatProviders; controls: FiatControls };
+  /** Stored with the chains. */
+  readonly prices: MovablePrices;
   /** Deletes all state. */
   reset(): Promise<void>;
   close(): Promise<void>;
@@ -121,6 +124,7 @@ const kinds: Readonly<Record<string, ChainKind>> = {
         ...commonMethods,
         'nonce',
         'fees',
+        'latestSeconds',
         'simulate',
         'simulateSequence',
         'movementsOf',
@@ -214,9 +218,10 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
   }
 
   // An in-memory store that was never opened is empty.
+  const begun = async (): Promise<ChainStore | undefined> =>
+    open.begun() === undefined && file === ':memory:' ? undefined : open();
   const used = async (): Promise<readonly string[]> => {
-    if (open.begun() === undefined && file === ':memory:') return [];
-    const rows = (await open()).all<{ caip2: string }>('select caip2 from chains order by caip2');
+    const rows = (await begun())?.all<{ caip2: string }>('select caip2 from chains order by caip2') ?? [];
     return rows.map(({ caip2 }) => caip2);
   };
 
@@ -263,6 +268,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const parts = async () => ({ clock, ids, prices, chain, pageOf, store: await open() });
       return simulateFiatProviders(parts, environments);
     },
+    prices: movablePrices(begun, open),
     // Opens the file if necessary: it may contain chains from an earlier start.
     reset: async () => (await open()).reset(),
     close: async () => (await open.begun())?.close(),

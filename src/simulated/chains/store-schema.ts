@@ -124,5 +124,9 @@ create table contract_state (
 create index contract_state_by_key on contract_state (caip2, key, contract);
 `;
 
+const movedPrices = `
+create table prices (symbol text primary key, usd text not null) strict, without rowid;
+`;
+
 /** What leads from one version of the store to the next, oldest first. A released step is never changed. */
-export const chainStoreSteps: readonly string[] = [initial, fiat, contractState];
+export const chainStoreSteps: readonly string[] = [initial, fiat, contractState, movedPrices];

@@ -28,6 +28,7 @@ const TABLES = [
   'fiat_books',
   'fiat_stocks',
   'contract_state',
+  'prices',
 ];
 
 const RESTART = 'delete from sqlite_sequence;';

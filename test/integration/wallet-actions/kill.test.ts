@@ -12,6 +12,7 @@ import type { IntentResponse, TransferActionResponse, Wallet } from '../../../sr
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { freshPostgres } from '../../support/databases.ts';
 import { signIntent } from '../../support/intents.ts';
+import { deployUniswap, ROUTER_ON_ANVIL } from '../../support/nodes/uniswap.ts';
 import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { startTreacherousNode, type Trap, type TreacherousNode } from '../../support/treacherous-node.ts';
 
@@ -49,6 +50,8 @@ async function sandboxHome(nodeUrl: string): Promise<Home> {
         '--quiet',
         '--rpc',
         `eip155:8453=${nodeUrl}`,
+        '--swap-router',
+        `eip155:8453=${ROUTER_ON_ANVIL}`,
       ]);
       return { appId: custos.ready.app_id, call: custos.call, kill: () => custos.stop('SIGKILL') };
     },
@@ -77,6 +80,7 @@ async function productionHome(nodeUrl: string): Promise<Home> {
     CUSTOS_ADMIN_PORT: '0',
     CUSTOS_DRAIN_SECONDS: '0',
     CUSTOS_RPC: `eip155:8453=${nodeUrl}`,
+    CUSTOS_SWAP_ROUTERS: `eip155:8453=${ROUTER_ON_ANVIL}`,
   };
   const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env });
   const { id, secret } = JSON.parse(created.stdout) as { id: string; secret: string };
@@ -110,7 +114,9 @@ async function productionHome(nodeUrl: string): Promise<Home> {
     async letTimePass() {
       const client = new Client({ connectionString: database });
       await client.connect();
-      await client.query('update transactions set next_check_at_ms = 0 where next_check_at_ms is not null');
+      for (const table of ['transactions', 'wallet_action_steps']) {
+        await client.query(`update ${table} set next_check_at_ms = 0 where next_check_at_ms is not null`);
+      }
       await client.end();
     },
   };
@@ -140,6 +146,27 @@ const steps: readonly Step[] = [
   },
   { name: 'while it is followed', method: 'eth_getTransactionReceipt', hasArrived: true, isKept: true },
 ];
+
+const usdc = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+const betweenBroadcasts = {
+  ...{ name: 'between its two broadcasts', method: 'eth_sendRawTransaction', passing: 1 },
+  ...{ hasArrived: false, isKept: true },
+};
+/** The steps of a swap: an approval and the call of the router. */
+const stepsOfSwaps: readonly Step[] =
+  process.env.TEST_LONG === '1'
+    ? [
+        { name: 'before it is simulated', method: 'eth_simulateV1', hasArrived: true, isKept: false },
+        ...steps.slice(1, 3),
+        betweenBroadcasts,
+        { ...betweenBroadcasts, name: 'after the second broadcast, before its answer', hasArrived: true },
+        ...steps.slice(3),
+        {
+          ...{ name: 'while its effects are read', method: 'eth_getTransactionByHash' },
+          ...{ hasArrived: true, isKept: true },
+        },
+      ]
+    : [betweenBroadcasts];
 
 describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is killed', (kind) => {
   let anvil: Anvil;
@@ -221,6 +248,63 @@ describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is
     expect(action?.status).toBe('succeeded');
     expect(await anvil.ask('eth_getBalance', receiver, 'latest')).toBe(`0x${(ether / 4n).toString(16)}`);
   }, 120_000);
+
+  test.each(stepsOfSwaps)(
+    'a swap killed $name swaps once',
+    async ({ isKept, name: _, ...trap }) => {
+      const uniswap = await deployUniswap(anvil);
+      await uniswap.installToken(usdc);
+      await uniswap.makePool([usdc, 10n ** 12n], ['native', 300n * ether]);
+      const { body: wallet } = await server.call<Wallet>('POST', '/v1/wallets', { chain_type: 'ethereum' });
+      await anvil.ask('anvil_setBalance', wallet.address, `0x${ether.toString(16)}`);
+      await uniswap.giveToken(usdc, wallet.address, 1_000_000_000n);
+      const swap = () =>
+        server.call<{ id: string }>('POST', `/v1/wallets/${wallet.id}/swap`, {
+          source: { asset_address: usdc, caip2: 'eip155:8453' },
+          destination: { asset_address: 'native', destination_address: receiver },
+          base_amount: '600000000',
+          nonce: nonceOf('swapped-once'),
+        });
+      const { promise: isDead, resolve: onDeath } = Promise.withResolvers<void>();
+      node.set(trap, async () => {
+        await server.kill();
+        onDeath();
+      });
+      const lost = swap().catch(() => undefined);
+      const mined = isKept ? mineUntil(isDead) : isDead;
+      await mined;
+      await lost;
+
+      server = await home.start();
+      const again = await swap();
+      expect(again.status).toBe(isKept ? 409 : 200);
+      const [action, ...others] = (await settle(wallet)) as unknown as {
+        status: string;
+        input_amount: string;
+        output_amount: string;
+      }[];
+      expect(others).toEqual([]);
+      expect(action).toMatchObject({ status: 'succeeded', input_amount: '600000000' });
+      expect(BigInt((await anvil.ask('eth_getBalance', receiver, 'latest')) as string)).toBe(
+        BigInt(action!.output_amount),
+      );
+      expect(await anvil.ask('eth_getTransactionCount', wallet.address, 'pending')).toBe('0x2');
+    },
+    120_000,
+  );
+
+  /** Mines and follows blocks until then. */
+  async function mineUntil(then: Promise<void>): Promise<void> {
+    let isOver = false;
+    void then.then(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      await anvil.ask('evm_mine');
+      await home.letTimePass(server).catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
 
   test.each(steps)(
     '$name moves the funds once',

@@ -1,12 +1,18 @@
 import { bytesTo0xHex } from '../../../crypto/encoding.ts';
-import type { PreparationContext } from '../../../operation-context.ts';
+import { ApiError } from '../../../errors.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
-import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
+import {
+  BATCH_EXECUTOR_ADDRESS,
+  type BatchCall,
+  encodeBatch,
+} from '../../../signing/ethereum/batch-executor.ts';
 import type { EthereumTransaction } from '../../../signing/ethereum/sign-transaction.ts';
 import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { buildEthereum } from './build-ethereum.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
+import { pendingDelegation } from './hold-nonces.ts';
 import { feeFieldsOf, hexOf, withMargin } from './plan-ethereum.ts';
 import type { BuildTransaction } from './send-built.ts';
 import { buildOperation, planOperation } from './send-operation.ts';
@@ -35,6 +41,9 @@ export interface PlannedCalls {
 // CHOICE: the gas limit of a call that the node cannot simulate after the one before, because it lacks
 // `eth_simulateV1`: several times what a swap or a deposit needs. Unused gas is not paid.
 const UNKNOWN_GAS = 500_000n;
+// CHOICE: above the estimate, for what time alone changes until the block: a pool that begins to keep its price history,
+// or a vault that adds its interest, writes more than in the simulation.
+const LATER_GAS = 50_000n;
 
 /**
  * Simulates calls one after the other and fills in their gas and fees. Call it outside any database transaction.
@@ -44,24 +53,26 @@ const UNKNOWN_GAS = 500_000n;
  */
 export async function planCalls(context: PreparationContext, draft: CallsDraft): Promise<PlannedCalls> {
   if (draft.isSponsored === true) return planSponsored(context, draft);
-  const { caip2, address, calls, method } = draft;
+  const { caip2, address, method } = draft;
   const chain = requireChain(context, { caip2, kind: 'evm' });
+  const isBatch = await takesBatches(chain, draft);
+  const calls = isBatch ? [{ to: address, value: 0n, data: encodeBatch(draft.calls) }] : draft.calls;
   const [pendingCount, fees, units, [balance = 0n]] = await callChain(
     Promise.all([
       chain.nonce(address),
       chain.fees(),
-      simulateInOrder(chain, draft),
+      simulateInOrder(chain, address, calls),
       chain.balances(address, [null]),
     ]),
   );
   requirePricesBelow(chain, fees);
-  const limits = units.map((unit) => (unit === undefined ? UNKNOWN_GAS : withMargin(unit)));
+  const limits = units.map((unit) => (unit === undefined ? UNKNOWN_GAS : withMargin(unit) + LATER_GAS));
   for (const limit of limits) requireGasBelow(chain, limit);
   const gasUnits = limits.reduce((sum, limit) => sum + limit, 0n);
   const estimatedFee = gasUnits * fees.maxFeePerGas;
   requireFeeBelow(chain, estimatedFee);
   // A node counts what all transactions of the account that wait cost at most.
-  const value = calls.reduce((sum, call) => sum + call.value, 0n);
+  const value = draft.calls.reduce((sum, call) => sum + call.value, 0n);
   const known = chainOfCaip2(caip2);
   // Tempo fees are paid in a token.
   const paysInTokens = known !== undefined && known.native === undefined;
@@ -72,7 +83,10 @@ export async function planCalls(context: PreparationContext, draft: CallsDraft):
       ...feeFieldsOf(fees),
       ...{ from: address, chain_id: Number(chain.chainId), gas_limit: hexOf(limits[index] ?? UNKNOWN_GAS) },
     } as EthereumTransaction;
-    return (unit) => buildEthereum(unit, { chain, address, transaction, pendingCount }, method);
+    return async (unit) => {
+      if (isBatch) await requireDelegation(unit, { caip2, address });
+      return buildEthereum(unit, { chain, address, transaction, pendingCount }, method);
+    };
   });
   return { estimatedFee, gasUnits, builds };
 }
@@ -89,8 +103,33 @@ async function planSponsored(context: PreparationContext, draft: CallsDraft): Pr
   };
 }
 
-async function simulateInOrder(chain: EvmChain, { address, calls }: CallsDraft) {
-  const simulation = await chain.simulateSequence(calls.map((call) => ({ from: address, ...call })));
+/**
+ * Whether the calls go out as one transaction.
+ *
+ * CHOICE: only from an account that delegates to the batch executor already. None is delegated for this without being
+ * asked for it.
+ */
+async function takesBatches(chain: EvmChain, { address, calls }: CallsDraft): Promise<boolean> {
+  if (calls.length < 2) return false;
+  const code = await callChain(chain.code(address));
+  return bytesTo0xHex(code) === `0xef0100${BATCH_EXECUTOR_ADDRESS.slice(2)}`;
+}
+
+/** Refuses while a transaction waits that ends the delegation: the batch would do nothing after it. */
+async function requireDelegation(
+  unit: Pick<OperationContext, 'em'>,
+  account: { readonly caip2: string; readonly address: string },
+): Promise<void> {
+  const contract = await pendingDelegation(unit, account);
+  if (contract === undefined || contract === BATCH_EXECUTOR_ADDRESS) return;
+  throw new ApiError(
+    'not_supported',
+    `a pending transaction delegates the account to \`${contract}\`; try again when it is included`,
+  );
+}
+
+async function simulateInOrder(chain: EvmChain, from: string, calls: readonly BatchCall[]) {
+  const simulation = await chain.simulateSequence(calls.map((call) => ({ from, ...call })));
   if (simulation.succeeds) return simulation.units;
   throw chainRefusal(simulation.reason, simulation.message);
 }

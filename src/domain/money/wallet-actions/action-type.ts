@@ -29,6 +29,15 @@ export interface ActionType {
   outcome(ended: EndedSteps): object;
   /** Further details of the failure, beside those of the failed step. */
   failureDetails?(ended: EndedSteps): object | undefined;
+  /** The fee that an exchange took, if any; recorded as usage once the action has succeeded. */
+  providerFee?(ended: EndedSteps): ProviderFee | undefined;
+}
+
+/** A fee in an asset that the contract names. */
+export interface ProviderFee {
+  readonly asset: string;
+  /** In units of the asset, decimal. */
+  readonly amount: string;
 }
 
 /** An action whose steps have all ended. */

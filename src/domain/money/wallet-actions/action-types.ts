@@ -7,6 +7,7 @@ import {
   earnIncentiveClaimType,
   earnWithdrawType,
 } from './earn-types.ts';
+import { swapType } from './swap-type.ts';
 import { transferType } from './transfer-type.ts';
 
 /** The types of wallet actions that can be started. */
@@ -16,6 +17,7 @@ const actionTypes: Partial<Readonly<Record<WalletActionType, ActionType>>> = {
   earn_withdraw: earnWithdrawType,
   earn_incentive_claim: earnIncentiveClaimType,
   earn_fee_collect: earnFeeCollectType,
+  swap: swapType,
 };
 
 /** The definition of a type. */

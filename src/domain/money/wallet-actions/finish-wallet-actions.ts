@@ -1,9 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { WalletActionStatus } from '../../../generated/schemas.ts';
 import type { Services } from '../../../operation-context.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
+import { decimalText, readDecimal, ZERO } from '../../wallets/balances/decimal.ts';
+import { worthOf } from '../../wallets/balances/worth.ts';
 import { openStatuses } from '../transactions/transaction-state.ts';
+import type { EndedSteps } from './action-type.ts';
 import { actionTypeOf } from './action-types.ts';
 import { includedStatuses, stopChecks } from './due-steps.ts';
 import { type WalletActionRow, walletActionColumns } from './wallet-action-row.ts';
@@ -31,7 +33,7 @@ export interface EndedAction {
  * Result: the actions settled.
  */
 export async function finishWalletActions(
-  services: Pick<Services, 'ids'>,
+  services: Pick<Services, 'ids' | 'prices'>,
   em: SqlEntityManager,
   nowMs: number,
 ): Promise<EndedAction[]> {
@@ -45,24 +47,23 @@ export async function finishWalletActions(
     const own = steps.get(action.id) ?? [];
     const status = actionStatusOf(own);
     if (status === 'pending') continue;
-    const row = {
-      ...action,
-      status,
-      outcome: JSON.stringify(outcomeOf(action, status, own)),
-      ended_at_ms: nowMs,
-    };
+    const outcome = JSON.stringify(outcomeOf(action, status, own));
+    const row = { ...action, status, outcome, ended_at_ms: nowMs };
     await em
       .getKysely<Tables>()
       .updateTable('wallet_actions')
-      .set({ status, outcome: row.outcome, ended_at_ms: nowMs })
+      .set({ status, outcome, ended_at_ms: nowMs })
       .where('id', '=', row.id)
       .execute();
     // The checks of a deposit that never arrived end too.
     await stopChecks(em, row.id);
-    await recordEvent(
-      { ...services, em, nowMs },
-      { appId: row.app_id, type: actionEventType(row), payload: actionEvent(row, own) },
-    );
+    const context = { ...services, em, nowMs };
+    await recordEvent(context, {
+      appId: row.app_id,
+      type: actionEventType(row),
+      payload: actionEvent(row, own),
+    });
+    if (status === 'succeeded') await recordProviderFee(context, row, own);
     ended.push({
       id: row.id,
       view: walletActionView(row),
@@ -130,17 +131,54 @@ async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
 /** The wire fields that change when an action settles. */
 function outcomeOf(
   action: WalletActionRow,
-  status: Exclude<WalletActionStatus, 'pending'>,
+  status: EndedSteps['status'],
   steps: readonly StoredStep[],
 ): object {
   const type = actionTypeOf(action.type);
-  const details = JSON.parse(action.details);
-  const terms = action.terms === null ? undefined : JSON.parse(action.terms);
-  const ended = { status, steps, details, terms };
+  const ended = endedSteps(action, status, steps);
   const outcome = type.outcome(ended);
   if (status === 'succeeded') return outcome;
   const { message, details: known } = failureOf(steps);
   const further = { ...(known as object | undefined), ...type.failureDetails?.(ended) };
   const hasDetails = Object.keys(further).length > 0;
   return { ...outcome, failure_reason: { message, ...(hasDetails ? { details: further } : {}) } };
+}
+
+function endedSteps(
+  { details, terms }: WalletActionRow,
+  status: EndedSteps['status'],
+  steps: readonly StoredStep[],
+): EndedSteps {
+  return {
+    ...{ status, steps },
+    details: JSON.parse(details),
+    terms: terms === null ? undefined : JSON.parse(terms),
+  };
+}
+
+/**
+ * Records what the exchange of an action charged, once: an action ends once.
+ *
+ * CHOICE: priced when the action ends; an asset without a price costs nothing.
+ */
+async function recordProviderFee(
+  context: Pick<Services, 'ids' | 'prices'> & { readonly em: SqlEntityManager; readonly nowMs: number },
+  row: WalletActionRow,
+  steps: readonly StoredStep[],
+): Promise<void> {
+  const fee = actionTypeOf(row.type).providerFee?.(endedSteps(row, 'succeeded', steps));
+  const amount = readDecimal(fee?.amount ?? '0');
+  if (fee === undefined || amount === undefined || amount.digits === 0n) return;
+  const price = readDecimal((await context.prices.inUsd([fee.asset])).get(fee.asset) ?? '0') ?? ZERO;
+  await recordEvent(context, {
+    appId: row.app_id,
+    type: 'usage.swap_provider_fee.recorded',
+    payload: {
+      event_id: context.ids.cuid2(),
+      amount_usd: decimalText(worthOf(amount, price)),
+      recorded_at: context.nowMs,
+      source_type: `wallet-action-${row.type}`,
+      source_id: row.id,
+    },
+  });
 }

@@ -1,6 +1,7 @@
-import type { Gas } from '../../../generated/schemas.ts';
+import type { FeeLineItem, Gas } from '../../../generated/schemas.ts';
 import { chainOfCaip2, type KnownChain } from '../../access/chains/known-chains.ts';
 import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
+import type { ProviderFee } from './action-type.ts';
 import type { StoredStep } from './wallet-action-steps.ts';
 
 /** The network fee in wire form; null when gas is not paid in a native asset. */
@@ -13,9 +14,11 @@ export function gasOf({ native }: KnownChain, fee: bigint): Gas | null {
   };
 }
 
-/** The network fees of all steps together; null when there were none. */
+/** The network fees that the wallet paid for all steps together; null when it paid none. */
 export function gasPaid(steps: readonly StoredStep[]): Gas | null {
-  const transactions = steps.flatMap((step) => ('transaction' in step ? step.transaction : []));
+  const transactions = steps
+    .flatMap((step) => ('transaction' in step ? step.transaction : []))
+    .filter(({ is_sponsored: isSponsored }) => isSponsored === 0);
   const paid = transactions.flatMap(({ fee_paid: fee }) => fee ?? []);
   const chain = chainOfCaip2(transactions[0]?.caip2 ?? '');
   if (paid.length === 0 || chain === undefined) return null;
@@ -29,6 +32,16 @@ export function gasPaid(steps: readonly StoredStep[]): Gas | null {
 export function deliveryOf(steps: readonly StoredStep[]): object | undefined {
   const external = steps.find((step) => 'external' in step);
   return external?.external.delivery;
+}
+
+/** The fee that the exchange took for itself, in this asset; undefined when there was none. */
+export function relayerFeeIn(
+  steps: readonly StoredStep[],
+  asset: string | undefined,
+): ProviderFee | undefined {
+  const { fees = [] } = (deliveryOf(steps) ?? {}) as { fees?: readonly FeeLineItem[] };
+  const fee = fees.find(({ type }) => type === 'relayer');
+  return fee === undefined || asset === undefined ? undefined : { asset, amount: fee.amount };
 }
 
 /** Selects movements. Addresses in any case; `token` null is the native asset. */

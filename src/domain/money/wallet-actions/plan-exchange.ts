@@ -14,35 +14,66 @@ export interface PlannedExchange {
   readonly quote: ExchangeQuote;
 }
 
+/** What the exchange is asked for. */
+export interface ExchangeRequest {
+  readonly source: KnownAsset;
+  readonly destination: KnownAsset;
+  /** Pays the deposit. */
+  readonly payer: string;
+  readonly recipient: string;
+  /** In base units of the side that `amountType` fixes. */
+  readonly rawAmount: bigint;
+  readonly amountType: 'exact_input' | 'exact_output';
+  readonly appFeeBps: number;
+  /** Where the amount stands in the body. */
+  readonly amountPointer: string;
+}
+
 /**
- * Fetches the exchange's quote for a transfer. Call it outside any database transaction.
+ * Fetches the exchange's quote. Call it outside any database transaction.
  *
  * CHOICE: the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.
  *
  * @throws ApiError not_supported when no exchange is configured or the pair is not traded; invalid_data for an amount
  * or fee the exchange does not accept; transaction_broadcast_failure when the exchange cannot be reached.
  */
+export async function quoteExchange(
+  context: PreparationContext,
+  request: ExchangeRequest,
+): Promise<PlannedExchange> {
+  const exchange = requireExchange(context);
+  const { source, destination, payer, recipient, rawAmount, amountType, appFeeBps } = request;
+  const quote = await askExchange(exchange, {
+    source: portAsset(source, payer),
+    destination: portAsset(destination, recipient),
+    ...{ rawAmount, amountType, appFeeBps },
+  });
+  if ('fault' in quote) throw refusalOf(quote, request);
+  return { source, destination, quote };
+}
+
+/** The exchange's quote for a transfer. @throws as `quoteExchange`. */
 export async function planExchange(
   context: PreparationContext,
   wallet: WalletRow,
   terms: TransferTerms,
 ): Promise<PlannedExchange> {
-  const { exchange } = context;
+  requireExchange(context);
+  const { source, destination } = assetsOf(terms);
+  const { amount, amountPointer, amountType, appFeeBps } = terms;
+  const fixed = amountType === 'exact_input' ? source : destination;
+  return quoteExchange(context, {
+    ...{ source, destination, payer: wallet.address, recipient: terms.destination },
+    rawAmount: requireRaw(fixed, amount, amountPointer),
+    ...{ amountType, appFeeBps, amountPointer },
+  });
+}
+
+function requireExchange({ exchange }: PreparationContext): Exchange {
   if (exchange === undefined) {
     throw notSupported('/destination', 'no exchange is configured for other assets or chains');
   }
-  const { source, destination } = assetsOf(terms);
-  const isInput = terms.amountType === 'exact_input';
-  const order = {
-    source: portAsset(source, wallet.address),
-    destination: portAsset(destination, terms.destination),
-    rawAmount: requireRaw(isInput ? source : destination, terms.amount, terms.amountPointer),
-    amountType: terms.amountType,
-    appFeeBps: terms.appFeeBps,
-  };
-  const quote = await askExchange(exchange, order);
-  if ('fault' in quote) throw refusalOf(quote, terms);
-  return { source, destination, quote };
+  return exchange;
 }
 
 /**
@@ -100,7 +131,7 @@ async function askExchange(
   }
 }
 
-function refusalOf({ fault, message }: ExchangeRefusal, { amountPointer }: TransferTerms): ApiError {
+function refusalOf({ fault, message }: ExchangeRefusal, { amountPointer }: ExchangeRequest): ApiError {
   if (fault === 'pair') return notSupported('/destination', message);
   return invalidField(fault === 'amount' ? amountPointer : '/fee_configuration/value', message);
 }

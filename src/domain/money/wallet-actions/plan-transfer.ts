@@ -89,3 +89,18 @@ async function readPlain(
     'asset' in source ? source : await callChain(findToken(context, source.chain, source.tokenAddress));
   return { asset, rawAmount: requireRaw(asset, amount, amountPointer), to: destination };
 }
+
+/** The gas of the deposit; null when it cannot be simulated because the wallet lacks the funds. */
+export async function estimateDepositGas(
+  context: PreparationContext,
+  wallet: WalletRow,
+  exchange: PlannedExchange,
+): Promise<Gas | null> {
+  try {
+    const { estimatedFee } = await planSending(context, { ...depositOf(exchange), from: wallet.address });
+    return gasOf(exchange.source.chain, estimatedFee);
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}

@@ -6,10 +6,8 @@ import { requireOwner } from '../../access/owners/require-owner.ts';
 import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
-import { gasOf } from './outcomes.ts';
 import { feesOf, type PlannedExchange, planExchange } from './plan-exchange.ts';
-import { depositOf, planSending, requireSource } from './plan-transfer.ts';
+import { estimateDepositGas, requireSource } from './plan-transfer.ts';
 import { readTransfer } from './transfer-terms.ts';
 
 export interface QuotePlan {
@@ -70,20 +68,5 @@ export async function prepareQuote(
   }
   requireSource(context, terms);
   const exchange = await planExchange(context, wallet, terms);
-  return { exchange, gas: await estimateGas(context, wallet, exchange) };
-}
-
-/** The gas of the deposit; null when it cannot be simulated because the wallet lacks the funds. */
-async function estimateGas(
-  context: PreparationContext,
-  wallet: WalletRow,
-  exchange: PlannedExchange,
-): Promise<Gas | null> {
-  try {
-    const { estimatedFee } = await planSending(context, { ...depositOf(exchange), from: wallet.address });
-    return gasOf(exchange.source.chain, estimatedFee);
-  } catch (error) {
-    if (error instanceof ApiError) return null;
-    throw error;
-  }
+  return { exchange, gas: await estimateDepositGas(context, wallet, exchange) };
 }

@@ -1,5 +1,5 @@
 import type { ActionType } from './action-type.ts';
-import { deliveryOf, gasPaid } from './outcomes.ts';
+import { deliveryOf, gasPaid, relayerFeeIn } from './outcomes.ts';
 
 /** A transfer, which one transaction makes, or the deposit to an exchange and its payment. */
 export const transferType: ActionType = {
@@ -28,4 +28,5 @@ export const transferType: ActionType = {
       gas: gasPaid(steps),
     };
   },
+  providerFee: ({ steps, details }) => relayerFeeIn(steps, details.source_asset),
 };

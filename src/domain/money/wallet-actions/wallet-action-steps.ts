@@ -181,6 +181,11 @@ function hasEnded(step: StoredStep): boolean {
   return status !== 'reverted' || step.transaction.next_check_at_ms === null;
 }
 
+/** Whether a step took effect. */
+export function hasHappened(step: StoredStep): boolean {
+  return statusOf(step) === 'confirmed';
+}
+
 /** The status of an action, derived from its steps. Source: behaviour, wallet actions. */
 export function actionStatusOf(steps: readonly StoredStep[]): WalletActionStatus {
   if (!steps.every(hasEnded)) return 'pending';

@@ -51,6 +51,7 @@ export function contractAbi<const Signature extends string>(
     },
     decodeResult(name, data) {
       if (data.length === 0) return undefined;
+      // `AbiFunction.decodeResult` unwraps a single value.
       return orUndefined(() =>
         lowerCase(AbiParameters.decode(named(name).outputs, bytesTo0xHex(data) as Hex.Hex)),
       );

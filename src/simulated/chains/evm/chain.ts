@@ -62,7 +62,10 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
 /** Queries on the latest state. */
 function queries(
   parts: EvmParts,
-): Pick<EvmChain, 'balances' | 'nonce' | 'fees' | 'simulate' | 'simulateSequence' | 'read' | 'code'> {
+): Pick<
+  EvmChain,
+  'balances' | 'nonce' | 'fees' | 'latestSeconds' | 'simulate' | 'simulateSequence' | 'read' | 'code'
+> {
   const { caip2, state, blocks, atHead } = parts;
   const { accounts, ledger } = state;
   const { baseFee, priorityFee } = termsOf(caip2);
@@ -73,6 +76,7 @@ function queries(
       ),
     nonce: (address) => atHead(() => BigInt(nextNonce(parts, address.toLowerCase()))),
     fees: async () => ({ maxFeePerGas: 2n * baseFee + priorityFee, maxPriorityFeePerGas: priorityFee }),
+    latestSeconds: () => atHead(() => parts.blocks.head().seconds),
     simulate: (call) => atHead(() => dryRun(state, blocks.head(), call)),
     simulateSequence: (calls) => atHead(() => dryRunAll(state, blocks.head(), calls)),
     read: ({ to, data }) =>

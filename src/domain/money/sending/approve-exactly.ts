@@ -1,0 +1,70 @@
+import { bytesTo0xHex } from '../../../crypto/encoding.ts';
+import type { PreparationContext } from '../../../operation-context.ts';
+import type { EvmChain } from '../../../ports/chains.ts';
+import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
+import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
+import type { Tables } from '../../tables.ts';
+import { openStatuses } from '../transactions/transaction-state.ts';
+import { callChain } from './call-chain.ts';
+
+// HOT: reads `transactions`, which jobs of several processes claim. No bench case covers it.
+
+/** What a contract is to take from an account by the next call. */
+export interface Allowance {
+  readonly chain: EvmChain;
+  /** Contract of the token. */
+  readonly token: string;
+  readonly owner: string;
+  readonly spender: string;
+  readonly rawAmount: bigint;
+}
+
+/**
+ * The calls that let a contract take exactly this amount, and never more. An allowance that suffices is used. Another
+ * one is set to zero first, because tokens like USDT refuse to change one allowance into another; so is any while
+ * transactions of the account wait, which may use it or leave one behind.
+ *
+ * @throws ApiError transaction_broadcast_failure when the chain cannot be reached.
+ */
+export async function approvalsFor(
+  context: Pick<PreparationContext, 'em'>,
+  allowance: Allowance,
+): Promise<BatchCall[]> {
+  const { chain, token, owner, spender, rawAmount } = allowance;
+  const approve = (amount: bigint): BatchCall => ({
+    ...{ to: token.toLowerCase(), value: 0n },
+    data: encodeTokenCall({ name: 'approve', spender: spender.toLowerCase(), amount }),
+  });
+  const allowed = await callChain(readAllowance(allowance));
+  if (await hasOpenTransactions(context, chain, owner)) return [approve(0n), approve(rawAmount)];
+  if (allowed >= rawAmount) return [];
+  return allowed === 0n ? [approve(rawAmount)] : [approve(0n), approve(rawAmount)];
+}
+
+async function readAllowance({ chain, token, owner, spender }: Allowance): Promise<bigint> {
+  const data = encodeTokenCall({
+    name: 'allowance',
+    owner: owner.toLowerCase(),
+    spender: spender.toLowerCase(),
+  });
+  const answer = await chain.read({ to: token, data });
+  return answer.length === 32 ? BigInt(bytesTo0xHex(answer)) : 0n;
+}
+
+async function hasOpenTransactions(
+  { em }: Pick<PreparationContext, 'em'>,
+  { caip2 }: EvmChain,
+  sender: string,
+): Promise<boolean> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('transactions')
+    .select('id')
+    .where('caip2', '=', caip2)
+    .where('sender', '=', sender)
+    .where('nonce', 'is not', null)
+    .where('status', 'in', openStatuses)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}

@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { Gas } from '../../../generated/schemas.ts';
+import type { PreparationContext } from '../../../operation-context.ts';
+import type { EvmChain } from '../../../ports/chains.ts';
+import type { SwapRefusal, SwapRoute, SwapRoutes } from '../../../ports/swap-routes.ts';
+import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
+import { findToken } from '../../access/chains/find-token.ts';
+import type { KnownAsset } from '../../access/chains/known-assets.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { approvalsFor } from '../sending/approve-exactly.ts';
+import { callChain } from '../sending/call-chain.ts';
+import { planCalls } from '../sending/plan-calls.ts';
+import type { BuildTransaction } from '../sending/send-built.ts';
+import { gasOf } from '../wallet-actions/outcomes.ts';
+import { type PlannedExchange, quoteExchange } from '../wallet-actions/plan-exchange.ts';
+import { depositOf, planSending } from '../wallet-actions/plan-transfer.ts';
+import type { SwapTerms } from './swap-terms.ts';
+
+/** Who swaps, and on which terms. */
+export type SwapOffer = RouteOffer | ExchangeOffer;
+
+/** A router of the chain swaps. */
+export interface RouteOffer {
+  readonly by: 'route';
+  readonly chain: EvmChain;
+  readonly source: KnownAsset;
+  readonly route: SwapRoute;
+}
+
+/** The exchange swaps what is deposited there. */
+export interface ExchangeOffer {
+  readonly by: 'exchange';
+  readonly source: KnownAsset;
+  readonly exchange: PlannedExchange;
+}
+
+/** A swap with all the chain data it needs. */
+export interface SwapPlan {
+  readonly offer: SwapOffer;
+  /** The most that it spends, in base units of the source asset. */
+  readonly rawInputMax: bigint;
+  readonly estimatedGas: Gas | null;
+  /** Builds its transactions, in order. */
+  readonly builds: readonly BuildTransaction[];
+  /** What the transactions before the swap allow the router to take. */
+  readonly approved: bigint | undefined;
+}
+
+/**
+ * Asks who swaps, and on which terms. Call it outside any database transaction.
+ *
+ * CHOICE: a router swaps on one EVM chain, as far as one is configured there, unless the app takes a fee: routers have
+ * no share for it. The exchange swaps everything else.
+ *
+ * @throws ApiError not_supported for chains and assets that are not swapped; invalid_data for an amount that cannot be
+ * swapped; transaction_broadcast_failure when the chain or the exchange cannot be reached.
+ */
+export async function offerSwap(
+  context: PreparationContext,
+  wallet: WalletRow,
+  terms: SwapTerms,
+): Promise<SwapOffer> {
+  const { source, destination, appFeeBps } = terms;
+  const chain = context.chains.find(source.chain.caip2);
+  if (chain === undefined) {
+    throw notSupported('/source/caip2', `the chain \`${source.chain.caip2}\` is not configured here`);
+  }
+  const { swapRoutes } = context;
+  const isRouted = source.chain === destination.chain && appFeeBps === 0;
+  if (isRouted && chain.kind === 'evm' && swapRoutes?.supports(chain.caip2) === true) {
+    return offerRoute(context, wallet, { terms, chain, swapRoutes });
+  }
+  const from = requireNamed('/source/asset_address', source.asset);
+  const to = requireNamed('/destination/asset_address', destination.asset);
+  const exchange = await quoteExchange(context, {
+    ...{ source: from, destination: to, payer: wallet.address, recipient: terms.recipient },
+    ...{ rawAmount: terms.rawAmount, amountType: terms.amountType, appFeeBps },
+    amountPointer: '/base_amount',
+  });
+  return { by: 'exchange', source: from, exchange };
+}
+
+interface Routed {
+  readonly terms: SwapTerms;
+  readonly chain: EvmChain;
+  readonly swapRoutes: SwapRoutes;
+}
+
+async function offerRoute(
+  context: PreparationContext,
+  wallet: WalletRow,
+  { terms, chain, swapRoutes }: Routed,
+): Promise<RouteOffer> {
+  const { source, destination, recipient, rawAmount, amountType, slippageBps } = terms;
+  const route = await callChain(
+    swapRoutes.route({
+      ...{ caip2: chain.caip2, sender: wallet.address, recipient },
+      ...{ tokenIn: source.tokenAddress, tokenOut: destination.tokenAddress },
+      ...{ rawAmount, amountType, slippageBps },
+    }),
+  );
+  if ('fault' in route) throw refusalOf(route);
+  const asset =
+    source.asset ?? (await callChain(findToken(context, source.chain, source.tokenAddress ?? '')));
+  return { by: 'route', chain, source: asset, route };
+}
+
+function refusalOf({ fault, message }: SwapRefusal): ApiError {
+  return fault === 'pair' ? notSupported('/destination', message) : invalidField('/base_amount', message);
+}
+
+function requireNamed(pointer: string, asset: KnownAsset | undefined): KnownAsset {
+  if (asset === undefined) throw notSupported(pointer, 'only assets that have a name here are exchanged');
+  return asset;
+}
+
+/**
+ * Plans the transactions of a swap, and checks that the wallet can afford them. Call it outside any database
+ * transaction.
+ *
+ * @throws ApiError what `offerSwap` throws; insufficient_funds; transaction_execution_failure when the simulation
+ * fails.
+ */
+export async function planSwap(
+  context: PreparationContext,
+  wallet: WalletRow,
+  terms: SwapTerms,
+): Promise<SwapPlan> {
+  const offer = await offerSwap(context, wallet, terms);
+  return offer.by === 'route' ? planRoute(context, wallet, offer) : planDeposit(context, wallet, offer);
+}
+
+/** The most that a swap spends, in base units of the source asset. */
+export function rawInputMaxOf(offer: SwapOffer): bigint {
+  return offer.by === 'route' ? offer.route.rawInputMax : offer.exchange.quote.rawInput;
+}
+
+async function planRoute(
+  context: PreparationContext,
+  wallet: WalletRow,
+  offer: RouteOffer,
+): Promise<SwapPlan> {
+  const { chain, source, route } = offer;
+  const { rawInputMax } = route;
+  await requireBalance(chain, wallet, source, rawInputMax);
+  const approvals = await routeApprovals(context, wallet, offer);
+  const { estimatedFee, builds } = await planCalls(context, {
+    ...{ caip2: chain.caip2, address: wallet.address, method: 'swap' },
+    calls: [...approvals, ...route.calls],
+  });
+  return {
+    ...{ offer, rawInputMax, builds },
+    estimatedGas: gasOf(source.chain, estimatedFee),
+    approved: approvals.length === 0 ? undefined : rawInputMax,
+  };
+}
+
+async function planDeposit(
+  context: PreparationContext,
+  wallet: WalletRow,
+  offer: ExchangeOffer,
+): Promise<SwapPlan> {
+  const { source, exchange } = offer;
+  const { rawInput } = exchange.quote;
+  const chain = context.chains.find(source.chain.caip2);
+  assert(chain !== undefined, 'an offer is made on a configured chain');
+  await requireBalance(chain, wallet, source, rawInput);
+  const order = { ...depositOf(exchange), from: wallet.address };
+  const { estimatedFee, build } = await planSending(context, order);
+  return {
+    ...{ offer, rawInputMax: rawInput, builds: [build], approved: undefined },
+    estimatedGas: gasOf(source.chain, estimatedFee),
+  };
+}
+
+async function requireBalance(
+  chain: Pick<EvmChain, 'balances'>,
+  wallet: WalletRow,
+  { tokenAddress }: KnownAsset,
+  rawAmount: bigint,
+): Promise<void> {
+  const [balance = 0n] = await callChain(chain.balances(wallet.address, [tokenAddress]));
+  if (balance < rawAmount) throw new ApiError('insufficient_funds');
+}
+
+/** The calls that let the router take exactly the input. */
+export async function routeApprovals(
+  context: PreparationContext,
+  wallet: WalletRow,
+  { chain, source, route }: RouteOffer,
+): Promise<BatchCall[]> {
+  const { spender, rawInputMax: rawAmount } = route;
+  const token = source.tokenAddress;
+  if (spender === null || token === null) return [];
+  return approvalsFor(context, { chain, token, owner: wallet.address, spender, rawAmount });
+}
+
+function notSupported(pointer: string, message: string): ApiError {
+  return new ApiError('not_supported', `${pointer}: ${message}`);
+}
