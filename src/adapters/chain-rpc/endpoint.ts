@@ -28,7 +28,7 @@ export class NodeError extends Error {
 }
 
 /** What a block contains does not fit into a response: not the node's fault, so it is not skipped for it. */
-export class AnswerTooLargeError extends Error {
+class AnswerTooLargeError extends Error {
   constructor(method: string, maxBytes: number) {
     super(`expected a response to ${method} of at most ${maxBytes} bytes`);
     this.name = 'AnswerTooLargeError';

@@ -2,7 +2,7 @@ import { keccak256, toHex } from 'viem';
 import { type Scripted, startScriptedNode } from '../scripted-node.ts';
 
 /** A log or a transaction of a scripted block. */
-export interface NodeBlock {
+interface NodeBlock {
   readonly transactions?: readonly object[];
   readonly logs?: readonly object[];
   /** Distinguishes blocks of the same number. */

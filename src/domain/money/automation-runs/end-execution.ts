@@ -46,6 +46,16 @@ export async function putOffExecution(em: SqlEntityManager, id: string, untilMs:
     .execute();
 }
 
+/** Removes an execution that nothing but the wallet itself has triggered. */
+export async function dropExecution(em: SqlEntityManager, id: string): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .deleteFrom('wallet_automation_executions')
+    .where('id', '=', id)
+    .where('status', '=', 'pending')
+    .execute();
+}
+
 /** Completes or fails the execution that started an action, in the transaction that settles the action. */
 export async function endExecutionOfAction(
   em: SqlEntityManager,

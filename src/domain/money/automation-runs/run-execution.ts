@@ -10,7 +10,8 @@ import { lockForUpdate } from '../../../storage/locks.ts';
 import { ExecutionEntity, type StoredExecution } from '../../access/automations/execution.entity.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
-import { moveExecution, putOffExecution } from './end-execution.ts';
+import { originOf } from '../../wallets/wallet-automations/trigger-automations.ts';
+import { dropExecution, moveExecution, putOffExecution } from './end-execution.ts';
 import { prepareSweep, type Sweep } from './sweep.ts';
 
 // HOT: locks the wallet's row with a statement of Kysely, which writes to it. No bench case covers it.
@@ -36,6 +37,11 @@ export interface RunContext {
 export async function runExecution(context: RunContext, execution: StoredExecution): Promise<void> {
   const { services, inUnit } = context;
   try {
+    const origin = await originOf(context, execution);
+    if (origin === 'unknown') {
+      return await inUnit((em) => putOffExecution(em, execution.id, services.clock.now() + AGAIN_MS));
+    }
+    if (origin === 'own') return await inUnit((em) => dropExecution(em, execution.id));
     const wallet = await requireConsent(context.em, execution);
     const sweep = await prepareSweep(preparationContext(context, execution), execution, wallet.address);
     if (sweep === undefined) await end(context, execution, { status: 'skipped' });

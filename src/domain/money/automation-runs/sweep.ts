@@ -1,8 +1,12 @@
 import { ApiError } from '../../../errors.ts';
+import type { ExecuteWalletSwapRequest } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
+import { keepPrepared, type Prepared } from '../../../prepared.ts';
 import type { StoredExecution } from '../../access/automations/execution.entity.ts';
 import { NATIVE } from '../../access/automations/resolve-config.ts';
+import { executeWalletSwap, prepareSwap } from '../swaps/execute-wallet-swap.ts';
+import type { SwapPlan } from '../swaps/plan-swap.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action-row.ts';
 
 /** CHOICE: the gas that is left in a wallet whose native asset is swept: enough for an approval and a swap. */
@@ -17,7 +21,8 @@ export interface Sweep {
 }
 
 /**
- * Prepares the sweep of a wallet's whole balance of the deposited asset. Of the native asset the gas is left.
+ * Prepares the sweep of a wallet's whole balance of the deposited asset. Of the native asset the gas is left, unless the
+ * chain's paymaster pays it.
  *
  * Result: undefined if there is nothing to sweep.
  *
@@ -25,7 +30,7 @@ export interface Sweep {
  */
 export async function prepareSweep(
   context: PreparationContext,
-  { caip2, assetAddress, action }: StoredExecution,
+  { walletId, caip2, assetAddress, action }: StoredExecution,
   address: string,
 ): Promise<Sweep | undefined> {
   const chain = context.chains.find(caip2);
@@ -34,11 +39,35 @@ export async function prepareSweep(
   const token = assetAddress === NATIVE ? null : assetAddress;
   const [held = 0n] = await chain.balances(address, [token]);
   if (held === 0n) return undefined;
-  const rawAmount = token === null ? held - (await gasReserve(chain)) : held;
-  if (rawAmount <= 0n)
+  if (action.type === 'earn_deposit') {
+    throw new ApiError('not_supported', 'deposits into vaults are not available here');
+  }
+  const paysGas = token === null && !isSponsored(context, chain, action);
+  const rawAmount = paysGas ? held - (await gasReserve(chain)) : held;
+  if (rawAmount <= 0n) {
     throw new ApiError('insufficient_funds', 'the balance does not pay the gas of the action');
-  const what = action.type === 'swap' ? 'swaps' : 'deposits into vaults';
-  throw new ApiError('not_supported', `${what} are not available here`);
+  }
+  const { destination_chain_asset: destination, destination_address: recipient } = action;
+  const body: ExecuteWalletSwapRequest = {
+    source: { asset_address: assetAddress, caip2 },
+    destination: {
+      ...destination,
+      ...(recipient === undefined ? {} : { destination_address: recipient }),
+    },
+    base_amount: String(rawAmount),
+  };
+  const prepared: Prepared<SwapPlan> = await keepPrepared(() => prepareSwap(context, walletId, body));
+  return { run: (unit) => executeWalletSwap(unit, { walletId, body, prepared }) };
+}
+
+/** Whether the chain's paymaster pays: for swaps by a router of a chain that has a bundler. */
+function isSponsored(
+  { swapRoutes }: PreparationContext,
+  chain: AnyChain,
+  action: Extract<StoredExecution['action'], { readonly type: 'swap' }>,
+): boolean {
+  const isRouted = action.destination_chain_asset.caip2 === chain.caip2 && swapRoutes?.supports(chain.caip2);
+  return isRouted === true && chain.kind === 'evm' && chain.bundler !== undefined;
 }
 
 async function gasReserve(chain: AnyChain): Promise<bigint> {

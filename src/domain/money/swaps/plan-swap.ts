@@ -148,6 +148,8 @@ async function planRoute(
   const { estimatedFee, builds } = await planCalls(context, {
     ...{ caip2: chain.caip2, address: wallet.address, method: 'swap' },
     calls: [...approvals, ...route.calls],
+    // The wallets of automations need no gas where a paymaster pays it.
+    isSponsored: context.proof.consentOf !== undefined && chain.bundler !== undefined,
   });
   return {
     ...{ offer, rawInputMax, builds },

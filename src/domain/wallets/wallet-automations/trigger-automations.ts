@@ -35,7 +35,7 @@ type TriggerContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
  * deposit. The oldest matching attachment acts.
  *
  * What a wallet's own actions bring back triggers nothing: two automations that swap in opposite directions would feed
- * each other for ever.
+ * each other for ever. Where that is not known yet, `originOf` finds it out before the execution runs.
  */
 export async function triggerAutomations(
   context: TriggerContext,
@@ -141,15 +141,8 @@ async function isOwn(
   { em }: Pick<OperationContext, 'em'>,
   { walletId, caip2, transactionHash, rawAmount }: TriggerDeposit,
 ): Promise<boolean> {
+  if (await isOwnTransaction({ em }, { walletId, caip2, transactionHash })) return true;
   const database = em.getKysely<Tables>();
-  const sent = await database
-    .selectFrom('transactions')
-    .select('id')
-    .where('caip2', '=', caip2)
-    .where('transaction_hash', '=', transactionHash)
-    .where('wallet_id', '=', walletId)
-    .executeTakeFirst();
-  if (sent !== undefined) return true;
   const payments = await database
     .selectFrom('wallet_action_steps as steps')
     .innerJoin('wallet_actions as actions', 'actions.id', 'steps.action_id')
@@ -171,4 +164,46 @@ async function isOwn(
 function delivers(delivery: string, rawAmount: bigint): boolean {
   const { output_amount: amount } = JSON.parse(delivery) as { readonly output_amount?: unknown };
   return amount === String(rawAmount);
+}
+
+/** Whether the wallet sent the transaction. */
+async function isOwnTransaction(
+  { em }: Pick<OperationContext, 'em'>,
+  { walletId, caip2, transactionHash }: Pick<TriggerDeposit, 'walletId' | 'caip2' | 'transactionHash'>,
+): Promise<boolean> {
+  const sent = await em
+    .getKysely<Tables>()
+    .selectFrom('transactions')
+    .select('id')
+    .where('caip2', '=', caip2)
+    .where('transaction_hash', '=', transactionHash)
+    .where('wallet_id', '=', walletId)
+    .executeTakeFirst();
+  return sent !== undefined;
+}
+
+/**
+ * Where the deposit of an execution came from, as far as it is known by now: the transaction that includes a user
+ * operation of the wallet is known only once the operation has been followed.
+ */
+export async function originOf(
+  context: Pick<OperationContext, 'em'>,
+  execution: Pick<TriggerDeposit, 'walletId' | 'caip2' | 'transactionHash'> & {
+    readonly createdAtMs: number;
+  },
+): Promise<'own' | 'unknown' | 'other'> {
+  if (await isOwnTransaction(context, execution)) return 'own';
+  const open = await context.em
+    .getKysely<Tables>()
+    .selectFrom('transactions')
+    .select('id')
+    .where('wallet_id', '=', execution.walletId)
+    .where('caip2', '=', execution.caip2)
+    .where('user_operation_hash', 'is not', null)
+    .where('transaction_hash', 'is', null)
+    .where('next_check_at_ms', 'is not', null)
+    // A later operation cannot have brought it.
+    .where('created_at_ms', '<=', execution.createdAtMs)
+    .executeTakeFirst();
+  return open === undefined ? 'other' : 'unknown';
 }

@@ -1,0 +1,367 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { aliceKey } from '../../../mocks/authorization-keys.ts';
+import { connectRouters } from '../../../src/adapters/swap-routers/connect.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
+import type {
+  SwapActionResponse,
+  Wallet,
+  WalletAutomationExecutionResponse,
+} from '../../../src/generated/schemas.ts';
+import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
+import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
+import type { JobContext } from '../../../src/jobs/job-context.ts';
+import { runAutomations } from '../../../src/jobs/run-automations.ts';
+import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
+import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
+import { databaseKinds } from '../../support/databases.ts';
+import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';
+import { runJobs } from './run-jobs.ts';
+
+const caip2 = 'eip155:8453';
+const router = '0x7a250d5630B4cF539739dF2C5dAcb4c659F2488D';
+const usdc = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+const eurc = '0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42';
+const ether = 10n ** 18n;
+const isLong = process.env.TEST_LONG === '1';
+
+/** Where the process ends: before or after a commit. */
+type Death = 'never' | 'before' | 'after';
+
+describe.each(databaseKinds)('automations that swap, on %s', (kind) => {
+  let operations: TestOperations;
+  let simulated: SimulatedChains;
+  let wallet: Wallet;
+
+  beforeEach(async () => {
+    simulated = openSimulatedChains({
+      ...{ file: ':memory:', clock: { now: () => operations.clock.nowMs }, confirmAfterMs: undefined },
+      knownTokens: () => [
+        { caip2, address: usdc, symbol: 'USDC', decimals: 6 },
+        { caip2, address: eurc, symbol: 'EURC', decimals: 6 },
+      ],
+    });
+    const chains: Chains = { find: (id) => simulated.find(id), listing: () => simulated.used() };
+    operations = await openOperations(kind, { chains });
+    connect(operations);
+    wallet = await makeWallet();
+  });
+  afterEach(async () => {
+    await operations[Symbol.asyncDispose]();
+    await simulated.close();
+  });
+
+  function connect({ services }: TestOperations): void {
+    const { chains, clock } = services;
+    Object.assign(services, { swapRoutes: connectRouters({ chains, clock, routerOf: () => router }) });
+  }
+
+  async function run<T>(id: Parameters<TestOperations['run']>[0], input: RunInput): Promise<T> {
+    const { status, body } = await operations.run(id, input);
+    if (status >= 400) throw new Error(`${id} answered ${JSON.stringify(body)}`);
+    return body as T;
+  }
+
+  /** With gas. */
+  async function makeWallet(more: object = {}): Promise<Wallet> {
+    const made = await run<Wallet>('createWallet', { body: { chain_type: 'ethereum', ...more } });
+    await give(null, ether, made);
+    await detect();
+    return made;
+  }
+
+  async function give(tokenAddress: string | null, rawAmount: bigint, to = wallet): Promise<void> {
+    await simulated.fund(caip2, { address: to.address, tokenAddress, rawAmount });
+  }
+
+  async function makeAutomation(from: string, to: string): Promise<string> {
+    const trigger = {
+      type: 'deposit',
+      assets: { mode: 'include', values: [{ asset_address: from, caip2 }] },
+    };
+    const action = { type: 'swap', destination_chain_asset: { asset_address: to, caip2 } };
+    const body = { owner_id: null, config: { trigger, action } };
+    return (await run<{ id: string }>('createWalletAutomation', { body })).id;
+  }
+
+  function attach(
+    id: string,
+    { to = wallet, params }: { to?: Wallet; params?: object } = {},
+    signWith: string[] = [],
+  ) {
+    const body = { automation_ids: [id], ...(params && { params }) };
+    return run('attachWalletAutomations', { path: { wallet_id: to.id }, body, signWith });
+  }
+
+  const inUnitOn = (served: TestOperations) => inUnitOf(unitsOf(served.database));
+
+  async function detect(served = operations): Promise<void> {
+    const job = followDeposits({ services: served.services, inUnit: inUnitOn(served) });
+    while (await job.run(() => undefined));
+  }
+
+  async function runDue(served = operations, inUnit: JobContext['inUnit'] = inUnitOn(served)): Promise<void> {
+    const openReader = async () => (await unitsOf(served.database)(false)).em;
+    await runAutomations({ services: served.services, inUnit, openReader }).run(() => undefined);
+  }
+
+  /** Blocks pass, and everything that is due is done. */
+  async function settle(): Promise<void> {
+    for (let round = 0; round < 6; round += 1) {
+      operations.clock.nowMs += 70_000;
+      await detect();
+      await runDue();
+      await runJobs(operations);
+    }
+  }
+
+  async function executions(of = wallet): Promise<WalletAutomationExecutionResponse[]> {
+    const query = { wallet_id: of.id };
+    const { data } = await run<{ data: WalletAutomationExecutionResponse[] }>(
+      'listWalletAutomationExecutions',
+      {
+        query,
+      },
+    );
+    return data.reverse();
+  }
+
+  async function swapsOf(of = wallet): Promise<SwapActionResponse[]> {
+    const path = { wallet_id: of.id };
+    return (await run<{ data: SwapActionResponse[] }>('listWalletActions', { path })).data;
+  }
+
+  async function events(): Promise<Record<string, unknown>[]> {
+    const rows = await operations.database.orm.em
+      .fork()
+      .getKysely<Tables>()
+      .selectFrom('outbox_events')
+      .select('payload')
+      .orderBy('sequence')
+      .execute();
+    return rows.map(({ payload }) => JSON.parse(payload));
+  }
+
+  const held = async (token: string | null, of = wallet): Promise<bigint> =>
+    (await simulated.find(caip2)!.balances(of.address, [token]))[0]!;
+
+  test('a deposit is swapped as a whole, once, and the events say so', async () => {
+    const automation = await makeAutomation(eurc, usdc);
+    await attach(automation);
+    await give(eurc, 1_000_000n);
+    await give(eurc, 2_000_000n);
+    await settle();
+    const [first, second] = await executions();
+    const actionId = first!.wallet_action_id;
+    expect(first).toMatchObject({ status: 'completed', submitted_at: expect.any(String), failed_at: null });
+    expect(first!.completed_at).not.toBeNull();
+    expect(second).toMatchObject({ status: 'skipped', wallet_action_id: null, failure_reason: null });
+    const [swap, ...others] = await swapsOf();
+    expect(others).toEqual([]);
+    expect(swap).toMatchObject({ id: actionId, status: 'succeeded', input_amount: '3000000' });
+    expect(await held(eurc)).toBe(0n);
+    expect(await held(usdc)).toBe(BigInt(swap!.output_amount!));
+    const recorded = (await events()).filter(({ type }) => /^wallet_a/.test(String(type)));
+    expect(recorded.map(({ type }) => type)).toEqual([
+      'wallet_action.swap.created',
+      'wallet_automation.submitted',
+      'wallet_action.swap.succeeded',
+    ]);
+    expect(recorded[1]).toEqual({
+      type: 'wallet_automation.submitted',
+      automation_id: automation,
+      action_id: actionId,
+      wallet_id: wallet.id,
+      trigger_id: first!.id,
+      trigger_caip2: caip2,
+      trigger_asset_address: eurc,
+      created_at: first!.created_at,
+    });
+  });
+
+  test('automations in opposite directions do not feed each other', async () => {
+    await attach(await makeAutomation(eurc, usdc));
+    await attach(await makeAutomation(usdc, eurc));
+    await give(eurc, 1_000_000n);
+    await settle();
+    await settle();
+    expect((await executions()).map(({ status }) => status)).toEqual(['completed']);
+    expect(await held(eurc)).toBe(0n);
+  });
+
+  test('the paymaster pays the gas, so the whole native balance is swept; the proceeds go where the owner said', async () => {
+    const other = await makeWallet();
+    const params = { destination_address: other.address };
+    await attach(await makeAutomation('native', usdc), { params });
+    await give(null, ether);
+    await settle();
+    expect((await executions()).map(({ status }) => status)).toEqual(['completed']);
+    expect(await held(null)).toBe(0n);
+    expect(await held(usdc)).toBe(0n);
+    expect(await held(usdc, other)).toBeGreaterThan(0n);
+  });
+
+  test('without a paymaster the gas is left', async () => {
+    const { find } = operations.services.chains;
+    const unsponsored = (id: string) => {
+      const { bundler: _, ...chain } = find(id) as EvmChain;
+      return chain as EvmChain;
+    };
+    Object.assign(operations.services.chains, { find: unsponsored });
+    await attach(await makeAutomation('native', usdc));
+    await give(null, ether);
+    await settle();
+    expect((await executions()).map(({ status }) => status)).toEqual(['completed']);
+    const left = await held(null);
+    expect(left).toBeGreaterThan(0n);
+    expect(left).toBeLessThan(ether / 10n);
+    const poor = await run<Wallet>('createWallet', { body: { chain_type: 'ethereum' } });
+    await attach(await makeAutomation(eurc, usdc), { to: poor });
+    await give(eurc, 1_000_000n, poor);
+    await settle();
+    expect(await executions(poor)).toMatchObject([{ status: 'failed', failure_reason: expect.any(String) }]);
+    expect(await held(eurc, poor)).toBe(1_000_000n);
+  });
+
+  test('an owned wallet is swept without a signature; its policy is evaluated at the time of the run', async () => {
+    const owner = { public_key: aliceKey.publicKey };
+    const owned = await makeWallet({ owner });
+    await attach(await makeAutomation(eurc, usdc), { to: owned }, [aliceKey.privateKey]);
+    await give(eurc, 1_000_000n, owned);
+    await settle();
+    expect((await executions(owned)).map(({ status }) => status)).toEqual(['completed']);
+    const policy = await run<{ id: string }>('createPolicy', {
+      body: {
+        ...{ version: '1.0', name: 'no swaps', chain_type: 'ethereum' },
+        rules: [{ name: 'signing only', method: 'personal_sign', action: 'ALLOW', conditions: [] }],
+      },
+    });
+    const body = { policy_ids: [policy.id] };
+    const path = { wallet_id: owned.id };
+    await run('updateWallet', { path, body, signWith: [aliceKey.privateKey] });
+    await give(eurc, 2_000_000n, owned);
+    await settle();
+    const [, denied] = await executions(owned);
+    expect(denied).toMatchObject({ status: 'failed', failure_reason: expect.stringContaining('policy') });
+    expect(await held(eurc, owned)).toBe(2_000_000n);
+  });
+
+  test('an asset without a pool fails with a sentence', async () => {
+    const unknown = '0x1111111111111111111111111111111111111111';
+    await attach(await makeAutomation(unknown, usdc));
+    await simulated.fund(caip2, {
+      ...{ address: wallet.address, tokenAddress: unknown, rawAmount: 7n },
+      ...{ decimals: 6, symbol: 'NONE' },
+    });
+    await settle();
+    expect(await executions()).toMatchObject([{ status: 'failed', failure_reason: expect.any(String) }]);
+  });
+
+  type Step =
+    | { readonly kind: 'give'; readonly token: string; readonly amount: number }
+    | { readonly kind: 'attach' | 'detach' | 'detect' | 'settle' }
+    | { readonly kind: 'run'; readonly death: Death; readonly both: boolean };
+
+  const step: fc.Arbitrary<Step> = fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        kind: fc.constant('give' as const),
+        token: fc.constantFrom(eurc, usdc),
+        amount: fc.integer({ min: 1, max: 5_000_000 }),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('attach' as const, 'detach' as const) }) },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('detect' as const, 'settle' as const) }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        kind: fc.constant('run' as const),
+        death: fc.constantFrom<Death>('never', 'never', 'before', 'after'),
+        both: fc.boolean(),
+      }),
+    },
+  );
+
+  /** A process that ends around the third commit of a run. */
+  function dying(served: TestOperations, death: Death): JobContext['inUnit'] {
+    const inUnit = inUnitOn(served);
+    let commits = 0;
+    return async (work) => {
+      commits += 1;
+      const isLast = commits >= 2 && death !== 'never';
+      if (isLast && death === 'before') {
+        return inUnit(async (em) => {
+          await work(em);
+          throw new Error('the process ends before the commit');
+        });
+      }
+      const result = await inUnit(work);
+      if (isLast) throw new Error('the process ends after the commit');
+      return result;
+    };
+  }
+
+  test('random deposits, detachments, deaths and processes: each deposit has one execution, each unit moves once', async () => {
+    const automations = [await makeAutomation(eurc, 'native'), await makeAutomation(usdc, 'native')];
+    const other = kind === 'postgres' ? await operations.anotherProcess() : undefined;
+    if (other !== undefined) connect(other);
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 25 }), async (steps) => {
+        wallet = await makeWallet();
+        const given = { [eurc]: 0n, [usdc]: 0n };
+        let [isAttached, undetected, matching] = [false, 0, 0];
+        const detectAll = async (): Promise<void> => {
+          if (isAttached) matching += undetected;
+          undetected = 0;
+          await detect();
+        };
+        const change = async (isOn: boolean): Promise<void> => {
+          const body = { automation_ids: automations };
+          await run(isOn ? 'attachWalletAutomations' : 'detachWalletAutomations', {
+            path: { wallet_id: wallet.id },
+            body,
+          });
+          isAttached = isOn;
+        };
+        for (const each of steps) {
+          if (each.kind === 'give') {
+            await give(each.token, BigInt(each.amount));
+            given[each.token as typeof eurc]! += BigInt(each.amount);
+            undetected += 1;
+          } else if (each.kind === 'attach' || each.kind === 'detach') await change(each.kind === 'attach');
+          else if (each.kind === 'detect') await detectAll();
+          else if (each.kind === 'settle') {
+            await detectAll();
+            operations.clock.nowMs += 5_000;
+            await runJobs(operations);
+          } else if (each.kind === 'run') {
+            const served = each.both && other !== undefined ? [operations, other] : [operations];
+            await Promise.allSettled(served.map((one) => runDue(one, dying(one, each.death))));
+          }
+          const open = (await executions()).filter(({ status }) => status === 'submitted');
+          expect(new Set(open.map(({ trigger_asset_address }) => trigger_asset_address)).size).toBe(
+            open.length,
+          );
+        }
+        await detectAll();
+        for (let round = 0; round < 12; round += 1) await settle();
+        const ended = await executions();
+        expect(ended).toHaveLength(matching);
+        expect(ended.filter(({ status }) => status !== 'completed' && status !== 'skipped')).toEqual([]);
+        const swaps = await swapsOf();
+        expect(swaps.map(({ id }) => id).sort()).toEqual(
+          ended.flatMap(({ wallet_action_id: id }) => id ?? []).sort(),
+        );
+        for (const token of [eurc, usdc] as const) {
+          const swept = swaps
+            .filter(({ input_token: input }) => input === token)
+            .reduce((sum, { input_amount: amount }) => sum + BigInt(amount ?? 0), 0n);
+          expect(swept + (await held(token))).toBe(given[token]);
+        }
+      }),
+      { numRuns: isLong ? 60 : 3, endOnFailure: !isLong },
+    );
+    await other?.[Symbol.asyncDispose]();
+  }, 600_000);
+});
