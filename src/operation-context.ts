@@ -118,6 +118,8 @@ export interface PreparationContext extends Services {
   /** `clock.now()` read once when the request arrived, Unix ms. */
   readonly nowMs: number;
   readonly requestId: string;
+  /** The idempotency key of the request, if it has one and the operation supports it. */
+  readonly idempotencyKey?: string | undefined;
   readonly proof: RequestProof;
 }
 

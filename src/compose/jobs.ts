@@ -6,6 +6,7 @@ import { expireIntents } from '../jobs/expire-intents.ts';
 import { followDeposits } from '../jobs/follow-deposits.ts';
 import { followExternalSteps } from '../jobs/follow-external-steps.ts';
 import { followFiatCustomers } from '../jobs/follow-fiat-customers.ts';
+import { followFiatDeposits } from '../jobs/follow-fiat-deposits.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
 import { readEffects } from '../jobs/read-effects.ts';
 import { runAutomations } from '../jobs/run-automations.ts';
@@ -47,6 +48,7 @@ export function startBesideRequests(services: Services, units: OpenUnit, owner: 
       followTransactions(context),
       readEffects(context),
       followExternalSteps(context),
+      followFiatDeposits(context),
       followDeposits(context),
       runAutomations({ ...context, openReader: async () => (await openUnit(false)).em }),
       followFiatCustomers(context),

@@ -21,10 +21,16 @@ import { WebhookDeliveryEntity } from './access/webhooks/webhook-delivery.entity
 import { WebhookEndpointEntity } from './access/webhooks/webhook-endpoint.entity.ts';
 import { WebhookSecretEntity } from './access/webhooks/webhook-secret.entity.ts';
 import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
+import { FingerprintKeyEntity } from './base/fingerprints/fingerprint-key.entity.ts';
 import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
 import { UsedSignatureEntity } from './base/used-signatures/used-signature.entity.ts';
 import { EarnVaultEntity } from './money/earn/earn-vault.entity.ts';
+import { ExternalFiatAccountEntity } from './money/fiat-accounts/external-fiat-account.entity.ts';
 import { FiatCustomerEntity } from './money/fiat-customers/fiat-customer.entity.ts';
+import { FiatDepositEntity } from './money/fiat-deposits/fiat-deposit.entity.ts';
+import { FiatDepositAccountEntity } from './money/fiat-deposits/fiat-deposit-account.entity.ts';
+import { FiatDepositInstructionsEntity } from './money/fiat-deposits/fiat-deposit-instructions.entity.ts';
+import { FiatPositionEntity } from './money/fiat-deposits/fiat-position.entity.ts';
 import { TransactionEntity } from './money/transactions/transaction.entity.ts';
 import { TransactionAuthorizationEntity } from './money/transactions/transaction-authorization.entity.ts';
 import { WalletActionEntity } from './money/wallet-actions/wallet-action.entity.ts';
@@ -70,6 +76,12 @@ export const entities = [
   EarnVaultEntity,
   ExecutionEntity,
   FiatCustomerEntity,
+  ExternalFiatAccountEntity,
+  FiatDepositAccountEntity,
+  FiatDepositEntity,
+  FiatDepositInstructionsEntity,
+  FiatPositionEntity,
+  FingerprintKeyEntity,
   IdempotencyRecordEntity,
   IntentEntity,
   IntentPartyEntity,

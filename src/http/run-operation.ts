@@ -258,8 +258,14 @@ function preparationContextOf(
     em,
     nowMs: exchange.nowMs,
     requestId: exchange.id,
+    idempotencyKey: keyOf(exchange),
     proof: exchange.proof!,
   };
+}
+
+function keyOf({ headers, route }: HttpExchange): string | undefined {
+  const key = route?.operation.idempotent === true ? headers['service-idempotency-key'] : undefined;
+  return typeof key === 'string' ? key : undefined;
 }
 
 function contextOf(

@@ -140,6 +140,30 @@ export interface ControllableFiat {
   decide(environment: FiatEnvironment, customerId: string, decision: CustomerDecision): Promise<boolean>;
   /** While it is down, it cannot be reached. */
   setUp(isUp: boolean): void;
+  /** Undefined for an unknown account; `amount` for an amount that cannot be paid. */
+  receive(
+    environment: FiatEnvironment,
+    deposit: {
+      readonly accountId: string;
+      readonly amount: string;
+      readonly rail?: string | undefined;
+      readonly senderName?: string | undefined;
+      readonly reference: string;
+      readonly outcome: 'completed' | 'in_review' | 'refunded';
+    },
+  ): Promise<{ readonly id: string } | 'amount' | undefined>;
+  /** False for an unknown deposit, and for one that has ended. */
+  decideDeposit(
+    environment: FiatEnvironment,
+    id: string,
+    outcome: 'completed' | 'refunded',
+  ): Promise<boolean>;
+  /** False for an unknown payout, and for one that has ended. */
+  decidePayout(
+    environment: FiatEnvironment,
+    id: string,
+    outcome: 'processed' | 'in_review' | 'returned' | 'error',
+  ): Promise<boolean>;
 }
 
 /** The prices of assets in US dollars, by name. */

@@ -225,7 +225,9 @@ test('the app’s own resources are found with its own credentials', async () =>
     const parameters = [...operations[operation.operationId].path.matchAll(/\{([^}]+)\}/g)].map(
       ([, name]) => name!,
     );
-    if (!parameters.every((name) => name in own)) continue;
+    // Accounts of wallets and bank accounts are named by the same parameter.
+    const isBankAccount = operation.operationId.includes('FiatAccount');
+    if (isBankAccount || !parameters.every((name) => name in own)) continue;
     const { status } = await attempt(sandbox, operation.operationId, { path });
     expect([200, 400, 501], `${operation.operationId} ${status}`).toContain(status);
   }

@@ -45,6 +45,10 @@ const bodies: Partial<Record<OperationId, unknown>> = {
   detachWalletAutomations: { automation_ids: ['jm8mlqpa4mo9wzq7lzgzbpbt'] },
   updateWalletAutomation: { enabled: false },
   addConditionSetItems: [{ value: 'other' }],
+  createFiatPayout: {
+    source: { asset: 'usdc', chain: 'base', amount: '1' },
+    destination: { fiat_account_id: 'none' },
+  },
   createPolicyRule: messageRule('other'),
   claimEthereumEarnIncentive: { chain: 'base' },
   collectEthereumEarnFees: { vault_id: 'qrvc27mg0z2zii6xo0k3z34h' },

@@ -81,19 +81,19 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const inTransaction = transactionsOf(operations);
     await inTransaction((em) => checkMasterKey(em, operations.services.vault));
     await makeWallets(operations, 3);
-    // Two for wallets, one each for imports, token keys, webhook secrets and the codes of test accounts; in the seventh
-    // transaction the rotation drops earlier keys.
+    // Two for wallets, one each for imports, token keys, webhook secrets, fingerprint keys, payment instructions and the
+    // codes of test accounts; in the ninth transaction the rotation drops earlier keys.
     let transactions = 0;
     const moved = await rotateSealedKeys(
       both,
       async (work) => {
         transactions += 1;
-        if (transactions === 7) await makeWallets(operations, 1);
+        if (transactions === 9) await makeWallets(operations, 1);
         return inTransaction(work);
       },
       () => undefined,
     );
-    expect({ moved, transactions }).toEqual({ moved: 3, transactions: 7 });
+    expect({ moved, transactions }).toEqual({ moved: 3, transactions: 9 });
     const startWith = (vault: typeof both) => inTransaction((em) => checkMasterKey(em, vault));
     await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');
     await startWith(both);

@@ -1,4 +1,4 @@
-import { createPrivateKey, sign } from 'node:crypto';
+import { createPrivateKey, randomUUID, sign } from 'node:crypto';
 import { noChains, noPrices } from '../../src/adapters/chains-none.ts';
 import { noCustodians } from '../../src/adapters/custodians-none.ts';
 import { seededEntropy, systemEntropy } from '../../src/adapters/entropy.ts';
@@ -189,7 +189,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
     },
     async run(id, { path = {}, query = {}, body, signWith = [], payload, expiryMs, idempotencyKey, as }) {
       const exchange = {
-        id: 'test',
+        id: randomUUID(),
         response: { destroyed: false },
         method: operations[id].method,
         headers: idempotencyKey === undefined ? {} : { 'service-idempotency-key': idempotencyKey },

@@ -1,6 +1,18 @@
-import { notImplemented } from '../../errors.ts';
-import type { Handler } from '../../operation-context.ts';
+import { userFiatAccountView } from '../../domain/money/fiat-accounts/account-view.ts';
+import { prepareAccount, registerAccount } from '../../domain/money/fiat-accounts/register-account.ts';
+import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
-export const run: Handler<'createUserExternalFiatAccount'> = async () => {
-  throw notImplemented('createUserExternalFiatAccount');
+type Found = Awaited<ReturnType<typeof prepareAccount>>;
+
+export const prepare: Preparation<'createUserExternalFiatAccount', Found> = ({ path, body }, context) =>
+  prepareAccount(context, { entity: { type: 'user', id: path.user_id }, body });
+
+export const run: PreparedHandler<'createUserExternalFiatAccount', Found> = async (
+  { path, body },
+  context,
+  prepared,
+) => {
+  const entity = { type: 'user', id: path.user_id } as const;
+  const account = await registerAccount(context, { entity, body, prepared });
+  return { external_fiat_account: userFiatAccountView(account) };
 };

@@ -87,9 +87,26 @@ function validateSandboxProviderState(data, { instancePath = "", parentData, par
 }
 
 const schemaSandboxProviderState = { "$id": "SandboxProviderState", "type": "object", "required": ["state"], "additionalProperties": false, "properties": { "state": { "type": "string", "enum": ["up", "down"] } } };
+function validateSandboxPayoutOutcome(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateSandboxPayoutOutcome.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "processed" || data === "in_review" || data === "returned" || data === "error")) {
+  validateSandboxPayoutOutcome.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaSandboxPayoutOutcome.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateSandboxPayoutOutcome.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxPayoutOutcome = { "$id": "SandboxPayoutOutcome", "type": "string", "enum": ["processed", "in_review", "returned", "error"] };
 export {
  validateJudgeableOperation,
  validateSandboxAppSettings,
  validateSandboxMfaMethod,
+ validateSandboxPayoutOutcome,
  validateSandboxProviderState
 };

@@ -10,6 +10,7 @@ import { walletAutomations } from './0009-wallet-automations.ts';
 import { devicesAndRecovery } from './0010-devices-and-recovery.ts';
 import { fiatCustomers } from './0011-fiat-customers.ts';
 import { earnVaults } from './0012-earn-vaults.ts';
+import { fiatAccounts } from './0013-fiat-accounts.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -26,4 +27,5 @@ export const migrations: readonly SchemaMigration[] = [
   devicesAndRecovery,
   fiatCustomers,
   earnVaults,
+  fiatAccounts,
 ];

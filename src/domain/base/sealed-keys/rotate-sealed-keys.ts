@@ -2,6 +2,8 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { KeyVault, SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import type { Tables } from '../../tables.ts';
 import {
+  depositInstructionsBinding,
+  fingerprintKeyBinding,
   signingKeyBinding,
   walletImportBinding,
   walletKeyBinding,
@@ -17,7 +19,13 @@ export interface RewrappingVault extends KeyVault {
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
 }
 
-type SealedTable = 'wallet_keys' | 'wallet_imports' | 'app_signing_keys' | 'webhook_secrets';
+type SealedTable =
+  | 'wallet_keys'
+  | 'wallet_imports'
+  | 'app_signing_keys'
+  | 'webhook_secrets'
+  | 'fingerprint_keys'
+  | 'fiat_deposit_instructions';
 
 interface SealedRow extends SealedKey {
   readonly id: string;
@@ -30,6 +38,8 @@ const tables: readonly SealedTable[] = [
   'wallet_imports',
   'app_signing_keys',
   'webhook_secrets',
+  'fingerprint_keys',
+  'fiat_deposit_instructions',
 ];
 
 /**
@@ -151,34 +161,26 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
       binding: walletImportBinding(row),
     }));
   },
-  async app_signing_keys(em, currentId, limit) {
-    const rows = await em
-      .getKysely<Tables>()
-      .selectFrom('app_signing_keys')
-      .select(['id', 'app_id', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
-      .where('master_key_id', '<>', currentId)
-      .orderBy('id')
-      .limit(limit)
-      .execute();
-    return rows.map((row) => ({
-      ...sealedOf(row),
-      id: row.id,
-      binding: signingKeyBinding(row),
-    }));
-  },
-  async webhook_secrets(em, currentId, limit) {
-    const rows = await em
-      .getKysely<Tables>()
-      .selectFrom('webhook_secrets')
-      .select(['id', 'app_id', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
-      .where('master_key_id', '<>', currentId)
-      .orderBy('id')
-      .limit(limit)
-      .execute();
-    return rows.map((row) => ({
-      ...sealedOf(row),
-      id: row.id,
-      binding: webhookSecretBinding(row),
-    }));
-  },
+  app_signing_keys: readerOf('app_signing_keys', signingKeyBinding),
+  webhook_secrets: readerOf('webhook_secrets', webhookSecretBinding),
+  fingerprint_keys: readerOf('fingerprint_keys', fingerprintKeyBinding),
+  fiat_deposit_instructions: readerOf('fiat_deposit_instructions', depositInstructionsBinding),
 };
+
+/** Reads a table whose seals are bound to nothing but the id and the app of their row. */
+function readerOf(
+  table: Exclude<SealedTable, 'wallet_keys' | 'wallet_imports'>,
+  bindingOf: (row: { readonly id: string; readonly app_id: string }) => SealBinding,
+): Reader {
+  return async (em, currentId, limit) => {
+    const rows = await em
+      .getKysely<Tables>()
+      .selectFrom(table)
+      .select(['id', 'app_id', 'sealed_secret', 'wrapped_data_key', 'master_key_id'])
+      .where('master_key_id', '<>', currentId)
+      .orderBy('id')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({ ...sealedOf(row), id: row.id, binding: bindingOf(row) }));
+  };
+}

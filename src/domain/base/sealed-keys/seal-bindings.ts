@@ -32,5 +32,15 @@ export function testCodeBinding(appId: string, accountId: string): SealBinding {
   return { purpose: 'test-account-code', rowId: accountId, appId };
 }
 
+/** The binding of an app's key for fingerprints. */
+export function fingerprintKeyBinding(key: SealingRow): SealBinding {
+  return { purpose: 'fingerprint-key', rowId: key.id, appId: key.app_id };
+}
+
+/** The binding of the payment instructions of a fiat deposit account. */
+export function depositInstructionsBinding(instructions: SealingRow): SealBinding {
+  return { purpose: 'deposit-instructions', rowId: instructions.id, appId: instructions.app_id };
+}
+
 /** The binding of the known value that verifies a master key. */
 export const masterKeyCheckBinding: SealBinding = { purpose: '', rowId: 'master-key-check', appId: '' };

@@ -86,6 +86,7 @@ export async function recordDeposits(
   if (read.transfers.length === 0) return true;
   const receivers = await receiversOf(context.em, read);
   const deposits: TriggerDeposit[] = [];
+  const paidIn = await paymentsBehind(context.em, read);
   for (const transfer of read.transfers) {
     const asset = assetOf(read.caip2, transfer.tokenAddress ?? 'native');
     if (asset === undefined || transfer.rawAmount === 0n) continue;
@@ -107,6 +108,7 @@ export async function recordDeposits(
             number: Number(transfer.blockNumber),
             timestamp: transfer.blockTimestampSeconds,
           },
+          ...metadataOf(paidIn.get(transfer.hash), receiver),
         },
       });
       deposits.push({
@@ -161,6 +163,43 @@ async function receiversOf(
     .orderBy('id')
     .execute();
   return Map.groupBy(wallets, ({ address }) => address);
+}
+
+/** Money paid into a fiat deposit account that a provider has sent on to a wallet. */
+interface PaidIn {
+  readonly hash: string | null;
+  readonly wallet_id: string;
+  readonly provider_deposit_id: string;
+  readonly virtual_account_id: string;
+}
+
+/** The payments behind the transfers that a provider made, as far as it has reported them. */
+async function paymentsBehind(
+  em: SqlEntityManager,
+  { transfers }: ReadTransfers,
+): Promise<ReadonlyMap<string | null, PaidIn>> {
+  const hashes = [...new Set(transfers.map(({ hash }) => hash))];
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('fiat_deposits as deposits')
+    .innerJoin('fiat_deposit_accounts as accounts', 'accounts.id', 'deposits.account_id')
+    .select(['deposits.transaction_hash as hash', 'deposits.provider_deposit_id'])
+    .select(['accounts.wallet_id', 'accounts.virtual_account_id'])
+    .where('deposits.transaction_hash', 'in', hashes)
+    .execute();
+  return new Map(rows.map((row) => [row.hash, row]));
+}
+
+function metadataOf(paidIn: PaidIn | undefined, receiver: Receiver): object {
+  if (paidIn?.wallet_id !== receiver.id) return {};
+  return {
+    bridge_metadata: {
+      type: 'fiat_deposit',
+      method: 'virtual_account',
+      activity_id: paidIn.provider_deposit_id,
+      virtual_account_id: paidIn.virtual_account_id,
+    },
+  };
 }
 
 /**

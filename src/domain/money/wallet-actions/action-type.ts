@@ -21,6 +21,8 @@ export interface ActionType {
   readonly notInEvents: readonly string[];
   /** Wire fields that the event of success has and the other events do not. */
   readonly onlyInSuccess?: readonly string[];
+  /** Wire fields that events have and responses do not. */
+  readonly onlyInEvents?: readonly string[];
   /**
    * The wire fields that change when the action ends, computed from what happened and never from estimates: what
    * transactions moved is in the effects of the steps that were stored with `readsEffects` (`movedIn`), what an

@@ -8,10 +8,12 @@ import {
   earnWithdrawType,
 } from './earn-types.ts';
 import { swapType } from './swap-type.ts';
+import { payoutType } from './payout-type.ts';
 import { transferType } from './transfer-type.ts';
 
 /** The types of wallet actions that can be started. */
 const actionTypes: Partial<Readonly<Record<WalletActionType, ActionType>>> = {
+  payout: payoutType,
   transfer: transferType,
   earn_deposit: earnDepositType,
   earn_withdraw: earnWithdrawType,

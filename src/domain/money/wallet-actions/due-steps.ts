@@ -174,6 +174,29 @@ export async function storeEffects(
     .execute();
 }
 
+/** The external id of an action's payout; undefined for other actions and unknown ones. */
+export async function getPayoutOfAction(em: SqlEntityManager, actionId: string): Promise<string | undefined> {
+  const row = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_action_steps')
+    .select('external_id')
+    .where('action_id', '=', actionId)
+    .where('external_kind', '=', 'payout')
+    .executeTakeFirst();
+  return row?.external_id ?? undefined;
+}
+
+/** Makes the steps of an action that wait for a check due now. */
+export async function checkStepsNow(em: SqlEntityManager, actionId: string, nowMs: number): Promise<void> {
+  await em
+    .getKysely<Tables>()
+    .updateTable('wallet_action_steps')
+    .set({ next_check_at_ms: nowMs })
+    .where('action_id', '=', actionId)
+    .where('next_check_at_ms', '>', nowMs)
+    .execute();
+}
+
 /** Stops the checks of an action's steps. */
 export async function stopChecks(em: SqlEntityManager, actionId: string): Promise<void> {
   await em

@@ -1,4 +1,5 @@
 import type { Services } from '../../../operation-context.ts';
+import type { FiatEnvironment, FiatPayout, FiatProviders } from '../../../ports/fiat-providers.ts';
 import type { DueExternalStep, ExternalProgress } from './due-steps.ts';
 import type { ExternalKind } from './wallet-action-steps.ts';
 
@@ -8,9 +9,11 @@ export type AskAboutStep = (step: DueExternalStep) => Promise<ExternalProgress>;
 /** The system that does the external steps of each kind. Steps of a kind without an entry stay `pending`. */
 export function externalSteps({
   exchange,
-}: Pick<Services, 'exchange'>): Partial<Readonly<Record<ExternalKind, AskAboutStep>>> {
+  fiatProviders,
+}: Pick<Services, 'exchange' | 'fiatProviders'>): Partial<Readonly<Record<ExternalKind, AskAboutStep>>> {
   return {
     ...(exchange === undefined ? {} : { exchange: askExchangeAbout(exchange) }),
+    payout: askProvidersAbout(fiatProviders),
   };
 }
 
@@ -22,4 +25,42 @@ function askExchangeAbout(exchange: NonNullable<Services['exchange']>): AskAbout
     if (status.kind === 'paid') return { kind: 'done', hash: status.hash };
     return { kind: 'given_back', hash: status.hash, reason: status.reason };
   };
+}
+
+/** A payout as the id of an external step: ids of different providers and environments may be equal. */
+export function payoutStepId(payout: {
+  readonly provider: string;
+  readonly environment: string;
+  readonly id: string;
+}): string {
+  return [payout.provider, payout.environment, payout.id].join(':');
+}
+
+/** The payout that an external step refers to. */
+export function payoutOfStep(externalId: string): {
+  provider: string;
+  environment: FiatEnvironment;
+  id: string;
+} {
+  const [provider = '', environment = '', ...id] = externalId.split(':');
+  return { provider, environment: environment as FiatEnvironment, id: id.join(':') };
+}
+
+function askProvidersAbout(fiatProviders: FiatProviders): AskAboutStep {
+  return async ({ externalId }) => {
+    const { provider, environment, id } = payoutOfStep(externalId);
+    const payout = await fiatProviders.find(provider, environment)?.payout(id);
+    return payout === undefined ? { kind: 'waiting' } : progressOf(payout);
+  };
+}
+
+/** A payment that comes back is not over before the deposit is paid back. */
+function progressOf({ state, refund, reason }: FiatPayout): ExternalProgress {
+  if (state === 'payment_processed') return { kind: 'done' };
+  if (state === 'refunded' && refund !== undefined) {
+    return { kind: 'given_back', hash: refund.transactionHash, reason: reason ?? 'the payment was refunded' };
+  }
+  if (state === 'error') return { kind: 'refused', reason: reason ?? 'the payment failed' };
+  if (state === 'canceled') return { kind: 'refused', reason: reason ?? 'the payout was canceled' };
+  return { kind: 'waiting' };
 }

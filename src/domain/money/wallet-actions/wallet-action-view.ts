@@ -5,6 +5,12 @@ import { type StoredStep, stepView } from './wallet-action-steps.ts';
 
 /** An action in wire form, with its steps when given. */
 export function walletActionView(row: WalletActionRow, steps?: readonly StoredStep[]): WalletActionResponse {
+  const fields = fieldsOf(row, steps);
+  for (const field of actionTypeOf(row.type).onlyInEvents ?? []) delete fields[field];
+  return fields as unknown as WalletActionResponse;
+}
+
+function fieldsOf(row: WalletActionRow, steps?: readonly StoredStep[]): Record<string, unknown> {
   return {
     id: row.id,
     type: row.type,
@@ -27,7 +33,7 @@ export function actionEventType({ type, status }: WalletActionRow): string {
 
 /** The event payload of an action. */
 export function actionEvent(row: WalletActionRow, steps?: readonly StoredStep[]): object {
-  const { id, type, ...shown } = walletActionView(row, steps) as unknown as Record<string, unknown>;
+  const { id, type, ...shown } = fieldsOf(row, steps);
   const { notInEvents, onlyInSuccess = [] } = actionTypeOf(row.type);
   for (const field of notInEvents) delete shown[field];
   if (row.status !== 'succeeded') for (const field of onlyInSuccess) delete shown[field];

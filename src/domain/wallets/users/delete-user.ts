@@ -41,6 +41,9 @@ export async function removeUser(
   await database.deleteFrom('user_keys').where('user_id', '=', id).execute();
   await database.deleteFrom('user_sessions').where('user_id', '=', id).execute();
   await deleteGrants(database, id);
+  // Payouts in progress have stored what they need.
+  await database.deleteFrom('fiat_customers').where('entity_id', '=', id).execute();
+  await database.deleteFrom('external_fiat_accounts').where('entity_id', '=', id).execute();
   await database.deleteFrom('users').where('id', '=', id).execute();
   await database.insertInto('deleted_users').values({ id, app_id: app.id, created_at_ms }).execute();
 }

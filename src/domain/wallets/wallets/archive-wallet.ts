@@ -37,6 +37,7 @@ export async function archiveWallet(context: OperationContext, walletId: string)
     .executeTakeFirst();
   if (row === undefined) throw notFound('Wallet');
   await endAttachments(context.em, row.id);
+  await deactivateDepositAccounts(context, row.id);
   await announceChange(context, { resource: 'wallet', id: row.id, change: 'archived' });
   await recordEvent(context, {
     appId: context.app.id,
@@ -50,4 +51,21 @@ export async function archiveWallet(context: OperationContext, walletId: string)
     },
   });
   return row;
+}
+
+/** Nothing more can be paid into an archived wallet: a job closes its deposit accounts at their providers. */
+async function deactivateDepositAccounts({ em, nowMs }: OperationContext, walletId: string): Promise<void> {
+  const database = em.getKysely<Tables>();
+  const { numUpdatedRows } = await database
+    .updateTable('fiat_deposit_accounts')
+    .set({ status: 'deactivated', next_check_at_ms: nowMs })
+    .where('wallet_id', '=', walletId)
+    .where('status', '=', 'activated')
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) return;
+  const accounts = database
+    .selectFrom('fiat_deposit_accounts')
+    .select('id')
+    .where('wallet_id', '=', walletId);
+  await database.deleteFrom('fiat_deposit_instructions').where('id', 'in', accounts).execute();
 }

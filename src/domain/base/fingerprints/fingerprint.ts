@@ -1,0 +1,65 @@
+import { createHmac } from 'node:crypto';
+import { canonicalJson } from '../../../crypto/canonical-json.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import { isUniqueViolation } from '../../../storage/database-errors.ts';
+import { inSavepoint } from '../../../storage/savepoint.ts';
+import { fingerprintKeyBinding } from '../sealed-keys/seal-bindings.ts';
+import { FingerprintKeyEntity, type StoredFingerprintKey } from './fingerprint-key.entity.ts';
+
+const KEY_BYTES = 32;
+
+type ReadContext = Pick<PreparationContext, 'app' | 'em' | 'vault'>;
+
+/**
+ * Recognizes data that is not stored: equal JSON values of one app have equal fingerprints. Without the app's key a
+ * fingerprint cannot be inverted by trying all values, which for account numbers are few.
+ *
+ * Result: HMAC-SHA-256, hex.
+ */
+export async function fingerprint(context: OperationContext, value: unknown): Promise<string> {
+  return digest(context, await ensureKey(context), value);
+}
+
+/** As `fingerprint`, changing nothing; undefined while the app has no fingerprints, so that none can be equal. */
+export async function findFingerprint(context: ReadContext, value: unknown): Promise<string | undefined> {
+  const key = await getKey(context);
+  return key === null ? undefined : digest(context, key, value);
+}
+
+function digest({ vault }: ReadContext, key: StoredFingerprintKey, value: unknown): Promise<string> {
+  return vault.withSecret(key, fingerprintKeyBinding({ id: key.id, app_id: key.appId }), (secret) =>
+    createHmac('sha256', secret).update(canonicalJson(value), 'utf8').digest('hex'),
+  );
+}
+
+// The key is created on first use. INVARIANT: a unique index allows only one for each app.
+async function ensureKey(context: OperationContext): Promise<StoredFingerprintKey> {
+  const known = await getKey(context);
+  if (known !== null) return known;
+  const { app, ids, entropy, vault } = context;
+  const id = ids.cuid2();
+  const secret = Uint8Array.from(entropy.bytes(KEY_BYTES));
+  const sealed = await vault
+    .seal(secret, fingerprintKeyBinding({ id, app_id: app.id }))
+    .finally(() => secret.fill(0));
+  try {
+    await inSavepoint(context.em, async (em) => {
+      em.create(FingerprintKeyEntity, {
+        id,
+        appId: app.id,
+        sealedSecret: Buffer.from(sealed.sealedSecret),
+        wrappedDataKey: Buffer.from(sealed.wrappedDataKey),
+        masterKeyId: sealed.masterKeyId,
+      });
+    });
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+  }
+  const made = await getKey(context);
+  if (made === null) throw new Error(`app ${app.id} has no fingerprint key after one was made`);
+  return made;
+}
+
+function getKey({ app, em }: Pick<ReadContext, 'app' | 'em'>): Promise<StoredFingerprintKey | null> {
+  return em.findOne(FingerprintKeyEntity, { appId: app.id });
+}

@@ -1,0 +1,124 @@
+import { invalidField } from '../../../errors.ts';
+import type {
+  CreateExternalFiatAccountRequest,
+  ExternalFiatAccountData,
+} from '../../../generated/schemas.ts';
+import { isBrCode, isPixKey, isTaxNumber } from '../../base/bank-numbers/brazil.ts';
+import { countryAlpha2 } from '../../base/bank-numbers/countries.ts';
+import { faultOfIban, isBic } from '../../base/bank-numbers/iban.ts';
+import { isRoutingNumber } from '../../base/bank-numbers/us-routing.ts';
+
+type AccountType = ExternalFiatAccountData['type'];
+type AccountOf<Type extends AccountType> = Extract<ExternalFiatAccountData, { type: Type }>;
+
+/** The only currency of accounts of a type. */
+const currencies: Partial<Readonly<Record<AccountType, string>>> = {
+  us: 'usd',
+  iban: 'eur',
+  gb: 'gbp',
+  pix: 'brl',
+};
+
+/** CHOICE: the currencies of SWIFT payments are those that deposit accounts have. */
+export const providerCurrencies: readonly string[] = ['usd', 'eur', 'gbp', 'brl', 'mxn', 'cop'];
+
+/**
+ * Checks the numbers of a bank account as far as they can be checked without its bank: formats, check digits, and the
+ * currency of the account's type. Error messages never repeat a number.
+ *
+ * @throws ApiError invalid_data naming the field.
+ */
+export function checkAccount(body: CreateExternalFiatAccountRequest): void {
+  const { account, currency, address } = body;
+  switch (account.type) {
+    case 'us':
+      checkUs(account, address);
+      break;
+    case 'iban':
+      checkIban(account);
+      break;
+    case 'pix':
+      checkPix(account);
+      break;
+    case 'swift':
+      checkSwift(account);
+      break;
+    case 'gb':
+      // The contract's patterns are all that there is: UK numbers have check digits that differ from bank to bank.
+      break;
+  }
+  checkCountry('/address/country', address?.country);
+  checkCurrency(account.type, currency);
+}
+
+/** The last four characters of an account number; undefined for accounts without one. */
+export function lastFourOf(account: ExternalFiatAccountData): string | undefined {
+  return account.type === 'pix' ? undefined : account.account_number.slice(-4);
+}
+
+function checkUs(account: AccountOf<'us'>, address: CreateExternalFiatAccountRequest['address']): void {
+  if (!isRoutingNumber(account.routing_number)) {
+    throw invalidField('/account/routing_number', 'expected nine digits with a valid check digit');
+  }
+  if (!/^\d{4,17}$/.test(account.account_number)) {
+    throw invalidField('/account/account_number', 'expected 4 to 17 digits');
+  }
+  const { checking_or_savings: kind } = account;
+  if (kind !== undefined && kind !== 'checking' && kind !== 'savings') {
+    throw invalidField('/account/checking_or_savings', 'expected `checking` or `savings`');
+  }
+  if (address === undefined)
+    throw invalidField('/address', 'expected the address of the owner of a US account');
+}
+
+function checkIban({ account_number: iban, bic, country }: AccountOf<'iban'>): void {
+  const fault = faultOfIban(iban);
+  if (fault !== undefined) throw invalidField('/account/account_number', fault);
+  checkCountry('/account/country', country);
+  if (countryAlpha2(country) !== iban.slice(0, 2)) {
+    throw invalidField('/account/country', 'expected the country of the IBAN');
+  }
+  checkBic(bic);
+}
+
+function checkPix({ pix_key: key, br_code: code, document_number: tax }: AccountOf<'pix'>): void {
+  if ((key === undefined) === (code === undefined)) {
+    throw invalidField('/account', 'expected either `pix_key` or `br_code`');
+  }
+  if (key !== undefined && !isPixKey(key)) {
+    throw invalidField('/account/pix_key', 'expected a tax number, a phone number, an email or a random key');
+  }
+  if (code !== undefined && !isBrCode(code)) {
+    throw invalidField('/account/br_code', 'expected the text of a Pix QR code with a valid checksum');
+  }
+  if (tax !== undefined && !isTaxNumber(tax)) {
+    throw invalidField('/account/document_number', 'expected a CPF or CNPJ with valid check digits');
+  }
+}
+
+function checkSwift({ account_number: number, bic, country }: AccountOf<'swift'>): void {
+  checkBic(bic);
+  checkCountry('/account/country', country);
+  if (!/^[0-9A-Z]{1,34}$/.test(number)) {
+    throw invalidField('/account/account_number', 'expected at most 34 digits and capital letters');
+  }
+}
+
+function checkBic(bic: string): void {
+  if (!isBic(bic)) throw invalidField('/account/bic', 'expected a BIC of 8 or 11 characters, in capitals');
+}
+
+function checkCountry(pointer: string, country: string | undefined): void {
+  if (country === undefined || countryAlpha2(country) !== undefined) return;
+  throw invalidField(pointer, 'expected an ISO 3166-1 alpha-3 code in capitals');
+}
+
+function checkCurrency(type: AccountType, currency: string): void {
+  const only = currencies[type];
+  if (only === undefined ? providerCurrencies.includes(currency) : currency === only) return;
+  const expected = only ?? providerCurrencies.join('`, `');
+  throw invalidField(
+    '/currency',
+    `expected \`${expected}\` for an account of type \`${type}\`, got \`${currency}\``,
+  );
+}

@@ -1,0 +1,152 @@
+import { ApiError } from '../../../errors.ts';
+import type { CreateExternalFiatAccountRequest } from '../../../generated/schemas.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import type { FiatEnvironment, RegisteredBankAccount } from '../../../ports/fiat-providers.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { lockName } from '../../../storage/locks.ts';
+import { findFingerprint, fingerprint } from '../../base/fingerprints/fingerprint.ts';
+import { type FiatEntity, findFiatEntity, holdFiatEntity } from '../fiat-customers/fiat-entity.ts';
+import { askProvider, environmentOf, findProvider } from '../fiat-customers/find-provider.ts';
+import { requireCustomer } from '../fiat-customers/require-customer.ts';
+import { identityOf, providerKey } from './account-identity.ts';
+import { checkAccount, lastFourOf } from './check-account.ts';
+import { ExternalFiatAccountEntity, type StoredFiatAccount } from './external-fiat-account.entity.ts';
+import { fiatRefusal } from './fiat-refusal.ts';
+
+/** CHOICE: how many bank accounts a user or an organization can have in one environment of a provider. */
+const MAX_ACCOUNTS = 100;
+
+export interface AccountInput {
+  readonly entity: FiatEntity;
+  readonly body: CreateExternalFiatAccountRequest;
+}
+
+/** An account as the provider registered it; undefined when it had been registered before. */
+type PlannedAccount = RegisteredBankAccount | undefined;
+
+/**
+ * Checks a bank account and registers it with the provider. Safe to repeat: until the account is removed, the provider
+ * registers it once.
+ *
+ * @throws ApiError not_found; invalid_data, also when the provider declines the account; not_supported for a provider
+ * that is not configured; invalid_state for an entity that is not verified; invalid_request for too many accounts;
+ * unavailable when the provider cannot be reached.
+ */
+export async function prepareAccount(
+  context: PreparationContext,
+  input: AccountInput,
+): Promise<PlannedAccount> {
+  const { body } = input;
+  const owner = await findOwner(context, input);
+  checkAccount(body);
+  const provider = findProvider(context, owner);
+  const { customerId } = await requireCustomer(context, customerOf(owner));
+  const identity = identityOf(body);
+  const { isRegistered, removals } = await findSame(context, owner, identity);
+  if (isRegistered) return undefined;
+  await requireRoom(context, owner);
+  const answer = await askProvider(owner.provider, () =>
+    provider.registerBankAccount({
+      // After a removal the provider registers the account again.
+      key: providerKey('bank account', owner, identity, removals),
+      customerId,
+      ownerName: body.account_owner_name,
+      bankName: body.bank_name,
+      currency: body.currency,
+      account: body.account,
+      address: body.address,
+    }),
+  );
+  if ('fault' in answer) throw fiatRefusal(answer, { data: '', pair: '/currency' });
+  return answer;
+}
+
+/**
+ * Stores a bank account that the provider has registered. The same account again is the row that is there.
+ *
+ * @throws ApiError as `prepareAccount`.
+ */
+export async function registerAccount(
+  context: OperationContext,
+  input: AccountInput & { readonly prepared: Prepared<PlannedAccount> },
+): Promise<StoredFiatAccount> {
+  const { body } = input;
+  const registered = unwrapPrepared(input.prepared);
+  const owner = await findOwner(context, input);
+  await holdFiatEntity(context, input.entity);
+  // Registrations of one entity come one after the other: they are counted, and the same account is found.
+  await lockName(context.em, `fiat accounts of ${owner.entityId}`);
+  const identity = await fingerprint(context, identityOf(body));
+  const known = await context.em.findOne(ExternalFiatAccountEntity, {
+    ...owner,
+    fingerprint: identity,
+    deletedAtMs: null,
+  });
+  if (known !== null) return known;
+  if (registered === undefined) {
+    throw new ApiError('unavailable', 'the account was removed meanwhile; send the request again');
+  }
+  const { customerId } = await requireCustomer(context, customerOf(owner));
+  await requireRoom(context, owner);
+  const { account } = body;
+  const bankName = registered.bankName ?? body.bank_name;
+  const stored = context.em.create(ExternalFiatAccountEntity, {
+    ...owner,
+    id: context.ids.cuid(),
+    providerAccountId: registered.id,
+    customerId,
+    accountType: account.type,
+    currency: body.currency,
+    accountOwnerName: body.account_owner_name,
+    bankName: bankName ?? null,
+    lastFour: registered.last4 ?? lastFourOf(account) ?? null,
+    fingerprint: identity,
+    createdAtMs: context.nowMs,
+    deletedAtMs: null,
+  });
+  await context.em.flush();
+  return stored;
+}
+
+/** The columns that say whose account it is, and where. */
+interface Owner {
+  readonly appId: string;
+  readonly entityType: FiatEntity['type'];
+  readonly entityId: string;
+  readonly provider: string;
+  readonly environment: FiatEnvironment;
+}
+
+const customerOf = (owner: Owner) => ({
+  entity: { type: owner.entityType, id: owner.entityId },
+  named: owner,
+  capability: 'payout_fiat' as const,
+});
+
+async function findOwner(context: PreparationContext, { entity, body }: AccountInput): Promise<Owner> {
+  const { type, id } = await findFiatEntity(context, entity);
+  const { provider } = body;
+  return {
+    appId: context.app.id,
+    entityType: type,
+    entityId: id,
+    provider,
+    environment: environmentOf(body),
+  };
+}
+
+/** Whether the account is registered, and how often it was removed before. */
+async function findSame(context: PreparationContext, owner: Owner, identity: object) {
+  const known = await findFingerprint(context, identity);
+  if (known === undefined) return { isRegistered: false, removals: 0 };
+  const same = { ...owner, fingerprint: known };
+  const live = await context.em.count(ExternalFiatAccountEntity, { ...same, deletedAtMs: null });
+  const removals = await context.em.count(ExternalFiatAccountEntity, { ...same, deletedAtMs: { $ne: null } });
+  return { isRegistered: live > 0, removals };
+}
+
+async function requireRoom({ em }: Pick<PreparationContext, 'em'>, owner: Owner): Promise<void> {
+  const count = await em.count(ExternalFiatAccountEntity, { ...owner, deletedAtMs: null });
+  if (count < MAX_ACCOUNTS) return;
+  throw new ApiError('invalid_request', `expected at most ${MAX_ACCOUNTS} bank accounts; remove one first`);
+}

@@ -1,0 +1,51 @@
+import { ApiError } from '../../../errors.ts';
+import type { FiatProvider } from '../../../ports/fiat-providers.ts';
+import { assetNamed, type KnownAsset } from '../../access/chains/known-assets.ts';
+import { chainNamed, type KnownChain } from '../../access/chains/known-chains.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+
+/**
+ * An asset on a chain of a wallet.
+ *
+ * @param at pointer to the object with `asset` and `chain`.
+ * @throws ApiError not_supported
+ */
+export function requireWalletAsset(
+  wallet: Pick<WalletRow, 'chain_type' | 'custody_chain'>,
+  named: { readonly asset: string; readonly chain: string },
+  at: string,
+): KnownAsset {
+  const chain = chainNamed(named.chain);
+  if (chain === undefined) {
+    throw notSupported(`${at}/chain`, `the chain \`${named.chain}\` is not supported`);
+  }
+  if (chain.chainType !== wallet.chain_type) {
+    throw notSupported(`${at}/chain`, `\`${chain.name}\` is not a chain of ${wallet.chain_type} wallets`);
+  }
+  if (wallet.custody_chain !== null && wallet.custody_chain !== chain.name) {
+    throw notSupported(`${at}/chain`, `the custodian holds this wallet on \`${wallet.custody_chain}\``);
+  }
+  const asset = assetNamed(chain, named.asset);
+  if (asset === undefined) {
+    throw notSupported(`${at}/asset`, `no asset \`${named.asset}\` is known on \`${chain.name}\``);
+  }
+  return asset;
+}
+
+/**
+ * Refuses a network on which the provider moves nothing: what is sent there in its name would be lost.
+ *
+ * @param pointer to the field that can be changed.
+ * @throws ApiError not_supported
+ */
+export function requireNetwork({ networks }: FiatProvider, chain: KnownChain, pointer: string): void {
+  if (networks === 'all' || chain.isTestnet === (networks === 'test')) return;
+  throw notSupported(
+    pointer,
+    `this environment works with ${networks} networks only, and \`${chain.name}\` is not one`,
+  );
+}
+
+function notSupported(pointer: string, message: string): ApiError {
+  return new ApiError('not_supported', `${pointer}: ${message}`);
+}

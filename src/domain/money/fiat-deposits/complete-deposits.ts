@@ -1,0 +1,136 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { OperationContext, Services } from '../../../operation-context.ts';
+import type { AnyChain } from '../../../ports/chains.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import { assetNamed, type KnownAsset } from '../../access/chains/known-assets.ts';
+import { chainNamed } from '../../access/chains/known-chains.ts';
+import type { Tables } from '../../tables.ts';
+import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
+import { recordDepositCompleted } from './deposit-events.ts';
+import { FiatDepositEntity } from './fiat-deposit.entity.ts';
+import { FiatDepositAccountEntity } from './fiat-deposit-account.entity.ts';
+
+// HOT: jobs of several processes claim these rows. No bench case covers it.
+
+/** CHOICE: how often a chain is asked for the transaction of a deposit. */
+const AGAIN_MS = 2000;
+
+/** A deposit that the provider has sent to its wallet. */
+export interface SentDeposit {
+  readonly id: string;
+  readonly hash: string;
+  readonly rawOutput: string | null;
+  readonly asset: string;
+  readonly chain: string;
+  /** Of the wallet. */
+  readonly address: string;
+}
+
+/** Claims sent deposits whose transactions are due for a check, the most overdue first. */
+export async function claimSentDeposits(
+  em: SqlEntityManager,
+  nowMs: number,
+  limit: number,
+): Promise<readonly SentDeposit[]> {
+  const database = em.getKysely<Tables>();
+  const due = await database
+    .selectFrom('fiat_deposits as deposits')
+    .innerJoin('fiat_deposit_accounts as accounts', 'accounts.id', 'deposits.account_id')
+    .innerJoin('wallets', 'wallets.id', 'accounts.wallet_id')
+    .select(['deposits.id', 'deposits.transaction_hash as hash', 'deposits.raw_output as rawOutput'])
+    .select(['accounts.asset', 'accounts.chain', 'wallets.address'])
+    .where('deposits.next_check_at_ms', '<=', nowMs)
+    .where('deposits.transaction_hash', 'is not', null)
+    .orderBy('deposits.next_check_at_ms')
+    .orderBy('deposits.id')
+    .limit(limit)
+    .$castTo<SentDeposit>()
+    .forUpdate('deposits')
+    .skipLocked()
+    .execute();
+  if (due.length > 0) {
+    await database
+      .updateTable('fiat_deposits')
+      .set({ next_check_at_ms: nowMs + AGAIN_MS })
+      .where(
+        'id',
+        'in',
+        due.map(({ id }) => id),
+      )
+      .execute();
+  }
+  return due;
+}
+
+/**
+ * The amount that arrived, in base units, once the transaction is in a block of our chain; undefined before. Call it
+ * outside any transaction.
+ */
+export async function findArrival(
+  { chains }: Pick<Services, 'chains'>,
+  sent: SentDeposit,
+): Promise<bigint | undefined> {
+  const asset = assetOf(sent);
+  const chain = chains.find(asset.chain.caip2);
+  return chain === undefined ? undefined : await arrivalOf(chain, asset, sent);
+}
+
+async function arrivalOf(
+  chain: AnyChain,
+  { tokenAddress }: KnownAsset,
+  { hash, address, rawOutput }: SentDeposit,
+): Promise<bigint | undefined> {
+  if (chain.transfersOf !== undefined) {
+    const query = { address, tokenAddresses: [tokenAddress], hash, beforePosition: undefined, limit: 100 };
+    const received = (await chain.transfersOf(query)).filter(({ recipient }) => isSame(recipient, address));
+    return sumOf(received);
+  }
+  if (chain.kind === 'evm') {
+    const found = await chain.movementsOf(hash);
+    const received = found?.movements.filter(
+      ({ token, to }) => isSame(to, address) && isSame(token ?? '', tokenAddress ?? ''),
+    );
+    return received && sumOf(received);
+  }
+  // The transaction is not ours, so there are no bytes of it: a chain that does not know it cannot say more.
+  const status = await chain.statusOf(hash, new Uint8Array());
+  return status.kind === 'included' && rawOutput !== null ? BigInt(rawOutput) : undefined;
+}
+
+/** Undefined for no movement: a transaction that brings nothing does not complete a deposit. */
+function sumOf(received: readonly { readonly rawAmount: bigint }[]): bigint | undefined {
+  return received.length === 0 ? undefined : received.reduce((sum, { rawAmount }) => sum + rawAmount, 0n);
+}
+
+// Only EVM addresses, which start with 0x, ignore case.
+function isSame(left: string, right: string): boolean {
+  return left.startsWith('0x') ? left.toLowerCase() === right.toLowerCase() : left === right;
+}
+
+/** Completes a deposit that has arrived, and records its event. Does nothing when it has ended before. */
+export async function completeDeposit(
+  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  sent: SentDeposit,
+  rawAmount: bigint,
+): Promise<void> {
+  const deposit = await context.em.findOne(
+    FiatDepositEntity,
+    { id: sent.id, state: 'delivered' },
+    lockForUpdate,
+  );
+  if (deposit === null) return;
+  deposit.state = 'completed';
+  deposit.rawOutput = String(rawAmount);
+  deposit.nextCheckAtMs = null;
+  await context.em.flush();
+  const account = await context.em.findOneOrFail(FiatDepositAccountEntity, { id: deposit.accountId });
+  const amount = decimalText(fromRaw(rawAmount, assetOf(sent).decimals));
+  await recordDepositCompleted(context, { account, deposit, amount });
+}
+
+function assetOf(sent: Pick<SentDeposit, 'asset' | 'chain'>): KnownAsset {
+  const chain = chainNamed(sent.chain);
+  const asset = chain && assetNamed(chain, sent.asset);
+  if (asset === undefined) throw new Error(`the asset ${sent.asset} on ${sent.chain} is not known`);
+  return asset;
+}

@@ -1,0 +1,65 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { OperationContext, Services } from '../../../operation-context.ts';
+import type { FiatEnvironment, VirtualAccount } from '../../../ports/fiat-providers.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
+import type { Tables } from '../../tables.ts';
+import { FiatDepositAccountEntity, type StoredDepositAccount } from './fiat-deposit-account.entity.ts';
+import { sealInstructions } from './instructions.ts';
+
+// HOT: jobs of several processes claim these rows. No bench case covers it.
+
+/** CHOICE: how often a provider is asked for instructions that it prepares, and to close an account. */
+const AGAIN_MS = 2000;
+
+/** Claims accounts that wait for their instructions, and deactivated ones that are still open at the provider. */
+export async function claimDueAccounts(
+  em: SqlEntityManager,
+  nowMs: number,
+  limit: number,
+): Promise<readonly StoredDepositAccount[]> {
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('fiat_deposit_accounts')
+    .select('id')
+    .where('next_check_at_ms', '<=', nowMs)
+    .orderBy('next_check_at_ms')
+    .orderBy('id')
+    .limit(limit)
+    .forUpdate()
+    .skipLocked()
+    .execute();
+  const due = await em.find(FiatDepositAccountEntity, { id: { $in: rows.map(({ id }) => id) } });
+  for (const account of due) account.nextCheckAtMs = nowMs + AGAIN_MS;
+  await em.flush();
+  return due;
+}
+
+/** What the provider says about an account; undefined while there is nothing to store. */
+export async function askAboutAccount(
+  { fiatProviders }: Pick<Services, 'fiatProviders'>,
+  { provider: name, environment, customerId, virtualAccountId, status }: StoredDepositAccount,
+): Promise<'closed' | VirtualAccount | undefined> {
+  const provider = fiatProviders.find(name, environment as FiatEnvironment);
+  if (provider === undefined) return undefined;
+  if (status === 'activated') return provider.virtualAccount(customerId, virtualAccountId);
+  await provider.closeVirtualAccount(customerId, virtualAccountId);
+  return 'closed';
+}
+
+/** Stores what the provider said about an account. */
+export async function keepAccount(
+  context: Pick<OperationContext, 'em' | 'vault'>,
+  id: string,
+  said: 'closed' | VirtualAccount,
+): Promise<void> {
+  const account = await context.em.findOne(FiatDepositAccountEntity, { id }, lockForUpdate);
+  if (account === null || account.nextCheckAtMs === null) return;
+  if (said === 'closed') {
+    account.nextCheckAtMs = null;
+  } else if (account.status === 'activated' && said.instructions !== null) {
+    await sealInstructions(context, account, said.instructions);
+    account.paymentRails = JSON.stringify(said.paymentRails);
+    account.nextCheckAtMs = null;
+  }
+  await context.em.flush();
+}

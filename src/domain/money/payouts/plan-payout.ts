@@ -1,0 +1,183 @@
+import { ApiError, invalidField } from '../../../errors.ts';
+import type { CreateFiatPayoutRequest } from '../../../generated/schemas.ts';
+import type { PreparationContext } from '../../../operation-context.ts';
+import type {
+  FiatEnvironment,
+  FiatProvider,
+  FiatRefusal,
+  OpenedPayout,
+  PayoutOrder,
+} from '../../../ports/fiat-providers.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { providerKey } from '../fiat-accounts/account-identity.ts';
+import type { StoredFiatAccount } from '../fiat-accounts/external-fiat-account.entity.ts';
+import { getFiatAccount } from '../fiat-accounts/find-account.ts';
+import { requireNetwork } from '../fiat-accounts/wallet-asset.ts';
+import { requireWalletEntity } from '../fiat-accounts/wallet-entity.ts';
+import type { FiatEntity } from '../fiat-customers/fiat-entity.ts';
+import { findProvider } from '../fiat-customers/find-provider.ts';
+import { requireCustomer } from '../fiat-customers/require-customer.ts';
+import { callChain } from '../sending/call-chain.ts';
+import { planSending } from '../wallet-actions/plan-transfer.ts';
+import type { PlannedTransfer } from '../wallet-actions/transfer-senders.ts';
+import { readPayout } from './payout-terms.ts';
+
+/** A payout that the provider has opened, with all the chain data that its deposit needs. */
+export interface PayoutPlan {
+  readonly account: StoredFiatAccount;
+  readonly rail: string;
+  readonly opened: OpenedPayout;
+  readonly build: PlannedTransfer['build'];
+  /** Ends the payout at the provider, which would otherwise wait for a deposit that never comes. */
+  cancel(): void;
+}
+
+/** The payment rail of each account type. */
+const rails: Readonly<Record<string, string>> = {
+  us: 'ach',
+  iban: 'sepa',
+  gb: 'faster_payments',
+  pix: 'pix',
+  swift: 'swift',
+};
+
+/**
+ * Opens a payout at the provider, and queries the chain for what its deposit needs. Call it outside any database
+ * transaction.
+ *
+ * @throws ApiError not_found; invalid_data; invalid_state for an entity that is not verified; not_supported;
+ * insufficient_funds; transaction_execution_failure when the simulation fails; transaction_broadcast_failure when the
+ * provider or the chain cannot be reached.
+ */
+export async function preparePayout(
+  context: PreparationContext,
+  walletId: string,
+  body: CreateFiatPayoutRequest,
+): Promise<PayoutPlan> {
+  const wallet = await findWallet(context, walletId);
+  const terms = readPayout(wallet, body);
+  const { asset, rawAmount } = terms;
+  const account = await requireOwnAccount(context, wallet, terms.accountId);
+  const provider = findProvider(context, placeOf(account));
+  requireNetwork(provider, asset.chain, '/source/chain');
+  const { customerId } = await requireCustomer(context, customerOf(account));
+  const chain = context.chains.find(asset.chain.caip2);
+  if (chain === undefined) {
+    const what = `the chain \`${asset.chain.name}\` is not configured here`;
+    throw new ApiError('not_supported', `/source/chain: ${what}`);
+  }
+  const [balance = 0n] = await callChain(chain.balances(wallet.address, [asset.tokenAddress]));
+  if (balance < rawAmount) throw new ApiError('insufficient_funds');
+  const rail = rails[account.accountType] ?? account.accountType;
+  const opened = await open(provider, {
+    key: keyOf(context, wallet, body),
+    customerId,
+    bankAccountId: account.providerAccountId,
+    source: {
+      caip2: asset.chain.caip2,
+      chain: asset.chain.name,
+      asset: asset.asset,
+      tokenAddress: asset.tokenAddress,
+      decimals: asset.decimals,
+      address: wallet.address,
+    },
+    rawAmount,
+    rail,
+    currency: account.currency,
+  });
+  const cancel = (): void => cancelAtProvider(context, provider, opened.id);
+  const order = { asset, rawAmount, from: wallet.address, to: opened.depositAddress };
+  try {
+    const { build } = await planSending(context, order);
+    return { account, rail, opened, build, cancel };
+  } catch (error) {
+    cancel();
+    throw error;
+  }
+}
+
+/**
+ * The bank account of a payout, which must be one of the user or organization that the wallet belongs to.
+ *
+ * @throws ApiError invalid_data
+ */
+async function requireOwnAccount(
+  context: PreparationContext,
+  wallet: WalletRow,
+  accountId: string,
+): Promise<StoredFiatAccount> {
+  const entity = await requireWalletEntity(context, wallet).catch((error: unknown) => {
+    if (error instanceof ApiError) return undefined;
+    throw error;
+  });
+  const account = entity && (await getFiatAccount(context, entity.id, accountId));
+  if (account === undefined) throw unknownAccount();
+  return account;
+}
+
+/** The refusal of a bank account that is not there, or not that of the wallet's user or organization. */
+export function unknownAccount(): ApiError {
+  return invalidField(
+    '/destination/fiat_account_id',
+    'expected a bank account of the user or organization that the wallet belongs to',
+  );
+}
+
+function placeOf({ provider, environment }: StoredFiatAccount) {
+  return { provider, environment: environment as FiatEnvironment };
+}
+
+/** Whose the account is, for `requireCustomer`. */
+export function customerOf(account: StoredFiatAccount) {
+  const entity = { type: account.entityType as FiatEntity['type'], id: account.entityId };
+  return { entity, named: placeOf(account), capability: 'payout_fiat' as const };
+}
+
+/** A repeated request, which is answered from its stored response, opens nothing new. */
+function keyOf(
+  { app, idempotencyKey, requestId }: PreparationContext,
+  wallet: WalletRow,
+  body: object,
+): string {
+  return providerKey('payout', app.id, wallet.id, idempotencyKey ?? null, idempotencyKey ?? requestId, body);
+}
+
+async function open(provider: FiatProvider, order: PayoutOrder): Promise<OpenedPayout> {
+  const answer = await provider.openPayout(order).catch((cause: unknown) => {
+    throw unreachable(cause);
+  });
+  if ('fault' in answer) throw refusalOf(answer);
+  // INVARIANT: nothing but the amount that the policies have judged is ever signed.
+  if (answer.rawAmount !== order.rawAmount) {
+    throw invalidField('/source/amount', 'the provider cannot pay out exactly this amount');
+  }
+  return answer;
+}
+
+function unreachable(cause: unknown): ApiError {
+  const message = 'the provider could not be reached; nothing was signed or sent';
+  return new ApiError('transaction_broadcast_failure', message, { cause });
+}
+
+function refusalOf({ fault, message }: FiatRefusal): ApiError {
+  if (fault === 'pair') return new ApiError('not_supported', `/source: ${message}`);
+  if (fault === 'customer') return new ApiError('invalid_state', message);
+  return invalidField('/source/amount', message);
+}
+
+/**
+ * Not awaited: the request has been refused already, and a payout without a deposit ends by itself.
+ *
+ * NOTE: with an idempotency key the same request may come again and use the same payout, so it is left to expire.
+ */
+function cancelAtProvider(
+  { log, idempotencyKey }: PreparationContext,
+  provider: FiatProvider,
+  payoutId: string,
+): void {
+  if (idempotencyKey !== undefined) return;
+  provider.cancelPayout(payoutId).catch((err: unknown) => {
+    log.warn({ err, payout: payoutId }, 'a payout that was refused stays open at the provider');
+  });
+}

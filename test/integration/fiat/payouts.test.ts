@@ -1,0 +1,337 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { ExternalFiatAccountResponse, Wallet } from '../../../src/generated/schemas.ts';
+import { databaseKinds } from '../../support/databases.ts';
+import { at, base, type FiatWorld, ibanAccount, million, openFiatWorld, usdc } from './fiat-world.ts';
+
+describe.each(databaseKinds)('payouts on %s', (kind) => {
+  let world: FiatWorld;
+  let userId: string;
+  let wallet: Wallet;
+  beforeAll(async () => {
+    world = await openFiatWorld(kind);
+  });
+  beforeEach(async () => {
+    ({ userId, wallet } = await world.makeCustomer());
+  });
+  afterEach(() => {
+    world.override({});
+    world.fiat.setUp(true);
+  });
+  afterAll(() => world[Symbol.asyncDispose]());
+
+  /** The id of a registered bank account. */
+  async function register(iban?: string): Promise<string> {
+    const { body } = await world.operations.run('createUserExternalFiatAccount', {
+      path: { user_id: userId },
+      body: ibanAccount(iban),
+    });
+    return (body as ExternalFiatAccountResponse).external_fiat_account.id;
+  }
+  const eventsOfPayouts = async () => {
+    const prefix = 'wallet_action.payout.';
+    return (await world.events(wallet.id, prefix)).map(({ type }) => type.replace(prefix, ''));
+  };
+  const transactions = async () => {
+    const em = world.operations.database.orm.em.fork();
+    const rows = await em.execute('select id from transactions where wallet_id = ?', [wallet.id]);
+    return (rows as unknown[]).length;
+  };
+  const bookOf = async (currency: string) =>
+    (await world.fiat.books()).find((book) => book.currency === currency) ?? { paid_out: '0' };
+  const cents = (text: string) => Math.round(Number(text) * 100);
+
+  test('the deposit goes to the provider and the money to the bank', async () => {
+    const accountId = await register();
+    const before = cents((await bookOf('eur')).paid_out);
+    const answer = await world.payout(wallet.id, accountId, '100.00');
+    expect(answer).toEqual({
+      status: 200,
+      body: {
+        id: expect.any(String),
+        type: 'payout',
+        wallet_id: wallet.id,
+        status: 'pending',
+        created_at: expect.stringMatching(/Z$/),
+        ...at,
+        source: { asset: 'usdc', chain: 'base', amount: '100.00' },
+        destination: { fiat_account_id: accountId },
+        reference_id: null,
+      },
+    });
+    expect((await world.action(answer)).steps).toMatchObject([
+      { type: 'evm_transaction', caip2: base, status: 'pending' },
+      { type: 'external_transaction', status: 'preparing' },
+    ]);
+    await world.wait(60);
+    const ended = await world.action(answer);
+    expect(ended.status).toBe('succeeded');
+    expect(ended.steps).toEqual([
+      expect.objectContaining({ type: 'evm_transaction', status: 'confirmed' }),
+      { type: 'external_transaction', status: 'confirmed' },
+    ]);
+    expect(await world.held(wallet.address)).toBe(900n * million);
+    expect(await eventsOfPayouts()).toEqual(['created', 'succeeded']);
+    const [created] = await world.events(wallet.id, 'wallet_action.payout.created');
+    expect(created).toMatchObject({
+      source_asset: 'usdc',
+      source_chain: 'base',
+      source_amount: '100',
+      destination_fiat_account_id: accountId,
+      destination_currency: 'eur',
+      destination_payment_rail: 'sepa',
+      ...at,
+      status: 'pending',
+    });
+    expect(created).not.toHaveProperty('source');
+    // 100 USDC at 1.10 US dollars for a euro, down to the cent.
+    expect(cents((await bookOf('eur')).paid_out) - before).toBe(9090);
+  });
+
+  test.each([
+    ['DE13370400440532010003', 'the bank returned the payment'],
+    ['DE83370400440532010004', 'the payment could not be delivered to the bank'],
+  ])('the deposit for %s is refunded on chain', async (iban, reason) => {
+    const answer = await world.payout(wallet.id, await register(iban));
+    await world.wait(10);
+    expect((await world.action(answer)).status).toBe('pending');
+    await world.wait(60);
+    const ended = await world.action(answer);
+    expect(ended).toMatchObject({
+      status: 'failed',
+      failure_reason: {
+        message: `The payout provider gave the deposit back: ${reason}.`,
+        details: { refund: { caip2: base, transaction_hash: expect.stringMatching(/^0x[0-9a-f]{64}$/) } },
+      },
+    });
+    expect(await world.held(wallet.address)).toBe(1000n * million);
+    expect(await eventsOfPayouts()).toEqual(['created', 'failed']);
+  });
+
+  test('a payout in review stays pending', async () => {
+    const answer = await world.payout(wallet.id, await register('DE67370400440532010001'));
+    await world.wait(300);
+    expect(await world.action(answer)).toMatchObject({
+      status: 'pending',
+      steps: [{ status: 'confirmed' }, { status: 'pending' }],
+    });
+  });
+
+  test('a deposit in a block after the expiry is given back', async () => {
+    const accountId = await register();
+    world.weather.isDeaf = true;
+    const answer = await world.payout(wallet.id, accountId);
+    expect(answer.status).toBe(200);
+    await world.wait(630);
+    world.weather.isDeaf = false;
+    await world.wait(120);
+    expect(await world.action(answer)).toMatchObject({
+      status: 'failed',
+      failure_reason: {
+        message:
+          'The payout provider gave the deposit back: the deposit was included after the payout had expired.',
+      },
+    });
+    expect(await world.held(wallet.address)).toBe(1000n * million);
+  });
+
+  test('a payout whose deposit reverts fails, and the bank pays nothing', async () => {
+    const accountId = await register();
+    const answer = await world.payout(wallet.id, accountId, '600');
+    // The second one spends what the first one has: both are signed before either is in a block.
+    const second = await world.payout(wallet.id, accountId, '600');
+    // A revert is final once no reorganization can undo it.
+    await world.wait(60);
+    await world.wait(1500);
+    expect((await world.action(answer)).status).toBe('succeeded');
+    const { status, steps } = await world.action(second);
+    expect(status).toBe('failed');
+    expect(steps).toMatchObject([{ status: 'reverted' }, { status: 'rejected' }]);
+    expect(await world.held(wallet.address)).toBe(400n * million);
+  });
+
+  test('a nonce pays out once, and so does a request that is repeated at the same time', async () => {
+    const accountId = await register();
+    const nonce = 'treasury-2026-01-01-000001';
+    expect((await world.payout(wallet.id, accountId, '10', nonce)).status).toBe(200);
+    expect(await world.payout(wallet.id, accountId, '10', nonce)).toMatchObject({
+      status: 409,
+      body: { code: 'resource_conflict' },
+    });
+    const again = {
+      path: { wallet_id: wallet.id },
+      body: {
+        source: { asset: 'usdc', chain: 'base', amount: '20' },
+        destination: { fiat_account_id: accountId },
+      },
+      idempotencyKey: 'payout-1',
+    };
+    const first = await world.operations.run('createFiatPayout', again);
+    expect(await world.operations.run('createFiatPayout', again)).toEqual(first);
+    await world.wait(60);
+    expect(await world.held(wallet.address)).toBe(970n * million);
+  });
+
+  test('nothing is signed for a payout that is refused', async () => {
+    const accountId = await register();
+    const { userId: strangerId } = await world.makeCustomer();
+    const stranger = await world.operations.run('createUserExternalFiatAccount', {
+      path: { user_id: strangerId },
+      body: ibanAccount(),
+    });
+    const strangerAccount = (stranger.body as ExternalFiatAccountResponse).external_fiat_account.id;
+    const refused = async (answer: Promise<{ status: number; body: unknown }>) => {
+      const { status, body } = await answer;
+      return [status, (body as { code?: string }).code, (body as { error: string }).error.split(':')[0]];
+    };
+    expect(await refused(world.payout(wallet.id, strangerAccount))).toEqual([
+      ...[400, 'invalid_data', '/destination/fiat_account_id'],
+    ]);
+    expect(await refused(world.payout(wallet.id, 'unknown'))).toEqual([
+      ...[400, 'invalid_data', '/destination/fiat_account_id'],
+    ]);
+    for (const amount of ['0', '0.0000001', '0.50']) {
+      expect(await refused(world.payout(wallet.id, accountId, amount))).toEqual([
+        ...[400, 'invalid_data', '/source/amount'],
+      ]);
+    }
+    expect(await refused(world.payout(wallet.id, accountId, '1001'))).toEqual([
+      ...[400, 'insufficient_funds', expect.any(String)],
+    ]);
+    expect((await world.payout('unknown', accountId)).status).toBe(404);
+    const elsewhere = (source: object) =>
+      world.operations.run('createFiatPayout', {
+        path: { wallet_id: wallet.id },
+        body: { source, destination: { fiat_account_id: accountId } },
+      });
+    for (const source of [
+      { asset: 'usdc', chain: 'solana', amount: '1' },
+      { asset: 'usdc', chain: 'nowhere', amount: '1' },
+      { asset: 'doge', chain: 'base', amount: '1' },
+    ]) {
+      expect((await refused(elsewhere(source))).slice(0, 2)).toEqual([400, 'not_supported']);
+    }
+    expect(await transactions()).toBe(0);
+  });
+
+  test('nothing is signed when the provider is down, changes the amount, or leaves less than a minute', async () => {
+    const accountId = await register();
+    world.fiat.setUp(false);
+    expect(await world.payout(wallet.id, accountId)).toMatchObject({
+      status: 400,
+      body: {
+        code: 'transaction_broadcast_failure',
+        error: 'the provider could not be reached; nothing was signed or sent',
+      },
+    });
+    world.fiat.setUp(true);
+    const { nowMs } = world.operations.clock;
+    const canceled: string[] = [];
+    const opened = {
+      id: 'scripted',
+      depositAddress: '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0',
+      rawAmount: 100n * million,
+      expiresAtSeconds: nowMs / 1000 + 59,
+    };
+    world.override({
+      openPayout: async () => opened,
+      cancelPayout: async (id) => void canceled.push(id),
+    });
+    expect(await world.payout(wallet.id, accountId)).toMatchObject({
+      status: 400,
+      body: { code: 'transaction_broadcast_failure' },
+    });
+    expect(canceled).toEqual(['scripted']);
+    world.override({ openPayout: async () => ({ ...opened, rawAmount: 101n * million }) });
+    expect(await world.payout(wallet.id, accountId)).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_data' },
+    });
+    world.override({ cancelPayout: async (id) => void canceled.push(id) });
+    world.weather.reverts = true;
+    expect(await world.payout(wallet.id, accountId)).toMatchObject({
+      status: 400,
+      body: { code: 'transaction_execution_failure' },
+    });
+    expect(canceled).toHaveLength(2);
+    world.weather.reverts = false;
+    // A minute is enough.
+    world.override({ openPayout: async () => ({ ...opened, expiresAtSeconds: nowMs / 1000 + 60 }) });
+    expect((await world.payout(wallet.id, accountId)).status).toBe(200);
+    expect(await transactions()).toBe(1);
+  });
+
+  test('a policy allows payouts by `*` rules only, which see the amount in every spelling', async () => {
+    const accountId = await register();
+    const atMost = (value: string) => ({
+      name: 'small',
+      method: '*',
+      action: 'ALLOW',
+      conditions: [{ field_source: 'action_request_body', field: 'source.amount', operator: 'lte', value }],
+    });
+    const { body: policy } = await world.operations.run('createPolicy', {
+      body: { version: '1.0', name: 'small payouts', chain_type: 'ethereum', rules: [atMost('50')] },
+    });
+    await world.operations.run('updateWallet', {
+      path: { wallet_id: wallet.id },
+      body: { policy_ids: [(policy as { id: string }).id] },
+    });
+    const canceled: string[] = [];
+    world.override({ cancelPayout: async (id) => void canceled.push(id) });
+    expect(await world.payout(wallet.id, accountId, '51')).toMatchObject({
+      status: 400,
+      body: { code: 'policy_violation' },
+    });
+    expect(canceled).toHaveLength(1);
+    expect((await world.payout(wallet.id, accountId, '50')).status).toBe(200);
+  });
+
+  test('a removed account takes no payouts, and those under way go on', async () => {
+    const accountId = await register();
+    const begun = await world.payout(wallet.id, accountId);
+    const path = { user_id: userId, account_id: accountId };
+    expect((await world.operations.run('deleteUserExternalFiatAccount', { path })).status).toBe(200);
+    expect(await world.payout(wallet.id, accountId)).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_data' },
+    });
+    await world.wait(60);
+    expect((await world.action(begun)).status).toBe('succeeded');
+  });
+
+  test('a customer whom the provider has paused is paid nothing', async () => {
+    const accountId = await register();
+    const em = world.operations.database.orm.em.fork();
+    await em.execute(
+      "update fiat_customers set snapshot = replace(snapshot, 'active', 'paused') where entity_id = ?",
+      [userId],
+    );
+    expect(await world.payout(wallet.id, accountId)).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_state' },
+    });
+    expect(await transactions()).toBe(0);
+  });
+
+  test('every unit is at the wallet, at the bank, or paid back', async () => {
+    const accounts = [await register(), await register('DE13370400440532010003')];
+    const [stocked, paidBefore] = [
+      await world.chains.total(base, usdc),
+      cents((await bookOf('eur')).paid_out),
+    ];
+    let spent = 0n;
+    for (const [index, amount] of [3n, 5n, 7n, 11n].entries()) {
+      await world.payout(wallet.id, accounts[index % 2]!, String(amount));
+      if (index % 2 === 0) spent += amount;
+    }
+    await world.wait(90);
+    expect(await world.held(wallet.address)).toBe((1000n - spent) * million);
+    const [total, before] = [await world.chains.total(base, usdc), stocked];
+    expect(total).toBe(before);
+    const book = (await world.fiat.books()).find(({ currency }) => currency === 'eur')!;
+    // 3 and 7 USDC are 2.72 and 6.36 euros, each payout down to the cent.
+    expect(cents(book.paid_out) - paidBefore).toBe(272 + 636);
+    expect(cents(book.capital) + cents(book.paid_in)).toBe(
+      cents(book.paid_out) + cents(book.refunded) + cents(book.fees) + cents(book.balance),
+    );
+  });
+});
