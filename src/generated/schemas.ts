@@ -1022,7 +1022,7 @@ export type CreateExternalFiatAccountRequest = {
 export type CreateFiatDepositAccountRequest = {
   /** The asset that deposits are converted into. */
   destination: FiatDepositAccountDestination;
-  /** Defaults to the environment of the app. */
+  /** Environment of the provider. Defaults to `production`. */
   environment?: IntegrationEnvironment | undefined;
   /** Provider of the account. */
   provider: "bridge";

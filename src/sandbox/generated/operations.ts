@@ -178,6 +178,33 @@ export interface Operations {
     body: schemas.MoveSandboxPricesRequest;
     response: schemas.SandboxPrices;
   };
+  /** Pay into a fiat deposit account */
+  receiveFiatDeposit: {
+    path: {};
+    query: {};
+    body: schemas.ReceiveSandboxDepositRequest;
+    response: schemas.SandboxFiatDeposit;
+  };
+  /** Refund a held deposit */
+  refundFiatDeposit: {
+    path: {
+      /** The deposit's id at the provider, `provider_deposit_id` in events. */
+      deposit_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxFiatDeposit;
+  };
+  /** Release a held deposit */
+  releaseFiatDeposit: {
+    path: {
+      /** The deposit's id at the provider, `provider_deposit_id` in events. */
+      deposit_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxFiatDeposit;
+  };
   /** Replay an event */
   replayEvent: {
     path: {
@@ -228,6 +255,16 @@ export interface Operations {
     query: {};
     body: schemas.SandboxProviderState;
     response: schemas.SandboxProviderState;
+  };
+  /** Choose how a payout ends */
+  steerFiatPayout: {
+    path: {
+      /** Id of the wallet action. */
+      action_id: string;
+    };
+    query: {};
+    body: schemas.SteerSandboxPayoutRequest;
+    response: schemas.SandboxPayout;
   };
   /** Transfer an account to another user */
   takeOverUser: {
@@ -534,6 +571,45 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  receiveFiatDeposit: {
+    id: "receiveFiatDeposit",
+    method: "POST",
+    path: "/_sandbox/fiat_deposits",
+    tag: "banking",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  refundFiatDeposit: {
+    id: "refundFiatDeposit",
+    method: "POST",
+    path: "/_sandbox/fiat_deposits/{deposit_id}/refund",
+    tag: "banking",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  releaseFiatDeposit: {
+    id: "releaseFiatDeposit",
+    method: "POST",
+    path: "/_sandbox/fiat_deposits/{deposit_id}/release",
+    tag: "banking",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   replayEvent: {
     id: "replayEvent",
     method: "POST",
@@ -604,6 +680,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "PUT",
     path: "/_sandbox/providers/{provider}",
     tag: "fiat",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  steerFiatPayout: {
+    id: "steerFiatPayout",
+    method: "POST",
+    path: "/_sandbox/payouts/{action_id}",
+    tag: "banking",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,

@@ -19,12 +19,16 @@ import * as listApps from '../handlers/listApps.ts';
 import * as listEvents from '../handlers/listEvents.ts';
 import * as mineBlocks from '../handlers/mineBlocks.ts';
 import * as movePrices from '../handlers/movePrices.ts';
+import * as receiveFiatDeposit from '../handlers/receiveFiatDeposit.ts';
+import * as refundFiatDeposit from '../handlers/refundFiatDeposit.ts';
+import * as releaseFiatDeposit from '../handlers/releaseFiatDeposit.ts';
 import * as replayEvent from '../handlers/replayEvent.ts';
 import * as replayPolicy from '../handlers/replayPolicy.ts';
 import * as resetSandbox from '../handlers/resetSandbox.ts';
 import * as restoreWallet from '../handlers/restoreWallet.ts';
 import * as setClock from '../handlers/setClock.ts';
 import * as setProviderState from '../handlers/setProviderState.ts';
+import * as steerFiatPayout from '../handlers/steerFiatPayout.ts';
 import * as takeOverUser from '../handlers/takeOverUser.ts';
 import * as triggerEvent from '../handlers/triggerEvent.ts';
 import type { Handlers } from '../control-plane.ts';
@@ -50,12 +54,16 @@ const files = {
   listEvents,
   mineBlocks,
   movePrices,
+  receiveFiatDeposit,
+  refundFiatDeposit,
+  releaseFiatDeposit,
   replayEvent,
   replayPolicy,
   resetSandbox,
   restoreWallet,
   setClock,
   setProviderState,
+  steerFiatPayout,
   takeOverUser,
   triggerEvent,
 };

@@ -7,7 +7,8 @@ import {
  validateSandboxMfaMethod,
  validateJudgeableOperation,
  validateSandboxAppSettings,
- validateSandboxProviderState
+ validateSandboxProviderState,
+ validateSandboxPayoutOutcome
 } from "./shared-validators.js";
 import * as params from "./parameter-validators.js";
 function validateAddSandboxEarnRewardRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
@@ -1726,6 +1727,168 @@ function validateMoveSandboxPricesRequest(data, { instancePath = "", parentData,
 
 const schemaMoveSandboxPricesRequest = { "$id": "MoveSandboxPricesRequest", "type": "object", "required": ["prices"], "additionalProperties": false, "properties": { "prices": { "type": "object", "minProperties": 1, "maxProperties": 100, "additionalProperties": { "type": ["string", "null"], "pattern": "^\\d{1,20}(\\.\\d{1,20})?$" } } } };
 const pattern5 = new RegExp("^\\d{1,20}(\\.\\d{1,20})?$", "u");
+function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.amount === void 0 && (missing0 = "amount") || data.deposit_account_id === void 0 && (missing0 = "deposit_account_id") || data.reference === void 0 && (missing0 = "reference")) {
+    validateReceiveSandboxDepositRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "amount" || key0 === "deposit_account_id" || key0 === "outcome" || key0 === "payment_rail" || key0 === "reference" || key0 === "sender_name")) {
+      validateReceiveSandboxDepositRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.amount !== void 0) {
+      let data0 = data.amount;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (!pattern6.test(data0)) {
+         validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/pattern", keyword: "pattern", params: { pattern: "^\\d{1,12}(\\.\\d{1,2})?$" }, message: 'must match pattern "^\\d{1,12}(\\.\\d{1,2})?$"' }];
+         return false;
+        }
+       } else {
+        validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.deposit_account_id !== void 0) {
+       let data1 = data.deposit_account_id;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 100) {
+          validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/deposit_account_id", schemaPath: "#/properties/deposit_account_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         }
+        } else {
+         validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/deposit_account_id", schemaPath: "#/properties/deposit_account_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.outcome !== void 0) {
+        let data2 = data.outcome;
+        const _errs6 = errors;
+        if (typeof data2 !== "string") {
+         validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        if (!(data2 === "completed" || data2 === "in_review" || data2 === "refunded")) {
+         validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/enum", keyword: "enum", params: { allowedValues: schemaReceiveSandboxDepositRequest.properties.outcome.enum }, message: "must be equal to one of the allowed values" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.payment_rail !== void 0) {
+         let data3 = data.payment_rail;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 50) {
+            validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/payment_rail", schemaPath: "#/properties/payment_rail/maxLength", keyword: "maxLength", params: { limit: 50 }, message: "must NOT have more than 50 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data3) < 1) {
+             validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/payment_rail", schemaPath: "#/properties/payment_rail/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          } else {
+           validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/payment_rail", schemaPath: "#/properties/payment_rail/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.reference !== void 0) {
+          let data4 = data.reference;
+          const _errs10 = errors;
+          if (errors === _errs10) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 100) {
+             validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+             return false;
+            } else {
+             if (ucs2length(data4) < 1) {
+              validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+              return false;
+             }
+            }
+           } else {
+            validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/reference", schemaPath: "#/properties/reference/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.sender_name !== void 0) {
+           let data5 = data.sender_name;
+           const _errs12 = errors;
+           if (errors === _errs12) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 200) {
+              validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/sender_name", schemaPath: "#/properties/sender_name/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data5) < 1) {
+               validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/sender_name", schemaPath: "#/properties/sender_name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
+             }
+            } else {
+             validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/sender_name", schemaPath: "#/properties/sender_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateReceiveSandboxDepositRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateReceiveSandboxDepositRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaReceiveSandboxDepositRequest = { "$id": "ReceiveSandboxDepositRequest", "type": "object", "required": ["amount", "deposit_account_id", "reference"], "additionalProperties": false, "properties": { "amount": { "type": "string", "pattern": "^\\d{1,12}(\\.\\d{1,2})?$" }, "deposit_account_id": { "type": "string", "maxLength": 100 }, "outcome": { "type": "string", "enum": ["completed", "in_review", "refunded"] }, "payment_rail": { "type": "string", "minLength": 1, "maxLength": 50 }, "reference": { "type": "string", "minLength": 1, "maxLength": 100 }, "sender_name": { "type": "string", "minLength": 1, "maxLength": 200 } } };
+const pattern6 = new RegExp("^\\d{1,12}(\\.\\d{1,2})?$", "u");
 function validateReplayPolicyRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -1914,6 +2077,42 @@ function validateSetSandboxClockRequest(data, { instancePath = "", parentData, p
   }
  }
  validateSetSandboxClockRequest.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSteerSandboxPayoutRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.outcome === void 0 && (missing0 = "outcome")) {
+    validateSteerSandboxPayoutRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "outcome")) {
+      validateSteerSandboxPayoutRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.outcome !== void 0) {
+      if (!validateSandboxPayoutOutcome(data.outcome, { instancePath: instancePath + "/outcome", parentData: data, parentDataProperty: "outcome", rootData })) {
+       vErrors = vErrors === null ? validateSandboxPayoutOutcome.errors : vErrors.concat(validateSandboxPayoutOutcome.errors);
+       errors = vErrors.length;
+      }
+     }
+    }
+   }
+  } else {
+   validateSteerSandboxPayoutRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSteerSandboxPayoutRequest.errors = vErrors;
  return errors === 0;
 }
 
@@ -2118,12 +2317,16 @@ const requestValidators = {
  listEvents: { params: params.listEvents },
  mineBlocks: { params: params.mineBlocks, body: validateMineSandboxBlocksRequest },
  movePrices: { params: params.movePrices, body: validateMoveSandboxPricesRequest },
+ receiveFiatDeposit: { params: params.receiveFiatDeposit, body: validateReceiveSandboxDepositRequest },
+ refundFiatDeposit: { params: params.refundFiatDeposit },
+ releaseFiatDeposit: { params: params.releaseFiatDeposit },
  replayEvent: { params: params.replayEvent },
  replayPolicy: { params: params.replayPolicy, body: validateReplayPolicyRequest },
  resetSandbox: { params: params.resetSandbox },
  restoreWallet: { params: params.restoreWallet },
  setClock: { params: params.setClock, body: validateSetSandboxClockRequest },
  setProviderState: { params: params.setProviderState, body: validateSandboxProviderState },
+ steerFiatPayout: { params: params.steerFiatPayout, body: validateSteerSandboxPayoutRequest },
  takeOverUser: { params: params.takeOverUser, body: validateTakeOverSandboxUserRequest },
  triggerEvent: { params: params.triggerEvent, body: validateTriggerSandboxEventRequest }
 };

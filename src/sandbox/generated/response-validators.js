@@ -7,7 +7,8 @@ import {
  validateSandboxMfaMethod,
  validateJudgeableOperation,
  validateSandboxAppSettings,
- validateSandboxProviderState
+ validateSandboxProviderState,
+ validateSandboxPayoutOutcome
 } from "./shared-validators.js";
 function validateSandboxEarnRewardClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
@@ -3252,6 +3253,70 @@ function validateSandboxPricesClosed(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
+function validateSandboxFiatDepositClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.deposit_account_id === void 0 && (missing0 = "deposit_account_id") || data.id === void 0 && (missing0 = "id") || data.state === void 0 && (missing0 = "state")) {
+    validateSandboxFiatDepositClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "deposit_account_id" || key0 === "id" || key0 === "state")) {
+      validateSandboxFiatDepositClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.deposit_account_id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.deposit_account_id !== "string") {
+       validateSandboxFiatDepositClosed.errors = [{ instancePath: instancePath + "/deposit_account_id", schemaPath: "#/properties/deposit_account_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.id !== "string") {
+        validateSandboxFiatDepositClosed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.state !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.state !== "string") {
+         validateSandboxFiatDepositClosed.errors = [{ instancePath: instancePath + "/state", schemaPath: "#/properties/state/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxFiatDepositClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxFiatDepositClosed.errors = vErrors;
+ return errors === 0;
+}
+
 function validatePolicyReplay(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3696,6 +3761,70 @@ function validateSandboxRestoredWallet(data, { instancePath = "", parentData, pa
  return errors === 0;
 }
 
+function validateSandboxPayoutClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.outcome === void 0 && (missing0 = "outcome") || data.provider_payout_id === void 0 && (missing0 = "provider_payout_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id")) {
+    validateSandboxPayoutClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "outcome" || key0 === "provider_payout_id" || key0 === "wallet_action_id")) {
+      validateSandboxPayoutClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.outcome !== void 0) {
+      const _errs2 = errors;
+      if (!validateSandboxPayoutOutcome(data.outcome, { instancePath: instancePath + "/outcome", parentData: data, parentDataProperty: "outcome", rootData })) {
+       vErrors = vErrors === null ? validateSandboxPayoutOutcome.errors : vErrors.concat(validateSandboxPayoutOutcome.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.provider_payout_id !== void 0) {
+       const _errs3 = errors;
+       if (typeof data.provider_payout_id !== "string") {
+        validateSandboxPayoutClosed.errors = [{ instancePath: instancePath + "/provider_payout_id", schemaPath: "#/properties/provider_payout_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.wallet_action_id !== void 0) {
+        const _errs5 = errors;
+        if (typeof data.wallet_action_id !== "string") {
+         validateSandboxPayoutClosed.errors = [{ instancePath: instancePath + "/wallet_action_id", schemaPath: "#/properties/wallet_action_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs5 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxPayoutClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxPayoutClosed.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxUserAccounts(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3798,12 +3927,16 @@ const responseValidators = {
  listEvents: { 200: validateSandboxEvents, 400: validateError, 404: validateError, 500: validateError },
  mineBlocks: { 200: validateSandboxBlocks, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  movePrices: { 200: validateSandboxPricesClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ receiveFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ refundFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 500: validateError },
+ releaseFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 500: validateError },
  replayEvent: { 200: validateSandboxEvent, 404: validateError, 500: validateError },
  replayPolicy: { 200: validatePolicyReplay, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  resetSandbox: { 200: validateSandboxReset, 500: validateError },
  restoreWallet: { 200: validateSandboxRestoredWallet, 400: validateError, 404: validateError, 500: validateError },
  setClock: { 200: validateSandboxClock, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  setProviderState: { 200: validateSandboxProviderState, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ steerFiatPayout: { 200: validateSandboxPayoutClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  takeOverUser: { 200: validateSandboxUserAccounts, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  triggerEvent: { 200: validateSandboxEvent, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError }
 };

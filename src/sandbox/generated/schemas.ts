@@ -337,6 +337,22 @@ export type PolicyUnitTrace = {
   rules: PolicyRuleTrace[];
 };
 
+/** Money that arrives at the simulated bank. */
+export type ReceiveSandboxDepositRequest = {
+  /** Amount in the currency of the account, at most two decimals. */
+  amount: string;
+  /** Fiat deposit account id. */
+  deposit_account_id: string;
+  /** What the bank does with it. Defaults to `completed`. */
+  outcome?: "completed" | "in_review" | "refunded" | undefined;
+  /** How it was paid. Defaults to the first rail of the account. */
+  payment_rail?: string | undefined;
+  /** Reference of the payment. The same reference for the same account is one deposit. */
+  reference: string;
+  /** Name of the payer. */
+  sender_name?: string | undefined;
+};
+
 export type ReplayPolicyRequest = {
   app_id?: string | undefined;
   wallet_id: string;
@@ -519,8 +535,30 @@ export type SandboxEvents = {
   began_anew: boolean;
 };
 
+/** A deposit at the simulated bank. */
+export type SandboxFiatDeposit = {
+  /** Fiat deposit account id. */
+  deposit_account_id: string;
+  /** The deposit's id at the provider. */
+  id: string;
+  /** How far the server has followed it: `received`, `in_review`, `delivering`, `delivered`, `completed` or `failed`. */
+  state: string;
+};
+
 /** MFA method. */
 export type SandboxMfaMethod = "sms" | "totp" | "passkey" | "email";
+
+/** A payout at the simulated bank. */
+export type SandboxPayout = {
+  outcome: SandboxPayoutOutcome;
+  /** The payout's id at the provider. */
+  provider_payout_id: string;
+  /** Id of the wallet action. */
+  wallet_action_id: string;
+};
+
+/** What the simulated bank does with a payout. */
+export type SandboxPayoutOutcome = "processed" | "in_review" | "returned" | "error";
 
 /** The prices of all assets that have one. */
 export type SandboxPrices = {
@@ -587,6 +625,11 @@ export type SetSandboxClockRequest = {
   advance_ms?: number | undefined;
   /** Whether to freeze the clock. */
   frozen?: boolean | undefined;
+};
+
+/** How the payout ends. */
+export type SteerSandboxPayoutRequest = {
+  outcome: SandboxPayoutOutcome;
 };
 
 export type TakeOverSandboxUserRequest = {
