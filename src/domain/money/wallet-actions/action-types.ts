@@ -7,8 +7,8 @@ import {
   earnIncentiveClaimType,
   earnWithdrawType,
 } from './earn-types.ts';
-import { swapType } from './swap-type.ts';
 import { payoutType } from './payout-type.ts';
+import { swapType } from './swap-type.ts';
 import { transferType } from './transfer-type.ts';
 
 /** The types of wallet actions that can be started. */
