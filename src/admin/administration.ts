@@ -84,7 +84,7 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
       const checked = checkAppSettings(given, { ids: makeIds(systemEntropy), nowMs: systemClock.now() });
       await checkJwtAuthReachable({ jwks: createHttpJwks(systemClock) }, checked);
       // Other settings can be changed without the master key.
-      const hasCodes = Array.isArray(checked['test_accounts']);
+      const hasCodes = Array.isArray(checked.test_accounts);
       const settings = hasCodes ? await sealTestCodes(vaultOf(config), appId, checked) : checked;
       const app = await inTransaction(config, (context) => updateApp(context, appId, { settings }));
       return { ...view(app), settings: withoutTestCodes(app.settings) };

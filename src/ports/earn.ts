@@ -1,5 +1,5 @@
 /** A reward of an account in one token. Amounts in base units. */
-export interface IncentiveReward {
+interface IncentiveReward {
   readonly tokenAddress: string;
   readonly symbol: string;
   readonly decimals: number;

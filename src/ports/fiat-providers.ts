@@ -214,13 +214,13 @@ export interface FiatPayout {
 }
 
 /** Something to ask the provider about again. */
-export interface FiatHint {
+interface FiatHint {
   readonly kind: 'customer' | 'virtual_account' | 'payout';
   readonly id: string;
 }
 
 /** A notification of the provider as it arrived. */
-export interface FiatNotification {
+interface FiatNotification {
   /** Values of the headers by lower-case name. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Uint8Array;

@@ -13,7 +13,7 @@ export interface SignedRequest {
 }
 
 /** The signed payloads of one request, and the response that is returned when they are sent again. */
-export interface UsedPayloads {
+interface UsedPayloads {
   readonly payloads: readonly Uint8Array[];
   readonly answer: StoredResponse;
 }

@@ -54,16 +54,16 @@ describe('rows sealed by an earlier version', () => {
   test.each(rows)('are opened and rewrapped under another master key: $table', async ({ table, ...row }) => {
     const binding = bindings[table!]!(row as never);
     const sealed = {
-      sealedSecret: Buffer.from(row['sealed_secret_hex']!, 'hex'),
-      wrappedDataKey: Buffer.from(row['wrapped_data_key_hex']!, 'hex'),
-      masterKeyId: row['master_key_id']!,
+      sealedSecret: Buffer.from(row.sealed_secret_hex!, 'hex'),
+      wrappedDataKey: Buffer.from(row.wrapped_data_key_hex!, 'hex'),
+      masterKeyId: row.master_key_id!,
     };
     const open = (each: SealedKey) =>
       vault.withSecret(each, binding, (secret) => Buffer.from(secret).toString('hex'));
-    expect(await open(sealed)).toBe(row['secret_hex']);
+    expect(await open(sealed)).toBe(row.secret_hex);
     const moved = await vault.rewrap(sealed, binding);
     expect(moved.masterKeyId).toBe('latter');
-    expect(await open(moved)).toBe(row['secret_hex']);
+    expect(await open(moved)).toBe(row.secret_hex);
   });
 });
 

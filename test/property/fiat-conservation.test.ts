@@ -110,7 +110,7 @@ describe.each(databaseKinds)('money on %s', (kind) => {
         );
         const reported = await world.events(wallet.id, 'wallet_action.payout.');
         for (const { id } of actions) {
-          const own = reported.filter((event) => event['wallet_action_id'] === id);
+          const own = reported.filter((event) => event.wallet_action_id === id);
           expect(own.map(({ type }) => type === 'wallet_action.payout.created')).toEqual([true, false]);
         }
         const deposits = await world.events(wallet.id, 'wallet.deposit_account.');

@@ -7,15 +7,7 @@ import { PAYMASTER_ADDRESS } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
 
 /** Who holds an asset. */
-export type Holder =
-  | 'accounts'
-  | 'fees'
-  | 'exchange'
-  | 'pools'
-  | 'vaults'
-  | 'borrowers'
-  | 'rewards'
-  | 'sponsors';
+type Holder = 'accounts' | 'fees' | 'exchange' | 'pools' | 'vaults' | 'borrowers' | 'rewards' | 'sponsors';
 
 /** Where all of an asset is. Amounts in base units. */
 export interface AssetBooks {

@@ -7,7 +7,7 @@ import type { ChainStore } from './store.ts';
 import type { Simulated } from './world.ts';
 
 /** A vault to set up. Addresses in any letter case. */
-export type NewSimulatedVault = Omit<VaultPlan, 'address'> & { readonly name: string };
+type NewSimulatedVault = Omit<VaultPlan, 'address'> & { readonly name: string };
 
 /** The vaults and rewards of simulated EVM chains, and the controls for testers. */
 export interface SimulatedEarn extends Incentives, VaultRates {

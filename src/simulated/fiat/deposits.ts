@@ -7,7 +7,7 @@ import { type Treasury, treasuryFor, tryToPay } from './treasury.ts';
 import { findVirtualAccount, type VirtualAccountRow } from './virtual-accounts.ts';
 
 /** What becomes of a deposit: delivered, refunded, or held until a tester decides. */
-export type DepositOutcome = 'completed' | 'in_review' | 'refunded';
+type DepositOutcome = 'completed' | 'in_review' | 'refunded';
 
 /** Money that arrives at the simulated bank. */
 export interface BankDeposit {

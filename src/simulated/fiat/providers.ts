@@ -10,7 +10,7 @@ import { decidePayout, type PayoutOutcome, simulatePayouts } from './payouts.ts'
 import { simulateVirtualAccounts } from './virtual-accounts.ts';
 
 /** What the hosted page shows of a customer. */
-export interface HostedPage {
+interface HostedPage {
   readonly kind: CustomerRow['kind'];
   readonly environment: FiatEnvironment;
   readonly customerId: string;

@@ -134,7 +134,7 @@ test.each(spoilt)('%s is refused at %s', async (what, pointer, change) => {
     body: { ...body, account: { ...body.account, ...change } },
   });
   expect({ status, code: refused.code }).toEqual({ status: 400, code: 'invalid_data' });
-  expect(refused.data?.['issues']).toEqual([
+  expect(refused.data?.issues).toEqual([
     { in: 'body', pointer, message: expect.not.stringContaining(number ?? 'no number') },
   ]);
 });

@@ -164,19 +164,19 @@ test('a held deposit is released or refunded by the control plane', async () => 
     });
   const [first, second] = [await pay('one'), await pay('two')];
   expect(first).toMatchObject({ status: 200, body: { deposit_account_id: account.id, state: 'received' } });
-  expect((await pay('one')).body['id']).toBe(first.body['id']);
+  expect((await pay('one')).body.id).toBe(first.body.id);
   sandbox.clock.advance(3000);
   await sandbox.settle();
-  expect((await pay('one')).body['state']).toBe('in_review');
-  await control(sandbox, `/fiat_deposits/${first.body['id']}/release`);
-  await control(sandbox, `/fiat_deposits/${second.body['id']}/refund`);
+  expect((await pay('one')).body.state).toBe('in_review');
+  await control(sandbox, `/fiat_deposits/${first.body.id}/release`);
+  await control(sandbox, `/fiat_deposits/${second.body.id}/refund`);
   for (let tick = 0; tick < 4; tick++) {
     sandbox.clock.advance(3000);
     await sandbox.settle();
   }
-  expect((await pay('one')).body['state']).toBe('completed');
-  expect((await pay('two')).body['state']).toBe('failed');
-  expect(await control(sandbox, `/fiat_deposits/${first.body['id']}/refund`)).toMatchObject({
+  expect((await pay('one')).body.state).toBe('completed');
+  expect((await pay('two')).body.state).toBe('failed');
+  expect(await control(sandbox, `/fiat_deposits/${first.body.id}/refund`)).toMatchObject({
     status: 400,
     body: { code: 'invalid_state' },
   });

@@ -90,7 +90,7 @@ describe.each(databaseKinds)('fiat deposits on %s', (kind) => {
     expect(await world.held(wallet.address)).toBe(1000n * million + arrived);
     const funds = await world.events(wallet.id, 'wallet.funds_deposited');
     const { data } = completed as unknown as { data: { destination: { transaction_hash: string } } };
-    const reported = funds.filter((event) => event['transaction_hash'] === data.destination.transaction_hash);
+    const reported = funds.filter((event) => event.transaction_hash === data.destination.transaction_hash);
     expect(reported).toHaveLength(1);
     expect(reported[0]).toMatchObject({
       asset: { type: 'erc20', address: usdc },

@@ -22,7 +22,7 @@ import { runJobs } from '../wallet-actions/run-jobs.ts';
 export const base = 'eip155:8453';
 export const usdc = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 export const million = 1_000_000n;
-export const environment: FiatEnvironment = 'sandbox';
+const environment: FiatEnvironment = 'sandbox';
 export const at = { provider: 'bridge', environment } as const;
 
 /** An IBAN account; the number ends as the bank's sentinels ask. */

@@ -18,7 +18,7 @@ const folder = import.meta.dirname;
 const load = createRequire(join(process.argv[2] ?? '/tmp/judges', 'package.json'));
 
 /** The calls to execute in order, each in a block of its own. */
-export interface RecordedCall {
+interface RecordedCall {
   readonly from: string;
   readonly to: string;
   readonly value: string;

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { isUnavailable } from '../../../errors.ts';
 import type { OperationContext, PreparationContext, Services } from '../../../operation-context.ts';
-import type { CustomerSnapshot, FiatEnvironment, FiatHint } from '../../../ports/fiat-providers.ts';
+import type { CustomerSnapshot, FiatEnvironment } from '../../../ports/fiat-providers.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { lockUnlocked } from '../../../storage/locks.ts';
 import { getOrganization } from '../../access/organizations/find-organization.ts';
@@ -81,21 +81,6 @@ export async function claimDueCustomers(
     await em.nativeUpdate(FiatCustomerEntity, { id }, { nextCheckAtMs: nowMs + LEASE_MS });
   }
   return due;
-}
-
-/** Makes the customers due that hints of a provider name. */
-export async function hurryCustomers(
-  em: SqlEntityManager,
-  { provider, environment }: { readonly provider: string; readonly environment: FiatEnvironment },
-  { hints, nowMs }: { readonly hints: readonly FiatHint[]; readonly nowMs: number },
-): Promise<void> {
-  const ids = hints.filter(({ kind }) => kind === 'customer').map(({ id }) => id);
-  if (ids.length === 0) return;
-  await em.nativeUpdate(
-    FiatCustomerEntity,
-    { provider, environment, customerId: { $in: ids }, nextCheckAtMs: { $gt: nowMs } },
-    { nextCheckAtMs: nowMs },
-  );
 }
 
 /**

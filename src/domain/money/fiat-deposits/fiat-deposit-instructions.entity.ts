@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 
 /** The payment instructions of a fiat deposit account, sealed because they contain its numbers. */
 export const FiatDepositInstructionsEntity = defineEntity({
@@ -14,5 +14,3 @@ export const FiatDepositInstructionsEntity = defineEntity({
   },
   indexes: [{ name: 'fiat_deposit_instructions_by_master_key', properties: ['masterKeyId'] }],
 });
-
-export type StoredInstructions = InferEntity<typeof FiatDepositInstructionsEntity>;

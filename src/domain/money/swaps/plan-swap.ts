@@ -131,11 +131,6 @@ export async function planSwap(
   return offer.by === 'route' ? planRoute(context, wallet, offer) : planDeposit(context, wallet, offer);
 }
 
-/** The most that a swap spends, in base units of the source asset. */
-export function rawInputMaxOf(offer: SwapOffer): bigint {
-  return offer.by === 'route' ? offer.route.rawInputMax : offer.exchange.quote.rawInput;
-}
-
 async function planRoute(
   context: PreparationContext,
   wallet: WalletRow,

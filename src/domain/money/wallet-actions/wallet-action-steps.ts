@@ -44,7 +44,7 @@ export type ExternalKind = 'exchange' | 'payout';
  * waiting: for the deposit, or for the payment. done: paid. given_back: the deposit was paid back. refused: it ended
  * without a payment in either direction.
  */
-export type ExternalStatus = 'waiting' | 'done' | 'given_back' | 'refused';
+type ExternalStatus = 'waiting' | 'done' | 'given_back' | 'refused';
 
 /** The last known state of an external step. */
 interface ExternalState {
