@@ -86,7 +86,11 @@ describe.each(databaseKinds)('%s', (kind) => {
       (await use(free, { method: 'personal_sign', params: { message: 'zz', encoding: 'hex' } })).status,
     ).toBe(400);
 
-    const common = { app_id: house.app.id, request_id: 'test', judged_at_ms: Date.UTC(2026, 0, 1) };
+    const common = {
+      app_id: house.app.id,
+      request_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      judged_at_ms: Date.UTC(2026, 0, 1),
+    };
     const own = { ...common, wallet_id: wallet.id, policy_ids: JSON.stringify(wallet.policy_ids) };
     const rows = (await usesKept()).map(({ sequence: _, ...row }) => row);
     const byRequest = new Map(rows.map((row) => [row.request, row]));
@@ -128,7 +132,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       method,
       policy_id: wallet.policy_ids[0],
       trace_id,
-      request_id: 'test',
+      request_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       denied_at: common.judged_at_ms,
     });
     expect(reported.map(({ payload }) => JSON.parse(payload))).toEqual([
@@ -255,7 +259,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(other).toMatchObject({ judged: 4, changed: 3, newly_allowed: 2, newly_denied: 1, skipped: 0 });
       const change = {
         judged_at_ms: Date.UTC(2026, 0, 1),
-        request_id: 'test',
+        request_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
         operation: 'walletRpc',
         method: 'personal_sign',
         unit: 'message',
