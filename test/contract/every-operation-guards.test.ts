@@ -195,7 +195,9 @@ describe('every operation with a body', () => {
 
   test('refuses a body of more than 1 MB', async () => {
     const text = JSON.stringify({ text: 'x'.repeat(1_048_577) });
-    for (const operation of withBody) {
+    // Those that take documents have a limit and a test of their own.
+    const usual = withBody.filter(({ operationId }) => operations[operationId].maxBodyBytes === undefined);
+    for (const operation of usual) {
       const { path } = exampleParameters(operation);
       const sent = { contentType: 'application/json', text };
       expect(await sendText(operation.operationId, path, sent), operation.operationId).toEqual({

@@ -92,6 +92,7 @@ const leaving = new Set<OperationId>([
   'depositEthereumEarn',
   'withdrawEthereumEarn',
   'claimEthereumEarnIncentive',
+  'collectEthereumEarnFees',
   // Bookkeeping that does not require the owner.
   'assignWalletEntity',
   'createCryptoDepositAccount',
