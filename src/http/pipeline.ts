@@ -16,6 +16,9 @@ import { refuseDuplicates } from './refuse-duplicates.ts';
 import { readProof } from './request-proof.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
 
+/** CHOICE: a caller without credentials in its headers holds a place while its body is read, and the body is small. */
+const CLIENT_BODY_MS = 2000;
+
 /** Called for every answered request. */
 export type Observe = (operation: string, status: number, durationMs: number) => void;
 
@@ -90,7 +93,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       exchange.remoteAddress,
       isClientBody ? MAX_CLIENT_BODY_BYTES : exchange.route?.operation.maxBodyBytes,
     );
-    const body = 'bytes' in reading ? reading : await reading;
+    const body = 'bytes' in reading ? reading : await (isClientBody ? inTime(request, reading) : reading);
     exchange.response.once('close', body.release);
     exchange.rawBody = body.bytes;
     exchange.isBodyRead = true;
@@ -221,4 +224,15 @@ function brandedTextOf(answer: Answer, brand: Brand): string | undefined {
   if (body === undefined) return undefined;
   const written = brand.writeBody(body);
   return answer.status < 400 ? JSON.stringify(written) : brand.writeText(JSON.stringify(written));
+}
+
+/** The body of a caller that sends its credentials in it; a connection that does not deliver it in time is closed. */
+async function inTime<Body>(request: IncomingMessage, reading: Promise<Body>): Promise<Body> {
+  // The socket, not the request: only then does the request emit the error that ends the reading.
+  const timer = setTimeout(() => request.socket.destroy(), CLIENT_BODY_MS);
+  try {
+    return await reading;
+  } finally {
+    clearTimeout(timer);
+  }
 }

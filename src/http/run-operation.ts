@@ -123,8 +123,13 @@ async function runOnce(exchange: HttpExchange, work: Work): Promise<Answer> {
  * response instead.
  */
 async function runUnlessUsed(unit: UnitOfWork, exchange: HttpExchange, work: Work): Promise<Answer> {
-  const { method } = operationOf(exchange);
-  const isSigned = method !== 'GET' && exchange.app !== undefined && exchange.proof!.signatures.length > 0;
+  const { method, maxBodyBytes } = operationOf(exchange);
+  // Operations with larger bodies than others check no signatures, so they use none.
+  const isSigned =
+    method !== 'GET' &&
+    maxBodyBytes === undefined &&
+    exchange.app !== undefined &&
+    exchange.proof!.signatures.length > 0;
   if (!isSigned) return runIn(unit, exchange, work);
   let first: StoredResponse | undefined;
   let isRequired: boolean;
@@ -209,8 +214,12 @@ async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: Work): Prom
     await keep(unit.em, exchange, { work, later, answer: kept, replaces: false });
     await unit.commit();
   } catch (error) {
-    if (error instanceof ApiError && error.keepsChanges) await unit.commit();
-    await unit.rollback();
+    try {
+      if (error instanceof ApiError && error.keepsChanges) await unit.commit();
+    } finally {
+      // Also when the client is gone or the commit fails: it ends the transaction and leaves the admission.
+      await unit.rollback();
+    }
     if (error instanceof ApiError && error.code !== 'internal_error') {
       options.check(exchange, error.status, refusalBody(error, exchange));
       await settleRefusal(error, { work, later });

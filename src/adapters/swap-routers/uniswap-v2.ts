@@ -197,14 +197,15 @@ async function amountsOn(
 }
 
 /** The limits that the contract enforces, rounded in favor of the wallet. */
-function boundsOf({ rawInput, rawOutput }: PathAmounts, { amountType, slippageBps }: SwapOrder) {
+function boundsOf({ rawInput, rawOutput }: PathAmounts, { amountType, slippageBps, rawAmount }: SwapOrder) {
   const slippage = BigInt(slippageBps);
+  // INVARIANT: the amount that the order fixes, which policies judge, is never taken from the answer of a node.
   if (amountType === 'exact_input') {
     const rawOutputMin = (rawOutput * (FULL_BPS - slippage)) / FULL_BPS;
-    return { rawInput, rawInputMax: rawInput, rawOutput, rawOutputMin };
+    return { rawInput: rawAmount, rawInputMax: rawAmount, rawOutput, rawOutputMin };
   }
   const rawInputMax = (rawInput * (FULL_BPS + slippage) + FULL_BPS - 1n) / FULL_BPS;
-  return { rawInput, rawInputMax, rawOutput, rawOutputMin: rawOutput };
+  return { rawInput, rawInputMax, rawOutput: rawAmount, rawOutputMin: rawAmount };
 }
 
 interface CallTerms {

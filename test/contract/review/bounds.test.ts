@@ -56,14 +56,14 @@ test('the signers of a wallet have at most 600 members in all', async () => {
   await call(sandbox, 'createWallet', { body: bodyOf(quorums.slice(1)) });
 });
 
-test('typed data of hundreds of thousands of values is refused quickly', async () => {
+test('typed data of tens of thousands of values is refused quickly', async () => {
   await using sandbox = await startSandbox();
   const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
   const typedData = {
     domain: {},
     types: { Votes: [{ name: 'votes', type: 'uint256[]' }] },
     primary_type: 'Votes',
-    message: { votes: Array.from({ length: 300_000 }, () => 1) },
+    message: { votes: Array.from({ length: 90_000 }, () => 1) },
   };
   const { status, body } = await refusal(sandbox, 'walletRpc', {
     path: { wallet_id: wallet.id },

@@ -94,6 +94,9 @@ async function submit(context: RunContext, execution: StoredExecution, sweep: Sw
       const stored = await em.findOne(ExecutionEntity, { id: execution.id }, lockForUpdate);
       if (stored?.status !== 'pending') return;
       await requireConsent(em, stored, true);
+      if (await isSweeping(em, stored)) {
+        return await putOffExecution(em, stored.id, services.clock.now() + AGAIN_MS);
+      }
       const operation: OperationContext = {
         ...preparationContext({ ...context, em }, stored),
         afterCommit: (work) => void later.push(work),
@@ -117,6 +120,23 @@ async function submit(context: RunContext, execution: StoredExecution, sweep: Sw
       services.log.warn({ err, execution: execution.id }, 'a broadcast failed; it is tried again'),
     );
   }
+}
+
+/** Whether another execution sweeps the same asset. Call it with the wallet locked. */
+async function isSweeping(
+  em: SqlEntityManager,
+  { walletId, caip2, assetAddress }: StoredExecution,
+): Promise<boolean> {
+  const open = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_automation_executions')
+    .select('id')
+    .where('wallet_id', '=', walletId)
+    .where('caip2', '=', caip2)
+    .where('asset_address', '=', assetAddress)
+    .where('status', '=', 'submitted')
+    .executeTakeFirst();
+  return open !== undefined;
 }
 
 async function submitted(

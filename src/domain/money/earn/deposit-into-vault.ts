@@ -6,8 +6,8 @@ import { tokenVault } from '../../../signing/ethereum/contracts/vault-calls.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { approvalsFor } from '../sending/approve-exactly.ts';
 import { callChain } from '../sending/call-chain.ts';
-import { exactApproval } from '../sending/exact-approval.ts';
 import { planCalls } from '../sending/plan-calls.ts';
 import type { BuildTransaction } from '../sending/send-built.ts';
 import { requireFreshNonce } from '../wallet-actions/begin-wallet-action.ts';
@@ -91,8 +91,14 @@ async function planDeposit(
   }
   // An attacker may have inflated the price of a share, so that small deposits get none.
   if (shares === 0n) throw invalidField(pointer, 'expected an amount that is worth a share of the vault');
-  const spending = { token: vault.assetAddress, owner: wallet.address, spender: vault.address, rawAmount };
-  const approvals = await exactApproval(chain, spending);
+  const spending = {
+    chain,
+    token: vault.assetAddress,
+    owner: wallet.address,
+    spender: vault.address,
+    rawAmount,
+  };
+  const approvals = await approvalsFor(context, spending);
   const data = tokenVault.encodeCall('deposit', rawAmount, wallet.address);
   const { builds } = await planCalls(context, {
     ...{ caip2: vault.caip2, address: wallet.address, method: 'earn_deposit' },

@@ -140,9 +140,12 @@ async function advance(
     await recordDepositFailed(context, { account, deposit, report });
     return;
   }
-  if (ranks[report.state]! <= rank) return;
-  deposit.state = report.state;
-  if (report.state !== 'delivered') return;
+  // Without its transaction it is still on its way: a later report brings the hash.
+  const isSent = report.state !== 'delivered' || report.transactionHash !== undefined;
+  const state = isSent ? report.state : 'delivering';
+  if (ranks[state]! <= rank) return;
+  deposit.state = state;
+  if (state !== 'delivered') return;
   // Completed when our chain has the transaction in a block.
   deposit.transactionHash = report.transactionHash ?? null;
   deposit.rawOutput = report.rawOutput === undefined ? null : String(report.rawOutput);

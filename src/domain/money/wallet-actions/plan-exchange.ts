@@ -49,6 +49,9 @@ export async function quoteExchange(
     ...{ rawAmount, amountType, appFeeBps },
   });
   if ('fault' in quote) throw refusalOf(quote, request);
+  // INVARIANT: the amount that policies judge is the amount that is signed, whatever the exchange answers.
+  const isKept = amountType === 'exact_input' ? quote.rawInput === rawAmount : quote.rawOutput >= rawAmount;
+  if (!isKept) throw invalidField(request.amountPointer, 'the exchange does not accept exactly this amount');
   return { source, destination, quote };
 }
 

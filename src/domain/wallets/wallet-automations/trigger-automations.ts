@@ -179,7 +179,17 @@ async function isOwnTransaction(
     .where('transaction_hash', '=', transactionHash)
     .where('wallet_id', '=', walletId)
     .executeTakeFirst();
-  return sent !== undefined;
+  if (sent !== undefined) return true;
+  // A refund is paid on the chain of the deposit, which is not that of the step.
+  const paid = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_action_steps as steps')
+    .innerJoin('wallet_actions as actions', 'actions.id', 'steps.action_id')
+    .select('steps.action_id')
+    .where('actions.wallet_id', '=', walletId)
+    .where('steps.hash', '=', transactionHash)
+    .executeTakeFirst();
+  return paid !== undefined;
 }
 
 /**
