@@ -3,7 +3,7 @@ import type { Wallet } from '../../src/generated/schemas.ts';
 import { type ServingCustos, serveCustos, temporaryFolder } from '../support/run-custos.ts';
 
 // The process is killed during its work, repeatedly, on the same folder.
-const kills = process.env.TEST_LONG === undefined ? 6 : 100;
+const kills = process.env.TEST_LONG === undefined ? 4 : 100;
 const clients = 4;
 
 interface Acknowledged {

@@ -6,7 +6,7 @@ import { signIntent } from '../../support/intents.ts';
 import { type ServingCustos, serveCustos, temporaryFolder } from '../../support/run-custos.ts';
 
 // The process is killed while intents are executed, repeatedly, on the same folder.
-const kills = process.env.TEST_LONG === undefined ? 4 : 50;
+const kills = process.env.TEST_LONG === undefined ? 2 : 50;
 const clients = 3;
 /** A policy holds a hundred rules. */
 const mostRules = 90;

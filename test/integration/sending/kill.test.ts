@@ -3,7 +3,7 @@ import type { Transaction, Wallet } from '../../../src/generated/schemas.ts';
 import { type ServingCustos, serveCustos, temporaryFolder } from '../../support/run-custos.ts';
 
 // The process is killed between signing and broadcasting, repeatedly, on the same folder.
-const kills = process.env.TEST_LONG === undefined ? 5 : 60;
+const kills = process.env.TEST_LONG === undefined ? 3 : 60;
 const clients = 3;
 const caip2 = 'eip155:8453';
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
