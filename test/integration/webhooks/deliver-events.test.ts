@@ -387,7 +387,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   });
 
   test('unresponsive endpoints that use all places of a process do not block others', async () => {
-    const count = 200;
+    const count = 100;
     const apps = Array.from({ length: count }, (_, index) => `dead-${index}`);
     await inTransaction(database, async ({ em }) => {
       for (const app of apps) {
