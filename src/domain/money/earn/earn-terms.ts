@@ -11,7 +11,7 @@ import { chainOfVault, type EarnVault, findNamedVault } from './find-vault.ts';
 export interface EarnTerms {
   readonly vault: EarnVault;
   readonly rawAmount: bigint;
-  /** Where the amount stands in the body. */
+  /** JSON pointer of the amount in the body. */
   readonly pointer: string;
 }
 

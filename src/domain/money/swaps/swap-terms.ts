@@ -128,7 +128,7 @@ function notSupported(pointer: string, message: string): ApiError {
   return new ApiError('not_supported', `${pointer}: ${message}`);
 }
 
-/** Whether what is spent stands in the request, in an asset whose decimals are known without asking its chain. */
+/** Whether the request names the amount that is spent, in an asset whose decimals are known without asking its chain. */
 export function isSpentKnown({ amountType, source }: SwapTerms): boolean {
   return amountType === 'exact_input' && source.asset !== undefined;
 }

@@ -25,7 +25,7 @@ export interface ExchangeRequest {
   readonly rawAmount: bigint;
   readonly amountType: 'exact_input' | 'exact_output';
   readonly appFeeBps: number;
-  /** Where the amount stands in the body. */
+  /** JSON pointer of the amount in the body. */
   readonly amountPointer: string;
 }
 
