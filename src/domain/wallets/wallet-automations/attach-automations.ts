@@ -16,7 +16,7 @@ import { chainOfCaip2 } from '../../access/chains/known-chains.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../wallets/find-wallet.ts';
-import type { WalletRow } from '../wallets/wallet-row.ts';
+import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
 
 // HOT: the wallet's row is locked with a statement of Kysely, which writes to it. No bench case covers it.
 
@@ -83,14 +83,15 @@ export async function detachAutomations(
 /** The automations that are attached to a wallet, as the wallet shows them. */
 export async function attachedAutomations(
   { em }: Pick<OperationContext, 'em'>,
-  walletId: string,
+  wallet: FoundWallet,
 ): Promise<AttachedWalletAutomation[]> {
+  if (!wallet.has_automations) return [];
   const rows = await em
     .getKysely<Tables>()
     .selectFrom('wallet_automation_attachments as attachments')
     .innerJoin('wallet_automations as automations', 'automations.id', 'attachments.automation_id')
     .select(['automations.id', 'automations.is_enabled as isEnabled'])
-    .where('attachments.wallet_id', '=', walletId)
+    .where('attachments.wallet_id', '=', wallet.id)
     .orderBy('attachments.created_at_ms')
     .orderBy('attachments.id')
     .limit(MAX_ATTACHED)
