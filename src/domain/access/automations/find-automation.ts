@@ -64,7 +64,7 @@ export async function listAutomations(
 }
 
 /** CHOICE: the most automations that are attached to one wallet at a time. */
-export const MAX_ATTACHED = 100;
+export const MAX_ATTACHED = 20;
 
 /** An automation in wire form. */
 export function automationView(automation: StoredAutomation): WalletAutomationResponse {

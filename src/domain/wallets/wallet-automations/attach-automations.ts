@@ -25,7 +25,7 @@ import type { FoundWallet, WalletRow } from '../wallets/wallet-row.ts';
  * is attached already keeps its attachment, with the parameters it has.
  *
  * @throws ApiError not_found; the codes of `requireOwner`; invalid_state for an imported or exported wallet;
- * invalid_data.
+ * invalid_data; invalid_request for more attachments than a wallet may have.
  */
 export async function attachAutomations(
   context: OperationContext,
@@ -58,7 +58,10 @@ export async function attachAutomations(
     byAutomation.set(automationId, attachment);
   }
   if (byAutomation.size > MAX_ATTACHED) {
-    throw invalidField('/automation_ids', `expected at most ${MAX_ATTACHED} attached automations per wallet`);
+    throw new ApiError(
+      'invalid_request',
+      `expected at most ${MAX_ATTACHED} attached automations of a wallet`,
+    );
   }
   await em.flush();
   return automations.map((automation) => attachmentView(byAutomation.get(automation.id)!, automation));
