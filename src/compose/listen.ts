@@ -20,7 +20,7 @@ export interface ListenOptions
     | 'newRequestId'
     | 'isHostSigned'
     | 'mounts'
-    | 'pages'
+    | 'findPage'
   > {
   readonly config: Pick<ListenConfig, 'host' | 'port' | 'adminPort' | 'prefix' | 'publicUrls'>;
   readonly adminHost: string;

@@ -30,7 +30,9 @@ import type { Services } from '../operation-context.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import { bringDueTimesTo, LONGEST_PLAN_MS } from '../sandbox/bring-due-times.ts';
-import { DEVICE_PAGE, devicePage } from '../sandbox/device-page.ts';
+import { DEVICE_PAGE } from '../sandbox/device-page.ts';
+import { findSandboxPage } from '../sandbox/find-page.ts';
+import { verifyPagePath } from '../sandbox/verify-page.ts';
 import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import { simulatedCustodians } from '../simulated/custodians.ts';
 import type { FiatControls } from '../simulated/fiat/providers.ts';
@@ -209,7 +211,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       ],
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
       mounts: [control],
-      pages: { [DEVICE_PAGE]: devicePage() },
+      findPage: findSandboxPage,
     });
     listensAt(config.publicUrls[0] ?? listening.baseUrl);
     return {
@@ -250,7 +252,7 @@ function makeServices(config: SandboxConfig, memory: SandboxState, { log, machin
   const ids = makeIds(entropy);
   // Known as soon as the server listens; links to the hosted page are only made by requests.
   let baseUrl = '';
-  const pageOf = (token: string): string => `${baseUrl}/_sandbox/verify/${token}`;
+  const pageOf = (token: string): string => baseUrl + verifyPagePath(token);
   const { chains, simulated, exchange, swapRoutes, incentives, vaultRates, fiatProviders, fiatControls } =
     sandboxChains(config, { clock, log, ids, pageOf });
   const ports: Omit<Services, 'uses'> = {

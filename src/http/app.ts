@@ -27,8 +27,8 @@ export interface AppOptions
   /** The folder of `package.json`; its `openapi/` contains the contract. */
   readonly packageRoot: string;
   readonly mounts?: readonly Mount[];
-  /** Further static pages, by path. */
-  readonly pages?: Readonly<Record<string, Page>> | undefined;
+  /** Further static pages. They come before `mounts`. */
+  readonly findPage?: FindPage | undefined;
 }
 
 /**
@@ -52,10 +52,12 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   const handle = (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = pathOf(request);
     if (path.startsWith('/v1/') || path.startsWith('/api/')) return pipeline(request, response);
+    const ownPage = options.findPage?.(path);
+    if (ownPage !== undefined) return servePage(request, response, ownPage);
     for (const mount of mounts) {
       if (path.startsWith(mount.prefix)) return mount.handle(request, response);
     }
-    const page = options.pages?.[path] ?? findPageSafely(findPage, path, options);
+    const page = findPageSafely(findPage, path, options);
     if (page === undefined) return pipeline(request, response);
     return servePage(request, response, page);
   };

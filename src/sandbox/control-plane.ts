@@ -3,7 +3,12 @@ import type { AnalysisContext } from '../domain/requests/policy-analysis/analysi
 import type { Clock } from '../ports/clock.ts';
 import type { Incentives, VaultRates } from '../ports/earn.ts';
 import type { Entropy } from '../ports/entropy.ts';
-import type { FiatEnvironment, FiatProviders } from '../ports/fiat-providers.ts';
+import type {
+  CustomerKind,
+  CustomerSnapshot,
+  FiatEnvironment,
+  FiatProviders,
+} from '../ports/fiat-providers.ts';
 import type { Ids } from '../ports/ids.ts';
 import type { JwksSource } from '../ports/jwks.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
@@ -135,9 +140,22 @@ interface CustomerDecision {
   readonly endorsements?: readonly { readonly name: string; readonly status: string }[] | undefined;
 }
 
+/** A customer on the hosted page of the simulated identity office. */
+export interface HostedVerification {
+  readonly environment: FiatEnvironment;
+  readonly kind: CustomerKind;
+  readonly snapshot: CustomerSnapshot;
+  /** Where the customer continues. */
+  readonly redirectUri: string | null;
+}
+
 /** Controls the simulated bank and identity office. Ids are those that the provider gave. */
 export interface ControllableFiat {
   decide(environment: FiatEnvironment, customerId: string, decision: CustomerDecision): Promise<boolean>;
+  /** What the hosted page shows; undefined for an unknown token. */
+  page(token: string): Promise<HostedVerification | undefined>;
+  /** False when the page does not offer the action, or no longer. */
+  usePage(token: string, action: 'accept_terms' | 'complete' | 'decline'): Promise<boolean>;
   /** While it is down, it cannot be reached. */
   setUp(isUp: boolean): void;
   /** Undefined for an unknown account; `amount` for an amount that cannot be paid. */

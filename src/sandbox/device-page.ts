@@ -1,13 +1,9 @@
-import { hash } from 'node:crypto';
+import { staticPage } from './static-page.ts';
 
 /** Where the page is. */
 export const DEVICE_PAGE = '/device';
 
 const style = `
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 26rem; margin: 3rem auto; padding: 0 1rem; }
-label { display: block; margin-top: 1rem; font-weight: 600; }
-input { font: inherit; width: 100%; box-sizing: border-box; padding: .5rem; }
-button { font: inherit; padding: .5rem 1.25rem; margin: 1rem .5rem 0 0; }
 #code { font: 1.75rem/1.5 ui-monospace, monospace; letter-spacing: .1em; }
 `;
 
@@ -69,16 +65,7 @@ const given = new URLSearchParams(location.search).get('user_code');
 if (given) lookUp(given);
 `;
 
-const html = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Connect a device</title>
-<style>${style}</style>
-</head>
-<body>
-<h1>Connect a device</h1>
+const body = `<h1>Connect a device</h1>
 <p id="message" role="alert"></p>
 <form id="enter">
 <label for="typed">Code on the device</label>
@@ -91,38 +78,16 @@ const html = `<!doctype html>
 <label for="user">Your e-mail address or user id</label>
 <input id="user" name="user" autocomplete="off" required>
 <button type="submit" name="action" value="approve">Approve</button>
-<button type="submit" name="action" value="deny">Deny</button>
+<button type="submit" name="action" value="deny" class="second">Deny</button>
 </form>
 <div id="done" hidden>
 <p><strong id="outcome"></strong>. You can return to the device.</p>
-</div>
-<noscript>This page needs JavaScript.</noscript>
-<script>${script}</script>
-</body>
-</html>
-`;
-
-const policy = [
-  "default-src 'none'",
-  `script-src 'sha256-${hash('sha256', script, 'base64')}'`,
-  `style-src 'sha256-${hash('sha256', style, 'base64')}'`,
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  // A page around this one could make the user click.
-  "frame-ancestors 'none'",
-].join('; ');
+</div>`;
 
 /**
  * The sandbox's stand-in for an app's own page where users enter the code of a device. It has no login: the user says
  * who they are, and the control plane, which answers only this machine, decides for them.
  */
 export function devicePage() {
-  const headers = {
-    'content-security-policy': policy,
-    'referrer-policy': 'no-referrer',
-    'cache-control': 'no-store',
-    'x-frame-options': 'DENY',
-  };
-  return { contentType: 'text/html; charset=utf-8', content: Buffer.from(html), headers };
+  return staticPage({ title: 'Connect a device', body, script, style });
 }

@@ -130,6 +130,16 @@ export interface Operations {
     body: undefined;
     response: schemas.PolicyTrace;
   };
+  /** Read the hosted page of a verification */
+  getVerificationPage: {
+    path: {
+      /** The last segment of a link. */
+      token: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxVerificationPage;
+  };
   /** Find requests that pass a policy by another method */
   lintPolicy: {
     path: {};
@@ -282,6 +292,16 @@ export interface Operations {
     query: {};
     body: schemas.TriggerSandboxEventRequest;
     response: schemas.SandboxEvent;
+  };
+  /** Do what a customer does on the hosted page */
+  useVerificationPage: {
+    path: {
+      /** The last segment of a link. */
+      token: string;
+    };
+    query: {};
+    body: schemas.UseSandboxVerificationPageRequest;
+    response: schemas.SandboxVerificationPage;
   };
 }
 
@@ -506,6 +526,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  getVerificationPage: {
+    id: "getVerificationPage",
+    method: "GET",
+    path: "/_sandbox/verification_pages/{token}",
+    tag: "fiat",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   lintPolicy: {
     id: "lintPolicy",
     method: "POST",
@@ -719,6 +752,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "POST",
     path: "/_sandbox/events",
     tag: "events",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  useVerificationPage: {
+    id: "useVerificationPage",
+    method: "POST",
+    path: "/_sandbox/verification_pages/{token}",
+    tag: "fiat",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,

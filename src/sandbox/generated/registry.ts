@@ -14,6 +14,7 @@ import * as getClock from '../handlers/getClock.ts';
 import * as getControlDocument from '../handlers/getControlDocument.ts';
 import * as getDeviceCode from '../handlers/getDeviceCode.ts';
 import * as getPolicyTrace from '../handlers/getPolicyTrace.ts';
+import * as getVerificationPage from '../handlers/getVerificationPage.ts';
 import * as lintPolicy from '../handlers/lintPolicy.ts';
 import * as listApps from '../handlers/listApps.ts';
 import * as listEvents from '../handlers/listEvents.ts';
@@ -31,6 +32,7 @@ import * as setProviderState from '../handlers/setProviderState.ts';
 import * as steerFiatPayout from '../handlers/steerFiatPayout.ts';
 import * as takeOverUser from '../handlers/takeOverUser.ts';
 import * as triggerEvent from '../handlers/triggerEvent.ts';
+import * as useVerificationPage from '../handlers/useVerificationPage.ts';
 import type { Handlers } from '../control-plane.ts';
 
 const files = {
@@ -49,6 +51,7 @@ const files = {
   getControlDocument,
   getDeviceCode,
   getPolicyTrace,
+  getVerificationPage,
   lintPolicy,
   listApps,
   listEvents,
@@ -66,6 +69,7 @@ const files = {
   steerFiatPayout,
   takeOverUser,
   triggerEvent,
+  useVerificationPage,
 };
 
 export const registry: Handlers<typeof files> = files;

@@ -7,6 +7,7 @@ import {
  validateSandboxMfaMethod,
  validateJudgeableOperation,
  validateSandboxAppSettings,
+ validateSandboxVerificationAction,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome
 } from "./shared-validators.js";
@@ -2296,6 +2297,42 @@ function validateTriggerSandboxEventRequest(data, { instancePath = "", parentDat
  return errors === 0;
 }
 
+function validateUseSandboxVerificationPageRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.action === void 0 && (missing0 = "action")) {
+    validateUseSandboxVerificationPageRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "action")) {
+      validateUseSandboxVerificationPageRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.action !== void 0) {
+      if (!validateSandboxVerificationAction(data.action, { instancePath: instancePath + "/action", parentData: data, parentDataProperty: "action", rootData })) {
+       vErrors = vErrors === null ? validateSandboxVerificationAction.errors : vErrors.concat(validateSandboxVerificationAction.errors);
+       errors = vErrors.length;
+      }
+     }
+    }
+   }
+  } else {
+   validateUseSandboxVerificationPageRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateUseSandboxVerificationPageRequest.errors = vErrors;
+ return errors === 0;
+}
+
 const requestValidators = {
  addEarnReward: { params: params.addEarnReward, body: validateAddSandboxEarnRewardRequest },
  changeEarnVault: { params: params.changeEarnVault, body: validateChangeSandboxEarnVaultRequest },
@@ -2312,6 +2349,7 @@ const requestValidators = {
  getControlDocument: { params: params.getControlDocument },
  getDeviceCode: { params: params.getDeviceCode },
  getPolicyTrace: { params: params.getPolicyTrace },
+ getVerificationPage: { params: params.getVerificationPage },
  lintPolicy: { params: params.lintPolicy, body: validateLintPolicyRequest },
  listApps: { params: params.listApps },
  listEvents: { params: params.listEvents },
@@ -2328,7 +2366,8 @@ const requestValidators = {
  setProviderState: { params: params.setProviderState, body: validateSandboxProviderState },
  steerFiatPayout: { params: params.steerFiatPayout, body: validateSteerSandboxPayoutRequest },
  takeOverUser: { params: params.takeOverUser, body: validateTakeOverSandboxUserRequest },
- triggerEvent: { params: params.triggerEvent, body: validateTriggerSandboxEventRequest }
+ triggerEvent: { params: params.triggerEvent, body: validateTriggerSandboxEventRequest },
+ useVerificationPage: { params: params.useVerificationPage, body: validateUseSandboxVerificationPageRequest }
 };
 export {
  requestValidators

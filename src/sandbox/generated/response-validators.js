@@ -7,6 +7,7 @@ import {
  validateSandboxMfaMethod,
  validateJudgeableOperation,
  validateSandboxAppSettings,
+ validateSandboxVerificationAction,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome
 } from "./shared-validators.js";
@@ -2537,6 +2538,215 @@ function validatePolicyTrace(data, { instancePath = "", parentData, parentDataPr
 
 const schemaPolicyTrace = { "$id": "PolicyTrace", "type": "object", "required": ["id", "app_id", "wallet_id", "operation", "method", "request_id", "judged_at_ms", "decision", "policy_ids", "request", "policies"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "app_id": { "type": "string" }, "wallet_id": { "type": "string" }, "operation": { "type": "string" }, "method": { "type": "string" }, "request_id": { "type": "string" }, "judged_at_ms": { "type": "integer", "format": "unix-ms" }, "decision": { "const": "denied" }, "policy_ids": { "type": "array", "items": { "type": "string" } }, "request": { "type": ["object", "null"], "additionalProperties": true }, "policies": { "type": ["array", "null"], "items": { "type": "object", "required": ["policy_id", "method", "allowed", "units"], "additionalProperties": false, "properties": { "policy_id": { "type": "string" }, "method": { "type": "string" }, "allowed": { "type": "boolean" }, "units": { "type": "array", "items": { "$ref": "PolicyUnitTrace" } } } } } } };
 const hasOwnProperty = Object.prototype.hasOwnProperty;
+function validateSandboxVerificationPage(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.kind === void 0 && (missing0 = "kind") || data.environment === void 0 && (missing0 = "environment") || data.status === void 0 && (missing0 = "status") || data.terms === void 0 && (missing0 = "terms") || data.verification === void 0 && (missing0 = "verification") || data.actions === void 0 && (missing0 = "actions") || data.requirements_due === void 0 && (missing0 = "requirements_due") || data.rejection_reasons === void 0 && (missing0 = "rejection_reasons") || data.redirect_uri === void 0 && (missing0 = "redirect_uri")) {
+    validateSandboxVerificationPage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaSandboxVerificationPage.properties, key0)) {
+      validateSandboxVerificationPage.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.kind !== void 0) {
+      let data0 = data.kind;
+      const _errs2 = errors;
+      if (typeof data0 !== "string") {
+       validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "person" || data0 === "business")) {
+       validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/kind", schemaPath: "#/properties/kind/enum", keyword: "enum", params: { allowedValues: schemaSandboxVerificationPage.properties.kind.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.environment !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.environment !== "string") {
+        validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/environment", schemaPath: "#/properties/environment/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.status !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.status !== "string") {
+         validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.terms !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.terms !== "string") {
+          validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/terms", schemaPath: "#/properties/terms/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.verification !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.verification !== "string") {
+           validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/verification", schemaPath: "#/properties/verification/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.actions !== void 0) {
+           let data5 = data.actions;
+           const _errs12 = errors;
+           if (errors === _errs12) {
+            if (Array.isArray(data5)) {
+             if (data5.length > 3) {
+              validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/actions", schemaPath: "#/properties/actions/maxItems", keyword: "maxItems", params: { limit: 3 }, message: "must NOT have more than 3 items" }];
+              return false;
+             } else {
+              var valid1 = true;
+              const len0 = data5.length;
+              for (let i0 = 0; i0 < len0; i0++) {
+               const _errs14 = errors;
+               if (!validateSandboxVerificationAction(data5[i0], { instancePath: instancePath + "/actions/" + i0, parentData: data5, parentDataProperty: i0, rootData })) {
+                vErrors = vErrors === null ? validateSandboxVerificationAction.errors : vErrors.concat(validateSandboxVerificationAction.errors);
+                errors = vErrors.length;
+               }
+               var valid1 = _errs14 === errors;
+               if (!valid1) {
+                break;
+               }
+              }
+             }
+            } else {
+             validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/actions", schemaPath: "#/properties/actions/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+             return false;
+            }
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.requirements_due !== void 0) {
+            let data7 = data.requirements_due;
+            const _errs15 = errors;
+            if (errors === _errs15) {
+             if (Array.isArray(data7)) {
+              if (data7.length > 50) {
+               validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/requirements_due", schemaPath: "#/properties/requirements_due/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+               return false;
+              } else {
+               var valid2 = true;
+               const len1 = data7.length;
+               for (let i1 = 0; i1 < len1; i1++) {
+                const _errs17 = errors;
+                if (typeof data7[i1] !== "string") {
+                 validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/requirements_due/" + i1, schemaPath: "#/properties/requirements_due/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
+                var valid2 = _errs17 === errors;
+                if (!valid2) {
+                 break;
+                }
+               }
+              }
+             } else {
+              validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/requirements_due", schemaPath: "#/properties/requirements_due/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+              return false;
+             }
+            }
+            var valid0 = _errs15 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.rejection_reasons !== void 0) {
+             let data9 = data.rejection_reasons;
+             const _errs19 = errors;
+             if (errors === _errs19) {
+              if (Array.isArray(data9)) {
+               if (data9.length > 20) {
+                validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/rejection_reasons", schemaPath: "#/properties/rejection_reasons/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
+                return false;
+               } else {
+                var valid3 = true;
+                const len2 = data9.length;
+                for (let i2 = 0; i2 < len2; i2++) {
+                 const _errs21 = errors;
+                 if (typeof data9[i2] !== "string") {
+                  validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/rejection_reasons/" + i2, schemaPath: "#/properties/rejection_reasons/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                  return false;
+                 }
+                 var valid3 = _errs21 === errors;
+                 if (!valid3) {
+                  break;
+                 }
+                }
+               }
+              } else {
+               validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/rejection_reasons", schemaPath: "#/properties/rejection_reasons/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+               return false;
+              }
+             }
+             var valid0 = _errs19 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.redirect_uri !== void 0) {
+              let data11 = data.redirect_uri;
+              const _errs23 = errors;
+              if (typeof data11 !== "string" && data11 !== null) {
+               validateSandboxVerificationPage.errors = [{ instancePath: instancePath + "/redirect_uri", schemaPath: "#/properties/redirect_uri/type", keyword: "type", params: { type: schemaSandboxVerificationPage.properties.redirect_uri.type }, message: "must be string,null" }];
+               return false;
+              }
+              var valid0 = _errs23 === errors;
+             } else {
+              var valid0 = true;
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxVerificationPage.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxVerificationPage.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxVerificationPage = { "$id": "SandboxVerificationPage", "type": "object", "required": ["kind", "environment", "status", "terms", "verification", "actions", "requirements_due", "rejection_reasons", "redirect_uri"], "additionalProperties": false, "properties": { "kind": { "type": "string", "enum": ["person", "business"] }, "environment": { "type": "string" }, "status": { "type": "string" }, "terms": { "type": "string" }, "verification": { "type": "string" }, "actions": { "type": "array", "maxItems": 3, "items": { "$ref": "SandboxVerificationAction" } }, "requirements_due": { "type": "array", "maxItems": 50, "items": { "type": "string" } }, "rejection_reasons": { "type": "array", "maxItems": 20, "items": { "type": "string" } }, "redirect_uri": { "type": ["string", "null"] } } };
 function validatePolicyLint(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3922,6 +4132,7 @@ const responseValidators = {
  getControlDocument: { 200: validateControlDocument, 500: validateError },
  getDeviceCode: { 200: validateSandboxDeviceCode, 404: validateError, 500: validateError },
  getPolicyTrace: { 200: validatePolicyTrace, 404: validateError, 500: validateError },
+ getVerificationPage: { 200: validateSandboxVerificationPage, 404: validateError, 500: validateError },
  lintPolicy: { 200: validatePolicyLint, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  listApps: { 200: validateSandboxApps, 500: validateError },
  listEvents: { 200: validateSandboxEvents, 400: validateError, 404: validateError, 500: validateError },
@@ -3938,7 +4149,8 @@ const responseValidators = {
  setProviderState: { 200: validateSandboxProviderState, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  steerFiatPayout: { 200: validateSandboxPayoutClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  takeOverUser: { 200: validateSandboxUserAccounts, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
- triggerEvent: { 200: validateSandboxEvent, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError }
+ triggerEvent: { 200: validateSandboxEvent, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ useVerificationPage: { 200: validateSandboxVerificationPage, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError }
 };
 export {
  responseValidators

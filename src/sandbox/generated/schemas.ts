@@ -618,6 +618,30 @@ export type SandboxVerification = {
   status: string;
 };
 
+/** What a customer does. */
+export type SandboxVerificationAction = "accept_terms" | "complete" | "decline";
+
+export type SandboxVerificationPage = {
+  /** Who is verified. */
+  kind: "person" | "business";
+  /** Environment of the provider. */
+  environment: string;
+  /** Status of the customer. */
+  status: string;
+  /** Status of the terms, `pending` or `approved`. */
+  terms: string;
+  /** Status of the verification. */
+  verification: string;
+  /** What the page offers. */
+  actions: SandboxVerificationAction[];
+  /** What is still required. */
+  requirements_due: string[];
+  /** Reasons of a rejection. */
+  rejection_reasons: string[];
+  /** Where the customer continues; null if the app gave no address. */
+  redirect_uri: string | null;
+};
+
 export type SetSandboxClockRequest = {
   /** The time to set, in Unix milliseconds. At most the beginning of the year 9900, so that later times can still be represented. */
   now_ms?: number | undefined;
@@ -646,4 +670,8 @@ export type TriggerSandboxEventRequest = {
   set?: { [key: string]: unknown } | undefined;
   /** Like `set`, but the values are strings. If the example has a string at the path, the value is used as is; otherwise it is parsed as JSON if possible. */
   set_text?: { [key: string]: string } | undefined;
+};
+
+export type UseSandboxVerificationPageRequest = {
+  action: SandboxVerificationAction;
 };

@@ -45,6 +45,22 @@ function validateJudgeableOperation(data, { instancePath = "", parentData, paren
 }
 
 const schemaJudgeableOperation = { "$id": "JudgeableOperation", "type": "string", "enum": ["walletRpc", "rawSignWallet", "exportWallet", "transferFromWallet"] };
+function validateSandboxVerificationAction(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateSandboxVerificationAction.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "accept_terms" || data === "complete" || data === "decline")) {
+  validateSandboxVerificationAction.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaSandboxVerificationAction.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateSandboxVerificationAction.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxVerificationAction = { "$id": "SandboxVerificationAction", "type": "string", "enum": ["accept_terms", "complete", "decline"] };
 function validateSandboxProviderState(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -108,5 +124,6 @@ export {
  validateSandboxAppSettings,
  validateSandboxMfaMethod,
  validateSandboxPayoutOutcome,
- validateSandboxProviderState
+ validateSandboxProviderState,
+ validateSandboxVerificationAction
 };

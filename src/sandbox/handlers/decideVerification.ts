@@ -1,10 +1,9 @@
 import { findApp } from '../../domain/access/apps/find-app.ts';
 import type { FiatEntity } from '../../domain/money/fiat-customers/fiat-entity.ts';
-import { askAbout } from '../../domain/money/fiat-customers/refresh-customer.ts';
-import { storeSnapshot } from '../../domain/money/fiat-customers/store-snapshot.ts';
 import { askForLinks, storeCustomer } from '../../domain/money/fiat-customers/verify-customer.ts';
 import { invalidField } from '../../errors.ts';
 import type { ControlInput, Handler } from '../control-plane.ts';
+import { refreshCustomer } from '../refresh-customer.ts';
 
 type Body = ControlInput<'decideVerification'>['body'];
 
@@ -12,7 +11,7 @@ type Body = ControlInput<'decideVerification'>['body'];
 const EMAIL = 'customer@example.com';
 
 export const run: Handler<'decideVerification'> = async ({ body }, context) => {
-  const { clock, ids, fiat, fiatProviders, log, appId, runDueJobs } = context;
+  const { clock, fiat, fiatProviders, appId, runDueJobs } = context;
   const entity = entityOf(body);
   const nowMs = clock.now();
   const app = await context.read((em) => findApp(em, body.app_id ?? appId));
@@ -21,16 +20,12 @@ export const run: Handler<'decideVerification'> = async ({ body }, context) => {
   const asked = await context.read((em) =>
     askForLinks({ app, em, fiatProviders }, entity, { input, readContact }),
   );
-  const known = await context.change((em) => storeCustomer({ app, em, ids, nowMs }, asked));
+  const known = await context.change((em) => storeCustomer({ ...context, app, em, nowMs }, asked));
   await fiat.decide(known.environment, known.customerId, {
     ...{ outcome: body.outcome, reasons: body.reasons },
     ...{ requirementsDue: body.requirements_due, endorsements: body.endorsements },
   });
-  const snapshot = await askAbout({ fiatProviders, log }, known);
-  const stored =
-    snapshot === undefined
-      ? known
-      : await context.change((em) => storeSnapshot({ em, ids, nowMs }, known, snapshot));
+  const stored = await refreshCustomer(context, known);
   await runDueJobs();
   return {
     entity_id: stored.entityId,

@@ -52,11 +52,44 @@ export function decide(parts: FiatParts, id: string, decision: Decision): Custom
   });
 }
 
-/** The hosted page was completed: the office decides as after a submission. */
-export function completePage(parts: FiatParts, id: string, outcome: VerificationOutcome): void {
-  parts.store.atomically(() => {
+/** What the hosted page shows of a customer. */
+export interface HostedPage {
+  readonly kind: CustomerRow['kind'];
+  readonly snapshot: CustomerSnapshot;
+  readonly redirectUri: string | null;
+}
+
+/** What a customer does on the hosted page. */
+export type PageAction = 'accept_terms' | 'complete' | 'decline';
+
+/** Undefined for an unknown customer. */
+export function hostedPage(parts: FiatParts, id: string): HostedPage | undefined {
+  return parts.store.atomically(() => {
     const row = findCustomer(parts, 'id', id);
-    if (row !== undefined) putCustomer(parts, underReview(parts, { ...row, outcome }));
+    return row && { kind: row.kind, snapshot: viewOf(parts, row), redirectUri: row.redirectUri };
+  });
+}
+
+/**
+ * The customer accepts the terms, or ends the verification on the hosted page: then the office decides as after a
+ * submission. False when the page no longer offers this.
+ */
+export function useHostedPage(parts: FiatParts, id: string, action: PageAction): boolean {
+  return parts.store.atomically(() => {
+    const row = findCustomer(parts, 'id', id);
+    if (row === undefined) return false;
+    // A decision that is due comes first.
+    const { terms, verification } = viewOf(parts, row);
+    const { link } = action === 'accept_terms' ? terms : verification;
+    if (link === undefined) return false;
+    const current = findCustomer(parts, 'id', id)!;
+    const outcome = action === 'decline' ? 'rejected' : 'approved';
+    const next: CustomerRow =
+      action === 'accept_terms'
+        ? { ...current, terms: 'approved' }
+        : underReview(parts, { ...current, outcome });
+    putCustomer(parts, next);
+    return true;
   });
 }
 

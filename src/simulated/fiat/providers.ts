@@ -2,30 +2,28 @@ import { ProviderUnavailableError } from '../../adapters/provider-unavailable-er
 import type { FiatEnvironment, FiatProvider, FiatProviders } from '../../ports/fiat-providers.ts';
 import { simulateBankAccounts } from './bank-accounts.ts';
 import { type Book, booksOf } from './books.ts';
-import { type CustomerRow, findByToken, findCustomer, type VerificationOutcome } from './customer-rows.ts';
+import { findByToken } from './customer-rows.ts';
 import { type BankDeposit, decideDeposit, depositsAfter, receive } from './deposits.ts';
-import { completePage, type Decision, decide, simulateIdentityOffice } from './identity-office.ts';
+import {
+  type Decision,
+  decide,
+  type HostedPage,
+  hostedPage,
+  type PageAction,
+  simulateIdentityOffice,
+  useHostedPage,
+} from './identity-office.ts';
 import type { FiatParts } from './parts.ts';
 import { decidePayout, type PayoutOutcome, simulatePayouts } from './payouts.ts';
 import { simulateVirtualAccounts } from './virtual-accounts.ts';
 
-/** What the hosted page shows of a customer. */
-interface HostedPage {
-  readonly kind: CustomerRow['kind'];
-  readonly environment: FiatEnvironment;
-  readonly customerId: string;
-  readonly terms: CustomerRow['terms'];
-  readonly verification: CustomerRow['verification'];
-  readonly redirectUri: string | null;
-}
-
 /** The controls of testers. Ids are those that the provider gave. */
 export interface FiatControls {
   decide(environment: FiatEnvironment, customerId: string, decision: Decision): Promise<boolean>;
-  /** Undefined for an unknown token. */
-  page(token: string): Promise<HostedPage | undefined>;
-  acceptTerms(token: string): Promise<void>;
-  completePage(token: string, outcome: VerificationOutcome): Promise<void>;
+  /** What the hosted page shows; undefined for an unknown token. */
+  page(token: string): Promise<(HostedPage & { readonly environment: FiatEnvironment }) | undefined>;
+  /** False when the page does not offer the action, or no longer. */
+  usePage(token: string, action: PageAction): Promise<boolean>;
   /** Undefined for an unknown account. */
   receive(environment: FiatEnvironment, deposit: BankDeposit): Promise<{ id: string } | 'amount' | undefined>;
   decideDeposit(
@@ -65,22 +63,12 @@ export function simulateFiatProviders(
       decide(await partsOf(environment), id, decision) !== undefined,
     async page(token) {
       const found = await byToken(token);
-      const row = found && findCustomer(found.parts, 'id', found.id);
-      if (row === undefined) return undefined;
-      const { kind, terms, verification, redirectUri } = row;
-      return {
-        ...{ kind, terms, verification, redirectUri },
-        customerId: row.id,
-        environment: found!.environment,
-      };
+      const page = found && hostedPage(found.parts, found.id);
+      return page && { ...page, environment: found.environment };
     },
-    async acceptTerms(token) {
+    async usePage(token, action) {
       const found = await byToken(token);
-      if (found !== undefined) decide(found.parts, found.id, { outcome: 'terms_accepted' });
-    },
-    async completePage(token, outcome) {
-      const found = await byToken(token);
-      if (found !== undefined) completePage(found.parts, found.id, outcome);
+      return found !== undefined && useHostedPage(found.parts, found.id, action);
     },
     receive: async (environment, deposit) => receive(await partsOf(environment), deposit),
     decideDeposit: async (environment, id, outcome) => decideDeposit(await partsOf(environment), id, outcome),

@@ -1,4 +1,5 @@
 import type { PreparationContext } from '../../../operation-context.ts';
+import type { FiatEnvironment } from '../../../ports/fiat-providers.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer } from './fiat-customer.entity.ts';
 import type { FiatEntity } from './fiat-entity.ts';
 import { environmentOf, type NamedProvider } from './find-provider.ts';
@@ -30,3 +31,12 @@ export function customersOf(
 
 // There is one provider with two environments.
 const MAX_CUSTOMERS = 20;
+
+/** The customer with this id at a provider, of any app. */
+export async function getCustomerById(
+  em: PreparationContext['em'],
+  { provider, environment }: { readonly provider: string; readonly environment: FiatEnvironment },
+  customerId: string,
+): Promise<StoredFiatCustomer | undefined> {
+  return (await em.findOne(FiatCustomerEntity, { provider, environment, customerId })) ?? undefined;
+}
