@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { composeIBAN, getCountrySpecifications } from 'ibantools';
 import { describe, expect, test } from 'vitest';
 import { isBrCode, isPixKey, isTaxNumber } from '../../../src/domain/base/bank-numbers/brazil.ts';
-import { countryAlpha2 } from '../../../src/domain/base/bank-numbers/countries.ts';
 import { faultOfIban, isBic } from '../../../src/domain/base/bank-numbers/iban.ts';
 import { isRoutingNumber } from '../../../src/domain/base/bank-numbers/us-routing.ts';
+import { countryAlpha2 } from '../../../src/domain/base/countries/countries.ts';
 
 // Published by their banks.
 const routingNumbers = ['021000021', '026009593', '111000025', '122105155', '011401533', '091000019'];

@@ -4,9 +4,9 @@ import type {
   ExternalFiatAccountData,
 } from '../../../generated/schemas.ts';
 import { isBrCode, isPixKey, isTaxNumber } from '../../base/bank-numbers/brazil.ts';
-import { countryAlpha2 } from '../../base/bank-numbers/countries.ts';
 import { faultOfIban, isBic } from '../../base/bank-numbers/iban.ts';
 import { isRoutingNumber } from '../../base/bank-numbers/us-routing.ts';
+import { countryAlpha2, isCountry } from '../../base/countries/countries.ts';
 
 type AccountType = ExternalFiatAccountData['type'];
 type AccountOf<Type extends AccountType> = Extract<ExternalFiatAccountData, { type: Type }>;
@@ -109,7 +109,7 @@ function checkBic(bic: string): void {
 }
 
 function checkCountry(pointer: string, country: string | undefined): void {
-  if (country === undefined || countryAlpha2(country) !== undefined) return;
+  if (country === undefined || isCountry(country)) return;
   throw invalidField(pointer, 'expected an ISO 3166-1 alpha-3 code in capitals');
 }
 

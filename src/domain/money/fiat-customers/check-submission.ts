@@ -1,6 +1,6 @@
 import { invalidField } from '../../../errors.ts';
 import type { KYBSubmitData, KYCSubmitData, VerificationDocument } from '../../../generated/schemas.ts';
-import { isCountry } from '../../base/countries/is-country.ts';
+import { isCountry } from '../../base/countries/countries.ts';
 
 // Messages never repeat submitted values.
 

@@ -1,5 +1,5 @@
-// Source: ISO 3166-1. Alpha-3 followed by alpha-2, of every assigned country, and of Kosovo,
-// which has IBANs and the user-assigned codes XKX and XK.
+// Source: ISO 3166-1. Alpha-3 followed by alpha-2, of every assigned country.
+// CHOICE: Kosovo is one, by the user-assigned codes XKX and XK: it has IBANs and passports.
 const codes = `
   ABWAW AFGAF AGOAO AIAAI ALAAX ALBAL ANDAD AREAE ARGAR ARMAM ASMAS ATAAQ ATFTF ATGAG AUSAU AUTAT
   AZEAZ BDIBI BELBE BENBJ BESBQ BFABF BGDBD BGRBG BHRBH BHSBS BIHBA BLMBL BLRBY BLZBZ BMUBM BOLBO
@@ -29,4 +29,9 @@ const alpha2ByAlpha3: ReadonlyMap<string, string> = new Map(
 /** The ISO 3166-1 alpha-2 code of a country, given its upper-case alpha-3 code; undefined when it has none. */
 export function countryAlpha2(alpha3: string): string | undefined {
   return alpha2ByAlpha3.get(alpha3);
+}
+
+/** Whether the text is the alpha-3 code of a country, in upper case. */
+export function isCountry(text: string): boolean {
+  return alpha2ByAlpha3.has(text);
 }
