@@ -11,6 +11,7 @@ import { devicesAndRecovery } from './0010-devices-and-recovery.ts';
 import { fiatCustomers } from './0011-fiat-customers.ts';
 import { earnVaults } from './0012-earn-vaults.ts';
 import { fiatAccounts } from './0013-fiat-accounts.ts';
+import { submissionFingerprints } from './0014-submission-fingerprints.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -28,4 +29,5 @@ export const migrations: readonly SchemaMigration[] = [
   fiatCustomers,
   earnVaults,
   fiatAccounts,
+  submissionFingerprints,
 ];

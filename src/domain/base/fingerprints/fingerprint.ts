@@ -9,6 +9,7 @@ import { FingerprintKeyEntity, type StoredFingerprintKey } from './fingerprint-k
 const KEY_BYTES = 32;
 
 type ReadContext = Pick<PreparationContext, 'app' | 'em' | 'vault'>;
+type Context = Pick<OperationContext, 'app' | 'em' | 'vault' | 'ids' | 'entropy'>;
 
 /**
  * Recognizes data that is not stored: equal JSON values of one app have equal fingerprints. Without the app's key a
@@ -16,7 +17,7 @@ type ReadContext = Pick<PreparationContext, 'app' | 'em' | 'vault'>;
  *
  * Result: HMAC-SHA-256, hex.
  */
-export async function fingerprint(context: OperationContext, value: unknown): Promise<string> {
+export async function fingerprint(context: Context, value: unknown): Promise<string> {
   return digest(context, await ensureKey(context), value);
 }
 
@@ -33,7 +34,7 @@ function digest({ vault }: ReadContext, key: StoredFingerprintKey, value: unknow
 }
 
 // The key is created on first use. INVARIANT: a unique index allows only one for each app.
-async function ensureKey(context: OperationContext): Promise<StoredFingerprintKey> {
+async function ensureKey(context: Context): Promise<StoredFingerprintKey> {
   const known = await getKey(context);
   if (known !== null) return known;
   const { app, ids, entropy, vault } = context;

@@ -26,7 +26,7 @@ export interface StoredSnapshot {
 /**
  * A user or an organization as the customer of a provider, in one of its environments.
  *
- * INVARIANT: nothing that was submitted to the provider is stored.
+ * INVARIANT: nothing that was submitted to the provider is stored, only a fingerprint of it.
  */
 export const FiatCustomerEntity = defineEntity({
   name: 'FiatCustomer',
@@ -46,6 +46,8 @@ export const FiatCustomerEntity = defineEntity({
     version: p.integer(),
     /** When data was submitted last; null before the first submission. */
     submittedAtMs: p.bigint('number').strictNullable(),
+    /** Recognizes the last submission when it is repeated; null before the first. */
+    submissionFingerprint: p.text().strictNullable(),
     /** When the provider was asked last. */
     checkedAtMs: p.bigint('number'),
     nextCheckAtMs: p.bigint('number'),

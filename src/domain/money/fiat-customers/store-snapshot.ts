@@ -18,6 +18,12 @@ export function nextCheckAt(nowMs: number, updatedAtMs: number): number {
   return nowMs + Math.min(Math.max(wait, SOONEST_MS), LATEST_MS);
 }
 
+/** The columns of the last submission. */
+export interface Submitted {
+  readonly submittedAtMs: number;
+  readonly submissionFingerprint: string;
+}
+
 /**
  * Stores what the provider said about a customer, with the event of a change.
  *
@@ -25,14 +31,14 @@ export function nextCheckAt(nowMs: number, updatedAtMs: number): number {
  * was overtaken by another one changes nothing, and each change has one event.
  *
  * @param known the row as it was before the provider was asked.
- * @param submittedAtMs when data was submitted last.
+ * @param submitted what was submitted before the provider said it.
  * @returns the current row.
  */
 export async function storeSnapshot(
   context: StoreContext,
   known: StoredFiatCustomer,
   snapshot: CustomerSnapshot,
-  submittedAtMs: number | null = known.submittedAtMs,
+  submitted?: Submitted,
 ): Promise<StoredFiatCustomer> {
   const { em, nowMs } = context;
   const stored = storedSnapshot(snapshot);
@@ -42,7 +48,7 @@ export async function storeSnapshot(
     customerId: snapshot.id,
     snapshot: stored,
     version: known.version + 1,
-    submittedAtMs,
+    ...submitted,
     checkedAtMs: nowMs,
     nextCheckAtMs: nextCheckAt(nowMs, updatedAtMs),
     updatedAtMs,

@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+import { canonicalJson } from '../../../crypto/canonical-json.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type {
@@ -9,16 +11,17 @@ import type {
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { inSavepoint } from '../../../storage/savepoint.ts';
+import { findFingerprint, fingerprint } from '../../base/fingerprints/fingerprint.ts';
 import type { CustomerLinks } from './customer-view.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer } from './fiat-customer.entity.ts';
 import { type FiatEntity, findFiatEntity, holdFiatEntity } from './fiat-entity.ts';
 import { getCustomer } from './find-customer.ts';
 import { askProvider, environmentOf, findProvider, type NamedProvider } from './find-provider.ts';
 import { storedSnapshot } from './snapshot.ts';
-import { nextCheckAt, storeSnapshot } from './store-snapshot.ts';
+import { nextCheckAt, type Submitted, storeSnapshot } from './store-snapshot.ts';
 
 type AskContext = Pick<PreparationContext, 'app' | 'em' | 'fiatProviders'>;
-type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>;
+type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs' | 'entropy' | 'vault'>;
 
 /** What was found out about a customer before the transaction of the request. */
 export interface AskedCustomer {
@@ -28,8 +31,8 @@ export interface AskedCustomer {
   readonly known: StoredFiatCustomer | undefined;
   readonly snapshot: CustomerSnapshot;
   readonly links: CustomerLinks;
-  /** Whether data was submitted. */
-  readonly isSubmitted: boolean;
+  /** What was submitted, as a digest; undefined if nothing was. */
+  readonly submission: object | undefined;
 }
 
 /** What both ways to start a verification have in common. */
@@ -67,19 +70,28 @@ export async function askForLinks(
   );
   const snapshot = requireAccepted(opened);
   const links = await askProvider(input.provider, () => linksOf(provider, snapshot, input));
-  return { entity, named: input, known, snapshot, links, isSubmitted: false };
+  return { entity, named: input, known, snapshot, links, submission: undefined };
 }
+
+/** The statuses of a customer whose last submission the provider reviews, or has approved. */
+const takenStatuses = new Set(['under_review', 'active']);
 
 /**
  * Submits data to the provider.
  *
+ * CHOICE: the last submission again, as clients repeat it that lost the response, is not sent to the provider while that
+ * reviews it or has approved it. The response is the current status.
+ *
  * @throws ApiError unavailable; invalid_data when the provider refuses the data.
  */
 export async function askToVerify(
-  context: AskContext,
+  context: AskContext & Pick<PreparationContext, 'vault'>,
   found: Pick<AskedCustomer, 'entity' | 'known' | 'named'>,
   submission: Pick<VerificationInput, 'endorsements' | 'client_agreement_id'> &
-    Pick<Submission, 'kind' | 'data'>,
+    Pick<Submission, 'kind' | 'data'> & {
+      /** The data of the request, to which nothing was added. */
+      readonly given: object;
+    },
 ): Promise<AskedCustomer> {
   const { entity, known, named } = found;
   const provider = findProvider(context, named);
@@ -88,11 +100,30 @@ export async function askToVerify(
     ...{ endorsements: submission.endorsements, clientAgreementId: submission.client_agreement_id },
   };
   const { kind, data } = submission;
+  // Large documents are hashed once.
+  const place = { provider: named.provider, environment: environmentOf(named) };
+  const submitted = { ...terms, id: undefined, ...place, kind, data: submission.given };
+  const digest = { submission: hash('sha256', canonicalJson(submitted)) };
+  const current = await getTaken(context, found, digest);
+  if (current !== undefined) return { ...found, snapshot: current, links: {}, submission: undefined };
   const answer = await askProvider(named.provider, () =>
     provider.submit({ ...terms, kind, data } as Submission),
   );
   const snapshot = requireAccepted(answer, '/data');
-  return { ...found, snapshot, links: {}, isSubmitted: true };
+  return { ...found, snapshot, links: {}, submission: digest };
+}
+
+/** The current state of the customer if the provider has this submission already. */
+async function getTaken(
+  context: AskContext & Pick<PreparationContext, 'vault'>,
+  { known, named }: Pick<AskedCustomer, 'known' | 'named'>,
+  submission: object,
+): Promise<CustomerSnapshot | undefined> {
+  if (known === undefined || known.submissionFingerprint === null) return undefined;
+  if (known.submissionFingerprint !== (await findFingerprint(context, submission))) return undefined;
+  const provider = findProvider(context, named);
+  const current = await askProvider(named.provider, () => provider.customer(known.customerId));
+  return current !== undefined && takenStatuses.has(current.status) ? current : undefined;
 }
 
 /** The customer of a request, stored in its transaction, and the links that were made. */
@@ -114,22 +145,27 @@ export async function storeCustomer(
   asked: AskedCustomer,
 ): Promise<StoredFiatCustomer> {
   await holdFiatEntity(context, asked.entity);
-  const { known, snapshot, isSubmitted } = asked;
-  if (known === undefined) return insertCustomer(context, asked);
-  return storeSnapshot(context, known, snapshot, isSubmitted ? context.nowMs : known.submittedAtMs);
+  const { known, snapshot, submission } = asked;
+  const submitted: Submitted | undefined = submission && {
+    submittedAtMs: context.nowMs,
+    submissionFingerprint: await fingerprint(context, submission),
+  };
+  if (known === undefined) return insertCustomer(context, asked, submitted);
+  return storeSnapshot(context, known, snapshot, submitted);
 }
 
 /** The new row, or the one that another request inserted meanwhile, which is polled soon. */
 async function insertCustomer(
   context: StoreContext,
-  { entity, named, snapshot, isSubmitted }: AskedCustomer,
+  { entity, named, snapshot }: AskedCustomer,
+  submitted: Submitted | undefined,
 ): Promise<StoredFiatCustomer> {
   const { app, ids, nowMs, em } = context;
   const row = {
     ...{ id: ids.cuid2(), appId: app.id, entityType: entity.type, entityId: entity.id },
     ...{ provider: named.provider, environment: environmentOf(named), customerId: snapshot.id },
     ...{ snapshot: storedSnapshot(snapshot), version: 0, checkedAtMs: nowMs },
-    submittedAtMs: isSubmitted ? nowMs : null,
+    ...(submitted ?? { submittedAtMs: null, submissionFingerprint: null }),
     ...{ nextCheckAtMs: nextCheckAt(nowMs, nowMs), createdAtMs: nowMs, updatedAtMs: nowMs },
   };
   try {
@@ -141,6 +177,7 @@ async function insertCustomer(
     if (!isUniqueViolation(error)) throw error;
     const other = await getCustomer(context, entity, named);
     if (other === undefined) throw error;
+    if (submitted !== undefined) await em.nativeUpdate(FiatCustomerEntity, { id: other.id }, submitted);
     return other;
   }
 }
