@@ -70,7 +70,8 @@ test('every operation documents the refusal', async () => {
     }
   }
   // These have no input that could be invalid otherwise.
-  for (const id of ['getCryptoDepositConfig', 'authorizeOauthDevice', 'listOauthGrants'] as const) {
+  const others = ['authorizeOauthDevice', 'listOauthGrants', 'getOauthMetadata'] as const;
+  for (const id of ['getCryptoDepositConfig' as const, ...others]) {
     const { method, path } = operations[id];
     const { status, body } = await send(method, path, [host, host]);
     expect([status, JSON.parse(body)], id).toEqual([400, twice('host')]);

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ExternalFiatAccountEntity } from '../../../src/domain/money/fiat-accounts/external-fiat-account.entity.ts';
 import type {
   CreateExternalFiatAccountRequest,
   ExternalFiatAccount,
+  ExternalFiatAccountResponse,
 } from '../../../src/generated/schemas.ts';
-import { call, refusal } from '../../support/call.ts';
+import { attempt, call, refusal } from '../../support/call.ts';
 import { verifiedOrganization, verifiedUser } from '../../support/fiat/customers.ts';
 import { asOtherApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
@@ -104,6 +106,35 @@ test('an organization has accounts of its own', async () => {
   ] as const) {
     expect(await refusal(sandbox, operation, { path })).toMatchObject({ status: 404 });
   }
+});
+
+test.each(['user', 'organization'] as const)('a %s has at most 100 accounts', async (kind) => {
+  const isUser = kind === 'user';
+  const entityId = isUser ? user_id : await verifiedOrganization(sandbox);
+  const add = isUser ? 'createUserExternalFiatAccount' : 'createOrganizationExternalFiatAccount';
+  const path = isUser ? { user_id: entityId } : { organization_id: entityId };
+  const created = (await attempt(sandbox, add, { path, body: example('iban') })).body;
+  const { id } = (created as ExternalFiatAccountResponse).external_fiat_account;
+  // Rows instead of 98 requests.
+  const em = sandbox.database.orm.em.fork();
+  const first = await em.findOneOrFail(ExternalFiatAccountEntity, { id });
+  const copies = Array.from({ length: 98 }, (_, number) => ({
+    ...{ ...first, id: `${id}-${number}`, providerAccountId: `copy-${number}` },
+    fingerprint: `copy-${number}`,
+  }));
+  await em.insertMany(ExternalFiatAccountEntity, copies);
+  expect(await attempt(sandbox, add, { path, body: example('us') })).toMatchObject({ status: 200 });
+  expect(await refusal(sandbox, add, { path, body: example('gb') })).toMatchObject({
+    status: 400,
+    body: { code: 'invalid_request', error: 'expected at most 100 bank accounts; remove one first' },
+  });
+  // What is registered needs no room, and neither does another owner.
+  expect(await attempt(sandbox, add, { path, body: example('iban') })).toMatchObject({
+    body: { external_fiat_account: { id } },
+  });
+  const remove = isUser ? 'deleteUserExternalFiatAccount' : 'deleteOrganizationExternalFiatAccount';
+  await attempt(sandbox, remove, { path: { ...path, account_id: id } });
+  expect(await attempt(sandbox, add, { path, body: example('gb') })).toMatchObject({ status: 200 });
 });
 
 const spoilt: readonly (readonly [string, string, object])[] = [

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { isBrCode } from '../../../src/domain/base/bank-numbers/brazil.ts';
 import { faultOfIban, isBic } from '../../../src/domain/base/bank-numbers/iban.ts';
 import { isRoutingNumber } from '../../../src/domain/base/bank-numbers/us-routing.ts';
+import { FiatDepositAccountEntity } from '../../../src/domain/money/fiat-deposits/fiat-deposit-account.entity.ts';
 import type { FiatDepositAccount, FiatDepositInstructions, Wallet } from '../../../src/generated/schemas.ts';
 import { call, refusal } from '../../support/call.ts';
 import { control, verifiedUser, walletOf } from '../../support/fiat/customers.ts';
@@ -127,30 +128,22 @@ test('unknown accounts and wallets are not found; the provider may be down', asy
 });
 
 test('a wallet has at most 50 accounts', async () => {
-  const currencies = Object.keys(checks);
-  const chains = [
-    'base',
-    'arbitrum',
-    'optimism',
-    'polygon',
-    'avalanche',
-    'ethereum',
-    'linea',
-    'unichain',
-    'ink',
-  ];
-  const places = currencies.flatMap((currency) => chains.map((chain) => ({ currency, chain })));
-  for (const { currency, chain } of places.slice(0, 50)) {
-    await call(sandbox, 'createFiatDepositAccount', {
-      path: { wallet_id: wallet.id },
-      body: { ...at, source: { currency }, destination: { asset: 'usdc', chain } },
-    });
-  }
-  const { currency, chain } = places[50]!;
-  expect(await refused({ source: { currency }, destination: { asset: 'usdc', chain } })).toMatchObject({
+  const account = await open('eur');
+  // Rows instead of 48 requests.
+  const em = sandbox.database.orm.em.fork();
+  const first = await em.findOneOrFail(FiatDepositAccountEntity, { id: account.id });
+  const copies = Array.from({ length: 48 }, (_, number) => ({
+    ...{ ...first, id: `${account.id}-${number}`, virtualAccountId: `copy-${number}` },
+    asset: `copy-${number}`,
+  }));
+  await em.insertMany(FiatDepositAccountEntity, copies);
+  await open('usd');
+  expect(await refused({ source: { currency: 'gbp' } })).toMatchObject({
     status: 400,
-    body: { code: 'invalid_request' },
+    body: { code: 'invalid_request', error: 'expected at most 50 fiat deposit accounts of a wallet' },
   });
+  // What is open needs no room.
+  expect(await open('eur')).toEqual(account);
 });
 
 test('a held deposit is released or refunded by the control plane', async () => {

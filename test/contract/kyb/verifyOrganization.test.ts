@@ -123,6 +123,17 @@ test('a tester verifies a user and an organization that were never submitted, an
   await call(sandbox, 'initiateOrganizationKybTos', { path, body: email });
 });
 
+test('a body of more than 16 MB is refused', async () => {
+  await using sandbox = await startSandbox();
+  const path = await newOrganization(sandbox);
+  const documents = [{ purposes: ['business_formation'], file: `JVBERi0x${'A'.repeat(16_777_300)}` }];
+  const body = { ...bridge, data: { ...data, documents } };
+  expect(await refusal(sandbox, 'submitOrganizationKyb', { path, body })).toMatchObject({
+    status: 413,
+    body: { error: 'request body is larger than 16 MB' },
+  });
+});
+
 test('unknown organizations are not found', async () => {
   await using sandbox = await startSandbox();
   const path = { organization_id: 'ulenemdi7lvm2se0y54hinn0' };

@@ -98,21 +98,6 @@ test('a user accepts the terms, submits data and is verified, with one event for
   expect(other.body).toMatchObject({ environment: 'production', status: 'pending' });
 });
 
-test.each([
-  ['Denied', 'rejected', { kyc: { rejection_reasons: [expect.any(String)] } }],
-  ['Review', 'under_review', {}],
-  ['Incomplete', 'incomplete', { requirements_due: ['proof_of_address'] }],
-])('the last name %s ends as %s', async (lastName, status, more) => {
-  await using sandbox = await startSandbox();
-  const user_id = await newUser(sandbox);
-  await call(sandbox, 'submitUserKyc', {
-    path: { user_id },
-    body: { ...bridge, data: { ...data, last_name: lastName }, client_agreement_id: 'terms-1' },
-  });
-  await pass(sandbox, 6000);
-  expect(await statusOf(sandbox, user_id)).toMatchObject([{ status, ...more }]);
-});
-
 test('without the terms a verified user is not active, until they are accepted', async () => {
   await using sandbox = await startSandbox();
   const user_id = await newUser(sandbox);
