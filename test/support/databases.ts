@@ -1,4 +1,3 @@
-import { inject } from 'vitest';
 import { entities } from '../../src/domain/tables.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { recordEvents } from '../ledger/record-events.ts';
@@ -13,16 +12,21 @@ export type TestDatabase = Database &
     readonly url: string | undefined;
   };
 
-/** A new empty database with the schema of this version. */
+/** A new empty database with the schema of this version. `file`: of SQLite; by default it is in memory. */
 export async function openTestDatabase(
   kind: DatabaseKind,
-  { poolSize = 8 }: { readonly poolSize?: number | undefined } = {},
+  { poolSize, file }: { readonly poolSize?: number | undefined; readonly file?: string | undefined } = {},
 ): Promise<TestDatabase> {
-  const url = kind === 'postgres' ? await freshPostgres() : undefined;
-  const database = await openDatabase(
-    entities,
-    url === undefined ? { kind: 'sqlite', file: ':memory:' } : { kind: 'postgres', url, poolSize },
-  );
+  if (kind === 'sqlite') return reopenTestDatabase({ kind, file: file ?? ':memory:' });
+  return reopenTestDatabase({ kind, url: await freshPostgres(), poolSize: poolSize ?? 8 });
+}
+
+/** A database that is there already. */
+export async function reopenTestDatabase(
+  options: { kind: 'sqlite'; file: string } | { kind: 'postgres'; url: string; poolSize: number },
+): Promise<TestDatabase> {
+  const database = await openDatabase(entities, options);
+  const url = options.kind === 'postgres' ? options.url : undefined;
   const close = async (): Promise<void> => {
     await recordEvents(database);
     await database.close();
@@ -32,6 +36,8 @@ export async function openTestDatabase(
 
 /** The URL of a new migrated, empty PostgreSQL database. */
 export async function freshPostgres(): Promise<string> {
+  // Processes that a test starts load this module as well, without vitest.
+  const { inject } = await import('vitest');
   const answer = await fetch(inject('databaseDesk'));
   const text = await answer.text();
   if (!answer.ok) throw new Error(`PostgreSQL could not be started: ${text}`);

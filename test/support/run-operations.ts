@@ -72,6 +72,8 @@ export interface OperationsOptions {
   readonly safeguards?: Partial<Safeguards>;
   /** Connections of PostgreSQL held at most. */
   readonly poolSize?: number;
+  /** The file of SQLite, which is in memory by default. */
+  readonly file?: string;
 }
 
 type RunAnswer<Id extends OperationId> =

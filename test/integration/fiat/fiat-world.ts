@@ -3,20 +3,25 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import { makeIds } from '../../../src/adapters/ids.ts';
+import { localMasterKey } from '../../../src/adapters/master-key-local.ts';
 import { ProviderUnavailableError } from '../../../src/adapters/provider-unavailable-error.ts';
+import { createMasterKeyVault } from '../../../src/adapters/vault-master-key.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { PayoutResponse, Wallet } from '../../../src/generated/schemas.ts';
 import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
 import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
+import { followFiatCustomers } from '../../../src/jobs/follow-fiat-customers.ts';
 import { followFiatDeposits } from '../../../src/jobs/follow-fiat-deposits.ts';
 import type { Job } from '../../../src/jobs/runner.ts';
 import type { FiatEnvironment, FiatProvider, FiatProviders } from '../../../src/ports/fiat-providers.ts';
 import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
 import type { FiatControls } from '../../../src/simulated/fiat/providers.ts';
 import { fixedPrices } from '../../../src/simulated/prices.ts';
-import type { DatabaseKind } from '../../support/databases.ts';
+import { type DatabaseKind, reopenTestDatabase } from '../../support/databases.ts';
 import { verify } from '../../support/fiat/customers.ts';
-import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+import { openOperations, operationsOn, type TestOperations } from '../../support/run-operations.ts';
 import { runJobs } from '../wallet-actions/run-jobs.ts';
 
 export const base = 'eip155:8453';
@@ -67,17 +72,40 @@ export interface FiatWorld extends AsyncDisposable {
     nonce?: string,
   ): ReturnType<TestOperations['run']>;
   action(answer: { body: unknown }): Promise<PayoutResponse>;
+  /** Closes the world for the next process. */
+  keep(): Promise<KeptWorld>;
 }
 
-export async function openFiatWorld(kind: DatabaseKind): Promise<FiatWorld> {
-  const folder = await mkdtemp(join(tmpdir(), 'fiat-'));
+/** A world that was closed: one process after the other can open it. */
+export interface KeptWorld {
+  readonly kind: DatabaseKind;
+  readonly folder: string;
+  /** Of PostgreSQL. */
+  readonly url: string | undefined;
+  readonly app: TestOperations['app'];
+  readonly nowMs: number;
+}
+
+export interface FiatWorldOptions {
+  /** Where a closed world continues. */
+  readonly kept?: KeptWorld;
+  /** A new world that can be closed by `keep`. */
+  readonly isKept?: boolean;
+  /** Called before and after every commit, every call of the provider and every broadcast. */
+  readonly onPoint?: (name: string) => void;
+}
+
+export async function openFiatWorld(kind: DatabaseKind, options: FiatWorldOptions = {}): Promise<FiatWorld> {
+  const folder = options.kept?.folder ?? (await mkdtemp(join(tmpdir(), 'fiat-')));
+  const { onPoint } = options;
   const clock = { nowMs: 0 };
   const chains = openSimulatedChains({
     file: join(folder, 'chains.db'),
     clock: { now: () => clock.nowMs },
     confirmAfterMs: undefined,
   });
-  const operations = await openOperations(kind, { chains });
+  const operations = await operationsIn(folder, { kind, chains, ...options });
+  if (onPoint !== undefined) watchCommits(operations, onPoint);
   clock.nowMs = operations.clock.nowMs;
   const { ids } = operations.services;
   const { providers, controls } = chains.fiat({
@@ -92,15 +120,23 @@ export async function openFiatWorld(kind: DatabaseKind): Promise<FiatWorld> {
   const fiatProviders: FiatProviders = {
     find: (...place) => {
       const found = providers.find(...place);
-      return found && { ...lossy(found, weather), ...overrides };
+      return (
+        found && { ...lossy(onPoint === undefined ? found : watched(found, onPoint), weather), ...overrides }
+      );
     },
   };
   const find = (caip2: string) => {
     const chain = chains.find(caip2);
     if (chain?.kind !== 'evm') return chain;
-    const broadcast = () => Promise.reject(new Error('connection refused'));
+    const deaf = () => Promise.reject(new Error('connection refused'));
+    const broadcast: typeof chain.broadcast = async (...given) => {
+      onPoint?.('before broadcast');
+      const answer = await (weather.isDeaf ? deaf() : chain.broadcast(...given));
+      onPoint?.('after broadcast');
+      return answer;
+    };
     const simulate = async () => ({ succeeds: false, reason: 'reverts', message: 'paused' }) as const;
-    return { ...chain, ...(weather.isDeaf ? { broadcast } : {}), ...(weather.reverts ? { simulate } : {}) };
+    return { ...chain, broadcast, ...(weather.reverts ? { simulate } : {}) };
   };
   // As in the sandbox, whose chains list their transfers.
   Object.assign(operations.services, { chains: { find, listing: chains.used }, fiatProviders });
@@ -121,6 +157,7 @@ export async function openFiatWorld(kind: DatabaseKind): Promise<FiatWorld> {
         const { services } = operations;
         const dying = { services, inUnit: mortal(inUnit, weather) };
         await settle(followFiatDeposits(dying), weather);
+        await settle(followFiatCustomers({ services, inUnit }), weather);
         await settle(followDeposits({ services, inUnit }), weather);
         await runJobs(operations);
       }
@@ -172,13 +209,62 @@ export async function openFiatWorld(kind: DatabaseKind): Promise<FiatWorld> {
       });
       return body as PayoutResponse;
     },
-    async [Symbol.asyncDispose]() {
+    async keep() {
       await operations[Symbol.asyncDispose]();
       await chains.close();
+      return { kind, folder, url: operations.database.url, app: operations.app, nowMs: clock.nowMs };
+    },
+    async [Symbol.asyncDispose]() {
+      await world.keep();
       await rm(folder, { recursive: true });
     },
   };
   return world;
+}
+
+/** Operations on a new database, or on one that an earlier process left. */
+async function operationsIn(
+  folder: string,
+  { kind, chains, kept, isKept }: { kind: DatabaseKind; chains: SimulatedChains } & FiatWorldOptions,
+): Promise<TestOperations> {
+  const file = join(folder, 'custos.db');
+  if (kept === undefined) return openOperations(kind, { chains, ...(isKept === true ? { file } : {}) });
+  const { url, app, nowMs } = kept;
+  const database = await reopenTestDatabase(
+    url === undefined ? { kind: 'sqlite', file } : { kind: 'postgres', url, poolSize: 8 },
+  );
+  const vault = createMasterKeyVault({
+    masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
+    entropy: systemEntropy,
+  });
+  const operations = operationsOn(database, { app, nowMs, vault });
+  // Each process draws other ids.
+  Object.assign(operations.services, { entropy: systemEntropy, ids: makeIds(systemEntropy) });
+  return operations;
+}
+
+type OnPoint = (name: string) => void;
+
+function watchCommits({ database }: TestOperations, onPoint: OnPoint): void {
+  database.orm.em.getEventManager().registerSubscriber({
+    beforeTransactionCommit: () => onPoint('before commit'),
+    afterTransactionCommit: () => onPoint('after commit'),
+  });
+}
+
+/** Every method of the provider, with a point before the call and one before its answer. */
+function watched(provider: FiatProvider, onPoint: OnPoint): FiatProvider {
+  const methods = Object.entries(provider).map(([name, method]) => {
+    if (typeof method !== 'function' || name === 'readHint') return [name, method];
+    const call = async (...given: unknown[]): Promise<unknown> => {
+      onPoint(`before ${name}`);
+      const answer = await (method as (...given: unknown[]) => Promise<unknown>)(...given);
+      onPoint(`after ${name}`);
+      return answer;
+    };
+    return [name, call];
+  });
+  return Object.fromEntries(methods);
 }
 
 type InUnit = ReturnType<typeof inUnitOf>;

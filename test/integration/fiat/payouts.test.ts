@@ -149,6 +149,37 @@ describe.each(databaseKinds)('payouts on %s', (kind) => {
     expect(await world.held(wallet.address)).toBe(400n * million);
   });
 
+  test('a payout whose deposit can never be in a block is rejected, and the bank pays nothing', async () => {
+    const accountId = await register();
+    const begin = () =>
+      world.operations.run('createFiatPayout', {
+        path: { wallet_id: wallet.id },
+        body: {
+          source: { asset: 'eth', chain: 'base', amount: '0.9' },
+          destination: { fiat_account_id: accountId },
+        },
+      });
+    const before = cents((await bookOf('eur')).paid_out);
+    // Both are signed before either is in a block, and there is ether for one.
+    const [first, second] = [await begin(), await begin()];
+    await world.wait(60);
+    await world.wait(25 * 60 * 60);
+    expect((await world.action(first)).status).toBe('succeeded');
+    const rejected = await world.action(second);
+    expect(rejected).toMatchObject({
+      status: 'rejected',
+      failure_reason: { message: expect.any(String) },
+      steps: [{ status: 'rejected' }, { status: 'rejected', failure_reason: expect.any(Object) }],
+    });
+    const events = await world.events(wallet.id, 'wallet_action.payout.');
+    expect(events.filter((event) => event.wallet_action_id === rejected.id).map(({ type }) => type)).toEqual([
+      'wallet_action.payout.created',
+      'wallet_action.payout.rejected',
+    ]);
+    // 0.9 ether at 3000 US dollars, at 1.10 US dollars for a euro, once.
+    expect(cents((await bookOf('eur')).paid_out) - before).toBe(245_454);
+  });
+
   test('a nonce pays out once, and so does a request that is repeated at the same time', async () => {
     const accountId = await register();
     const nonce = 'treasury-2026-01-01-000001';
