@@ -130,7 +130,7 @@ const body = `<h1 id="title">Verification</h1>
 
 /**
  * The hosted page of the simulated identity office, to which the links of a verification lead: the customer accepts the
- * terms, and completes or declines the verification. Whoever knows the token in its path may use it, as at a real
+ * terms, and completes or declines the verification. It is open to all who know the token in its path, as at a real
  * provider.
  */
 export function verifyPage() {

@@ -17,16 +17,16 @@ beforeAll(async () => {
 beforeEach(() => sandbox.reset());
 afterAll(() => sandbox[Symbol.asyncDispose]());
 
-interface Told {
+interface Reported {
   readonly type: string;
   readonly changes?: Record<string, unknown>;
   readonly failure_reason?: { readonly message: string };
 }
 
 /** The payloads of the events of these types, oldest first. */
-async function eventsOf(pattern: string): Promise<Told[]> {
+async function eventsOf(pattern: string): Promise<Reported[]> {
   const { body } = await control(sandbox, 'GET', `/_sandbox/events?type=${encodeURIComponent(pattern)}`);
-  return (body.data as { payload: Told }[]).map(({ payload }) => payload);
+  return (body.data as { payload: Reported }[]).map(({ payload }) => payload);
 }
 const typesOf = async (pattern: string) =>
   (await eventsOf(pattern)).map(({ type }) => type.split('.').at(-1));

@@ -173,8 +173,9 @@ describe.each(databaseKinds)('processes on %s that are killed', (kind) => {
 
           const payouts = all.flatMap((order) => (order.kind === 'payout' ? [order] : []));
           const deposits = all.flatMap((order) => (order.kind === 'deposit' ? [order] : []));
-          const told = await world.events(wallet.id, 'wallet_action.payout.');
-          const endedAs = (end: string) => told.filter(({ type }) => type === `wallet_action.payout.${end}`);
+          const reported = await world.events(wallet.id, 'wallet_action.payout.');
+          const endedAs = (end: string) =>
+            reported.filter(({ type }) => type === `wallet_action.payout.${end}`);
           expect(endedAs('created')).toHaveLength(payouts.length);
           expect(endedAs('succeeded').length + endedAs('failed').length).toBe(payouts.length);
           const paid = endedAs('succeeded').reduce(

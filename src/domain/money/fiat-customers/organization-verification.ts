@@ -48,5 +48,9 @@ export async function submitOrganization(
   const known = await getCustomer(context, entity, body);
   const isFirst = (known?.submittedAtMs ?? null) === null;
   checkBusiness(body.data, { isFirst, nowMs: context.nowMs });
-  return askToVerify(context, { entity, known, named: body }, { ...body, kind: 'business', given: body.data });
+  return askToVerify(
+    context,
+    { entity, known, named: body },
+    { ...body, kind: 'business', given: body.data },
+  );
 }

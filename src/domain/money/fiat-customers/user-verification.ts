@@ -46,5 +46,9 @@ export async function submitUser(
   checkPerson(body.data, { isFirst, nowMs: context.nowMs });
   const email = body.data.email ?? (isFirst ? await getEmail(context, entity.id) : undefined);
   const data = email === undefined ? body.data : { ...body.data, email };
-  return askToVerify(context, { entity, known, named: body }, { ...body, kind: 'person', data, given: body.data });
+  return askToVerify(
+    context,
+    { entity, known, named: body },
+    { ...body, kind: 'person', data, given: body.data },
+  );
 }
