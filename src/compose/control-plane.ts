@@ -73,7 +73,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     change,
     async changeApps(work) {
       const changed = await change(work);
-      apps.announceChange();
+      apps.noteChange();
       return changed;
     },
   };

@@ -149,7 +149,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       await plantSeeds(seeds);
     });
     eventLog.restart();
-    apps.announceChange();
+    apps.noteChange();
   };
   const stopping = new AbortController();
   const transport = { plainHttp: config.plainHttp, trustedProxies: [] };
