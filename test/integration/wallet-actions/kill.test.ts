@@ -13,7 +13,8 @@ import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { freshPostgres } from '../../support/databases.ts';
 import { signIntent } from '../../support/intents.ts';
 import { deployUniswap, ROUTER_ON_ANVIL } from '../../support/nodes/uniswap.ts';
-import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { runCommand } from '../../support/run-command.ts';
+import { serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { startTreacherousNode, type Trap, type TreacherousNode } from '../../support/treacherous-node.ts';
 
 // The process is killed at a given step of a transfer on a real node, and another one continues.
@@ -82,7 +83,7 @@ async function productionHome(nodeUrl: string): Promise<Home> {
     CUSTOS_RPC: `eip155:8453=${nodeUrl}`,
     CUSTOS_SWAP_ROUTERS: `eip155:8453=${ROUTER_ON_ANVIL}`,
   };
-  const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env });
+  const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
   const { id, secret } = JSON.parse(created.stdout) as { id: string; secret: string };
   const agent = new Agent({ connect: { ca: certificate.ca } });
   return {
