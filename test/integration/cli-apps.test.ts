@@ -5,8 +5,7 @@ import { SignJWT } from 'jose';
 import { expect, test } from 'vitest';
 import type { AppJwks, User } from '../../src/generated/schemas.ts';
 import { call } from '../support/call.ts';
-import { runCommand } from '../support/run-command.ts';
-import { serveCustos, temporaryFolder } from '../support/run-custos.ts';
+import { runCommand, serveCustos, temporaryFolder } from '../support/run-custos.ts';
 import { startSandbox } from '../support/sandbox.ts';
 
 const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });

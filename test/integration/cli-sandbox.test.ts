@@ -6,8 +6,8 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { acmeApp } from '../../mocks/apps.ts';
 import type { Wallet } from '../../src/generated/schemas.ts';
-import { runCommand } from '../support/run-command.ts';
 import {
+  runCommand,
   runCustos,
   type ServingCustos,
   serveCustos,

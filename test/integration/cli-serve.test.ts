@@ -8,8 +8,7 @@ import { makeCertificate, type ServerCertificate } from '../../src/adapters/cert
 import { systemClock } from '../../src/adapters/clock.ts';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { freshPostgres } from '../support/databases.ts';
-import { runCommand } from '../support/run-command.ts';
-import { runCustos, startCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
+import { runCommand, runCustos, startCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
 
 const folder = temporaryFolder();
 let certificate: ServerCertificate;

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { runCommand } from '../support/run-command.ts';
-import { runCustos, startCustos } from '../support/run-custos.ts';
+import { runCommand, runCustos, startCustos } from '../support/run-custos.ts';
 
 const commands = [
   [],

@@ -10,8 +10,8 @@ import { systemClock } from '../../src/adapters/clock.ts';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { sealTo } from '../contract/wallet-keys/hpke-client.ts';
 import { freshPostgres } from '../support/databases.ts';
-import { runCommand } from '../support/run-command.ts';
 import {
+  runCommand,
   runCustos,
   type StartedCustos,
   startCustos,

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { recoverMessageAddress } from 'viem';
 import { beforeAll, expect, test } from 'vitest';
-import { runCommand } from '../support/run-command.ts';
 import {
+  runCommand,
   runCustos,
   type ServingCustos,
   serveCustos,

@@ -5,8 +5,7 @@ import type { Tables } from '../../src/domain/tables.ts';
 import { restoreWallet } from '../../src/domain/wallets/wallets/restore-wallet.ts';
 import { call, refusal } from '../support/call.ts';
 import { databaseKinds } from '../support/databases.ts';
-import { runCommand } from '../support/run-command.ts';
-import { temporaryFolder } from '../support/run-custos.ts';
+import { runCommand, temporaryFolder } from '../support/run-custos.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
 import { startSandbox } from '../support/sandbox.ts';
 

@@ -9,9 +9,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { acmeApp } from '../../../mocks/apps.ts';
 import type { SandboxEvent } from '../../../src/sandbox/generated/schemas.ts';
 import { type Received, startHook } from '../../support/hook.ts';
-import { runCommand } from '../../support/run-command.ts';
 import {
   type Finished,
+  runCommand,
   type ServingCustos,
   type StartedCustos,
   serveCustos,

@@ -3,8 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { freshPostgres } from '../../support/databases.ts';
-import { runCommand } from '../../support/run-command.ts';
-import { serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { runCommand, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 
 const sign = (message: string) => ({ method: 'personal_sign', params: { message, encoding: 'utf-8' } });
 const recipient = generateKeyPairSync('ec', { namedCurve: 'P-256' })

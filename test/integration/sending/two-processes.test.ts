@@ -9,8 +9,7 @@ import { systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { freshPostgres } from '../../support/databases.ts';
-import { runCommand } from '../../support/run-command.ts';
-import { startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { runCommand, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 
 // Two server processes share one database and send from one wallet concurrently. anvil checks the nonces.
 

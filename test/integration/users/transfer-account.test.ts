@@ -5,8 +5,7 @@ import { transferAccount } from '../../../src/domain/wallets/users/transfer-acco
 import { call, refusal } from '../../support/call.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { askControl, asOtherApp, control } from '../../support/other-app.ts';
-import { runCommand } from '../../support/run-command.ts';
-import { temporaryFolder } from '../../support/run-custos.ts';
+import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 

@@ -13,8 +13,7 @@ import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { freshPostgres } from '../../support/databases.ts';
 import { signIntent } from '../../support/intents.ts';
 import { deployUniswap, ROUTER_ON_ANVIL } from '../../support/nodes/uniswap.ts';
-import { runCommand } from '../../support/run-command.ts';
-import { serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { runCommand, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { startTreacherousNode, type Trap, type TreacherousNode } from '../../support/treacherous-node.ts';
 
 // The process is killed at a given step of a transfer on a real node, and another one continues.
