@@ -137,7 +137,10 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   });
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
-  const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
+  const seeds = {
+    ...{ config, appId: memory.appId, appSecret: memory.appSecret },
+    ...{ services, database, chains },
+  };
   const reset = async (): Promise<void> => {
     await services.uses.flush();
     await jobs.whilePaused(async () => {
