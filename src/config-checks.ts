@@ -187,7 +187,7 @@ function transitKey(
   return { url: encryptedUrl(faults, 'CUSTOS_KMS_URL', url), key: key ?? '', token: token ?? '' };
 }
 
-/** The base URL of a service that gets or sends what nobody else may read or change; no trailing slash. */
+/** The base URL of a service whose connections must be encrypted; no trailing slash. */
 export function encryptedUrl(faults: Faults, name: string, url: string): string {
   const base = publicUrls(faults, name, [url])[0] ?? url;
   if (URL.canParse(url) && new URL(url).protocol === 'http:' && !isLoopback(new URL(url).hostname)) {

@@ -1,3 +1,4 @@
+import type { FiatEnvironment } from '../../ports/fiat-providers.ts';
 import { solverOn, toLedger } from '../exchange/solver.ts';
 import { treasuryAddress } from '../fiat/treasury.ts';
 import { DISTRIBUTOR_ADDRESS } from './evm/programs/addresses.ts';
@@ -57,7 +58,7 @@ const FAUCETS = [
  * INVARIANT: what the faucet gave out and contracts minted is what the holders hold together.
  */
 export async function booksOf(store: ChainStore, caip2: string): Promise<AssetBooks[]> {
-  const holderOf = holdersOn(store, caip2, await treasuriesOn(caip2));
+  const holderOf = holdersOn(store, caip2, await treasuriesOn(store, caip2));
   const books = new Map<string, { given: bigint; minted: bigint; held: Partial<Record<Holder, bigint>> }>();
   const of = (asset: string) => {
     const known = books.get(asset) ?? { given: 0n, minted: 0n, held: {} };
@@ -92,11 +93,13 @@ export async function booksOf(store: ChainStore, caip2: string): Promise<AssetBo
     .map(([asset, book]) => ({ caip2, tokenAddress: asset === NATIVE ? null : asset, ...book }));
 }
 
-/** The accounts of the simulated bank, in the ledger's notation. */
-async function treasuriesOn(caip2: string): Promise<readonly string[]> {
-  const addresses = await Promise.all(
-    (['sandbox', 'production'] as const).map((environment) => treasuryAddress(caip2, environment)),
+/** The accounts of the simulated bank that the faucet has stocked, in the ledger's notation. */
+async function treasuriesOn(store: ChainStore, caip2: string): Promise<readonly string[]> {
+  const stocked = store.all<{ environment: FiatEnvironment }>(
+    'select distinct environment from fiat_stocks where caip2 = ?',
+    caip2,
   );
+  const addresses = await Promise.all(stocked.map(({ environment }) => treasuryAddress(caip2, environment)));
   return addresses.flatMap((address) => (address === undefined ? [] : [toLedger(caip2, address)]));
 }
 

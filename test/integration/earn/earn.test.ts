@@ -11,7 +11,7 @@ import type { Wallet, WalletActionResponse } from '../../../src/generated/schema
 import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
 import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../support/databases.ts';
-import { type Loss, withLoss } from '../../support/lossy-chain.ts';
+import { type Loss, withLoss } from '../../support/nodes/lossy-chain.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { runJobs } from '../wallet-actions/run-jobs.ts';
 
@@ -269,7 +269,7 @@ describe.each(databaseKinds)('earn on %s', (kind) => {
     expect(counts.get('earn_deposit succeeded')).toBeGreaterThan(0);
   });
 
-  test('without interest nobody takes out more than what was put in', async () => {
+  test('without interest no wallet takes out more than what was put in', async () => {
     await makeWorld();
     const [wallet, other] = wallets as [Wallet, Wallet];
     const vault = vaults[1]!;

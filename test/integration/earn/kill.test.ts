@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { addEarnVault } from '../../../src/admin/earn-vaults.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
+import { type EarnContracts, earnContractsOn } from '../../support/nodes/earn-contracts.ts';
 import {
   betweenBroadcasts,
   type Home,
@@ -11,9 +12,8 @@ import {
   type Step,
   stepsOfOne,
   whileEffectsAreRead,
-} from '../../support/killable-servers.ts';
-import { answerAbout, type MerklService, startMerkl, treeOf } from '../../support/merkl-service.ts';
-import { type EarnContracts, earnContractsOn } from '../../support/nodes/earn-contracts.ts';
+} from '../../support/nodes/killable-servers.ts';
+import { answerAbout, type MerklService, startMerkl, treeOf } from '../../support/nodes/merkl-service.ts';
 import { startTreacherousNode, type TreacherousNode } from '../../support/treacherous-node.ts';
 
 // The process is killed at a given step of an earn action on a real node, and another one continues.
@@ -105,7 +105,7 @@ describe.each(kinds)('on %s, with a server that is killed', (kind) => {
         ...{ adminWalletId: wallet.id, feeBps: 1000 },
       },
     ));
-    // Somebody else's transactions, so that the server has none to follow yet.
+    // By another account, so that the server has no transactions to follow yet.
     await contracts.call(usdc, 'Token', 'mint', deployer, 40_000_000n);
     await contracts.call(usdc, 'Token', 'approve', vaultAddress, 40_000_000n);
     await contracts.call(vaultAddress, 'Vault', 'deposit', 40_000_000n, wallet.address);

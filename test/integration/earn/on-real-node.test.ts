@@ -4,14 +4,14 @@ import { addEarnVault } from '../../../src/admin/earn-vaults.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { call, refusal } from '../../support/call.ts';
+import { type EarnContracts, earnContractsOn } from '../../support/nodes/earn-contracts.ts';
 import {
   answerAbout,
   type GivenReward,
   type MerklService,
   startMerkl,
   treeOf,
-} from '../../support/merkl-service.ts';
-import { type EarnContracts, earnContractsOn } from '../../support/nodes/earn-contracts.ts';
+} from '../../support/nodes/merkl-service.ts';
 import { temporaryFolder } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';
@@ -128,7 +128,7 @@ test('rewards by Merkl are claimed as far as the distributor accepts their proof
   ];
   await contracts.call(token, 'Token', 'mint', distributor, 10n ** 19n);
   await contracts.call(distributor, 'Distributor', 'setRoot', treeOf(honest).root);
-  // More than the distributor was told: there is no proof for it.
+  // More than the root of the distributor says: there is no proof for it.
   given = honest.map((reward) => ({ ...reward, amount: reward.amount * 3n }));
   expect(await list()).toEqual([]);
   const nothing = await refusal(sandbox, 'claimEthereumEarnIncentive', { path, body: { chain: 'base' } });

@@ -14,7 +14,7 @@ import type { SwapActionResponse, Wallet } from '../../../src/generated/schemas.
 import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
 import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../support/databases.ts';
-import { type Loss, withLoss } from '../../support/lossy-chain.ts';
+import { type Loss, withLoss } from '../../support/nodes/lossy-chain.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { runJobs } from '../wallet-actions/run-jobs.ts';
 

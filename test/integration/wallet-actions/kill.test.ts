@@ -11,7 +11,7 @@ import {
   type Step,
   stepsOfOne as steps,
   whileEffectsAreRead,
-} from '../../support/killable-servers.ts';
+} from '../../support/nodes/killable-servers.ts';
 import { deployUniswap, ROUTER_ON_ANVIL } from '../../support/nodes/uniswap.ts';
 import { startTreacherousNode, type TreacherousNode } from '../../support/treacherous-node.ts';
 

@@ -18,7 +18,7 @@ import {
   type MerklService,
   startMerkl,
   treeOf,
-} from '../../support/merkl-service.ts';
+} from '../../support/nodes/merkl-service.ts';
 
 const caip2 = 'eip155:8453';
 const distributor = '0x3Ef3D8bA38EBe18DB133cEc108f4D14CE00Dd9Ae';

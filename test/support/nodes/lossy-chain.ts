@@ -1,4 +1,4 @@
-import type { AnyChain } from '../../src/ports/chains.ts';
+import type { AnyChain } from '../../../src/ports/chains.ts';
 
 /** What becomes of the next broadcasts: they arrive, or the request or its answer is lost. */
 export type Loss = 'nothing' | 'request' | 'answer';

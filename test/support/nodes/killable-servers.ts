@@ -3,13 +3,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { Agent } from 'undici';
-import { makeCertificate } from '../../src/adapters/certificate.ts';
-import { systemClock } from '../../src/adapters/clock.ts';
-import { systemEntropy } from '../../src/adapters/entropy.ts';
-import type { DatabaseConfig } from '../../src/config.ts';
-import { freshPostgres } from './databases.ts';
-import { runCommand, serveCustos, startCustos, temporaryFolder, waitFor } from './run-custos.ts';
-import type { Trap } from './treacherous-node.ts';
+import { makeCertificate } from '../../../src/adapters/certificate.ts';
+import { systemClock } from '../../../src/adapters/clock.ts';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import type { DatabaseConfig } from '../../../src/config.ts';
+import { freshPostgres } from '../databases.ts';
+import { runCommand, serveCustos, startCustos, temporaryFolder, waitFor } from '../run-custos.ts';
+import type { Trap } from '../treacherous-node.ts';
 
 interface Answered<Body> {
   readonly status: number;
