@@ -3,13 +3,11 @@ import { noPrices } from '../adapters/chains-none.ts';
 import { systemClock } from '../adapters/clock.ts';
 import { noCustodians } from '../adapters/custodians-none.ts';
 import { systemEntropy } from '../adapters/entropy.ts';
-import { noFiatProviders } from '../adapters/fiat-providers-none.ts';
 import { makeIds } from '../adapters/ids.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import { nameServerLookup } from '../adapters/name-servers.ts';
 import { productionVault } from '../adapters/production-vault.ts';
-import { connectRewards } from '../adapters/rewards/connect.ts';
 import { connectRouters } from '../adapters/swap-routers/connect.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import { requireMigrated } from '../admin/administration.ts';
@@ -39,6 +37,7 @@ import { openDatabase } from '../storage/open-database.ts';
 import { defaultTimeouts, postgresPool } from '../storage/postgres-dialect.ts';
 import { admissionFor } from './admission.ts';
 import { tokensNamedOn } from './chains.ts';
+import { fiatProvidersOf, hintsOf } from './fiat.ts';
 import { startBesideRequests } from './jobs.ts';
 import { type Listening, listen } from './listen.ts';
 import { strictSafeguards } from './safeguards.ts';
@@ -80,10 +79,9 @@ export async function startProduction(
     jwks,
     chains,
     swapRoutes: connectRouters({ chains, clock, routerOf: (caip2) => config.swapRouters.get(caip2) }),
-    incentives: connectRewards({ ...config.rewards, chains, log }),
     prices: noPrices,
     custodians: noCustodians,
-    fiatProviders: noFiatProviders,
+    fiatProviders: fiatProvidersOf(config.bridge, log),
     webhooks: createWebhookSender({ guard: publicHttpsOnly, lookup: nameServerLookup() }),
     log,
     prefix: config.prefix,
@@ -123,8 +121,13 @@ export async function startProduction(
     });
     const newRequestId = requestIdsFrom(entropy);
     const analysis = policyAnalysis({ services, database });
+    const transport = { plainHttp: false, trustedProxies: config.trustedProxies };
     const listening = await listen({
-      transport: { plainHttp: false, trustedProxies: config.trustedProxies },
+      transport,
+      mounts: hintsOf(config.bridge, {
+        ...{ transport, log, newRequestId, inUnit: inUnitOf(openUnit) },
+        fiatProviders: services.fiatProviders,
+      }),
       clock,
       log,
       newRequestId,

@@ -137,10 +137,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   });
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
-  const seeds = {
-    ...{ config, appId: memory.appId, appSecret: memory.appSecret },
-    ...{ services, database, chains },
-  };
+  const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
   const reset = async (): Promise<void> => {
     await services.uses.flush();
     await jobs.whilePaused(async () => {
@@ -152,7 +149,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       await plantSeeds(seeds);
     });
     eventLog.restart();
-    apps.noteChange();
+    apps.announceChange();
   };
   const stopping = new AbortController();
   const transport = { plainHttp: config.plainHttp, trustedProxies: [] };

@@ -31,8 +31,6 @@ export interface AppOptions
   readonly findPage?: FindPage | undefined;
 }
 
-const everyOperation = Object.values(operations);
-
 /**
  * The whole application: every operation of the contract, the document at `/openapi.json` and the reference at
  * `/docs`.
@@ -41,7 +39,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   const brand = createBrand(options.prefix);
   const pipeline = await createPipeline({
     ...options,
-    operations: everyOperation,
+    operations: Object.values(operations),
     validators: requestValidators,
     checkInput: refuseNul,
     brand,

@@ -89,6 +89,8 @@ export interface BankAccountOrder {
   /** Identifies the request, so that a repeated one registers nothing new. */
   readonly key: string;
   readonly customerId: string;
+  /** What the customer is. */
+  readonly ownerKind: CustomerKind;
   readonly ownerName: string;
   readonly bankName?: string | undefined;
   /** ISO 4217 in lower case. */
@@ -214,13 +216,13 @@ export interface FiatPayout {
 }
 
 /** Something to ask the provider about again. */
-interface FiatHint {
+export interface FiatHint {
   readonly kind: 'customer' | 'virtual_account' | 'payout';
   readonly id: string;
 }
 
 /** A notification of the provider as it arrived. */
-interface FiatNotification {
+export interface FiatNotification {
   /** Values of the headers by lower-case name. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Uint8Array;
@@ -268,7 +270,7 @@ export interface FiatProvider {
   /** Undefined for an unknown payout. */
   payout(payoutId: string): Promise<FiatPayout | undefined>;
 
-  /** What a notification refers to; undefined unless the provider signed it recently. */
+  /** What a notification refers to; undefined unless the provider signed it recently. Nothing else of it is believed. */
   readHint(notification: FiatNotification): readonly FiatHint[] | undefined;
 }
 

@@ -1,6 +1,7 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { Agent } from 'undici';
 import { beforeAll, expect, test } from 'vitest';
@@ -8,7 +9,9 @@ import { makeCertificate, type ServerCertificate } from '../../src/adapters/cert
 import { systemClock } from '../../src/adapters/clock.ts';
 import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { freshPostgres } from '../support/databases.ts';
-import { runCommand, runCustos, startCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
+import { openBankWorld } from '../support/fiat/bank-world.ts';
+import { openBridgeService } from '../support/fiat/bridge-service.ts';
+import { runCustos, startCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
 
 const folder = temporaryFolder();
 let certificate: ServerCertificate;
@@ -95,19 +98,19 @@ test('a database is migrated once, and serve waits for it', async () => {
   expect(early.stderr).toMatch(
     /^custos: the database lacks \d+ migration\(s\) of this version; run `custos migrate` first\n$/,
   );
-  const check = await runCommand(['migrate', '--check'], { env });
+  const check = await runCustos(['migrate', '--check'], { env });
   expect(check.code).toBe(1);
   expect(check.stdout).toMatch(/^pending {2}\S+/);
-  const run = await runCommand(['migrate'], { env });
+  const run = await runCustos(['migrate'], { env });
   expect(run.code).toBe(0);
   expect(run.stdout).toBe(check.stdout.replaceAll('pending', 'run'));
-  const again = await runCommand(['migrate'], { env });
+  const again = await runCustos(['migrate'], { env });
   expect(again).toMatchObject({ code: 0, stdout: 'the schema is up to date\n' });
-  expect((await runCommand(['migrate', '--check'], { env })).code).toBe(0);
+  expect((await runCustos(['migrate', '--check'], { env })).code).toBe(0);
 });
 
 test('an app created by the command line creates a wallet and signs, across restarts', async () => {
-  const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env: settings });
+  const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env: settings });
   const app = JSON.parse(created.stdout) as App;
   const first = await serve(settings);
   const wallet = await call<{ id: string }>(`${first.ready.url}/v1/wallets`, app, { chain_type: 'ethereum' });
@@ -141,14 +144,14 @@ test('an app created by the command line creates a wallet and signs, across rest
 
   const second = await serve(settings);
   expect(await call(second.ready.url + rpc, app, signing)).toEqual(signed);
-  const rotated = await runCommand(['apps', 'rotate-secret', app.id, '--overlap', '3600', '--json'], {
+  const rotated = await runCustos(['apps', 'rotate-secret', app.id, '--overlap', '3600', '--json'], {
     env: settings,
   });
   const newer = JSON.parse(rotated.stdout) as App;
   for (const each of [app, newer]) {
     expect((await call(second.ready.url + rpc, each, signing)).status).toBe(200);
   }
-  const listed = await runCommand(['apps', 'list'], { env: settings });
+  const listed = await runCustos(['apps', 'list'], { env: settings });
   expect(listed.stdout).toMatch(new RegExp(`^${app.id}  \\d{4}-.*Z  Globex\n$`));
   expect((await second.stop()).code).toBe(0);
 });
@@ -177,10 +180,74 @@ test('behind a trusted proxy the scheme in its header counts', async () => {
   await custos.stop();
 });
 
-test('there is no control plane', async () => {
-  const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env: settings });
-  const custos = await serve(settings);
-  const { status } = await call(`${custos.ready.url}/_sandbox/reset`, JSON.parse(created.stdout) as App, {});
-  expect(status).toBe(404);
-  await custos.stop();
+test('there is no control plane; a configured fiat provider verifies users, and its notifications hurry that', async () => {
+  await using bank = openBankWorld();
+  await using provider = await openBridgeService(bank.bank, bank.clock);
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const [keyFile, webhookKey] = [join(folder, 'fiat-key'), join(folder, 'webhook.pem')];
+  writeFileSync(keyFile, provider.apiKey);
+  writeFileSync(webhookKey, publicKey.export({ type: 'spki', format: 'pem' }));
+  const env = {
+    ...settings,
+    CUSTOS_BRIDGE_SANDBOX_URL: provider.baseUrl,
+    CUSTOS_BRIDGE_SANDBOX_KEY_FILE: keyFile,
+    CUSTOS_BRIDGE_SANDBOX_WEBHOOK_KEY: webhookKey,
+  };
+  const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env });
+  const app = JSON.parse(created.stdout) as App;
+  const custos = await serve(env);
+  const { url } = custos.ready;
+  expect((await call(`${url}/_sandbox/reset`, app, {})).status).toBe(404);
+
+  const user = await call<{ id: string }>(`${url}/v1/users`, app, {
+    linked_accounts: [{ type: 'email', address: 'alice@example.com' }],
+  });
+  const kyc = `${url}/v1/users/${user.body.id}/kyc`;
+  const data = {
+    ...{ first_name: 'Alice', last_name: 'Example', date_of_birth: '1990-02-03' },
+    residential_address: { street_line_1: 'Weg 12', city: 'Berlin', country: 'DEU' },
+    identifying_information: [{ type: 'tin', issuing_country: 'DEU', number: '12345678901' }],
+  };
+  const at = { provider: 'bridge', environment: 'sandbox', client_agreement_id: 'agreement' };
+  const submitted = await call<{ status: string }>(`${kyc}/submit`, app, { ...at, data });
+  expect(submitted).toMatchObject({ status: 200, body: { status: 'under_review' } });
+  expect((await call(`${kyc}/submit`, app, { ...at, environment: 'production', data })).status).toBe(400);
+  bank.pass(2000);
+
+  const { id } = (await bank.bank.openCustomer({
+    ...{ id: undefined, kind: 'person', email: 'a@example.com' },
+    reference: provider.seen.find(({ operation }) => operation === 'POST /customers')!.key!,
+  })) as { id: string };
+  const body = JSON.stringify({ event_category: 'customer', event_object_id: id });
+  const atMs = Date.now();
+  const digest = createHash('sha256').update(`${atMs}.${body}`).digest();
+  const signature = `t=${atMs},v0=${sign('sha256', digest, privateKey).toString('base64')}`;
+  const notify = async (path: string, header: string): Promise<number> => {
+    const agent = new Agent({ connect: { ca: certificate.ca } });
+    const headers = { 'content-type': 'application/json', 'x-webhook-signature': header };
+    const answer = await agent.request({ origin: url, path, method: 'POST', headers, body });
+    await answer.body.dump();
+    await agent.destroy();
+    return answer.statusCode;
+  };
+  expect(await notify('/provider_hints/bridge/sandbox', signature)).toBe(200);
+  expect(await notify('/provider_hints/bridge/sandbox', `t=${atMs},v0=AAAA`)).toBe(400);
+  expect(await notify('/provider_hints/bridge/production', signature)).toBe(404);
+  const isActive = async (): Promise<boolean> => {
+    const { body: listed } = await call<{ kyc_statuses: { status: string }[] }>(kyc, app);
+    return listed.kyc_statuses[0]?.status === 'active';
+  };
+  for (let asked = 0; asked < 60 && !(await isActive()); asked += 1) await pause(250);
+  expect(await isActive()).toBe(true);
+  const account = {
+    ...{ ...at, client_agreement_id: undefined, account_owner_name: 'Alice Example', currency: 'gbp' },
+    account: { type: 'gb', account_number: '87654321', sort_code: '123456' },
+  };
+  const registered = await call(`${url}/v1/users/${user.body.id}/external_fiat_accounts`, app, account);
+  expect(registered).toMatchObject({ status: 200, body: { external_fiat_account: { last_4: '4321' } } });
+  const { stdout } = await custos.stop();
+  for (const secret of [provider.apiKey, '12345678901', '87654321', 'alice@example.com', 'Weg 12']) {
+    expect(stdout).not.toContain(secret);
+  }
+  expect(provider.faults).toEqual([]);
 });

@@ -51,7 +51,13 @@ type Bank = Awaited<ReturnType<typeof openBank>>;
 
 async function openPayout({ provider, customer }: Bank, key: string, last4: string, rawAmount: bigint) {
   const account = await provider.registerBankAccount({
-    ...{ key: `bank ${last4}`, customerId: customer.id, ownerName: 'Alice', currency: 'gbp' },
+    ...{
+      key: `bank ${last4}`,
+      customerId: customer.id,
+      ownerKind: 'person',
+      ownerName: 'Alice',
+      currency: 'gbp',
+    },
     account: { type: 'gb', account_number: `1234${last4}`, sort_code: '123456' },
   });
   if ('fault' in account) throw new Error(account.message);

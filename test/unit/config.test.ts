@@ -73,7 +73,7 @@ test('a complete environment creates a frozen config', () => {
     responseCheck: 'sampled',
     rpc: [],
     swapRouters: new Map(),
-    rewards: { distributors: new Map(), url: 'https://api.merkl.xyz', apiKey: undefined },
+    bridge: [],
   });
   expect(Object.isFrozen(config)).toBe(true);
 });
@@ -218,46 +218,6 @@ describe('swap routers', () => {
   });
 });
 
-describe('rewards', () => {
-  const distributor = '0x3Ef3D8bA38EBe18DB133cEc108f4D14CE00Dd9Ae';
-  const rpc = { CUSTOS_RPC: 'eip155:8453=https://a.example' };
-
-  test('are paid by distributors on chains that have nodes, and proven by an API that can be another one', () => {
-    const env = { ...whole, ...rpc, CUSTOS_REWARD_DISTRIBUTORS: `eip155:8453=${distributor}` };
-    const own = { CUSTOS_MERKL_URL: 'https://merkl.acme.example/', CUSTOS_MERKL_API_KEY: 'key' };
-    const distributors = new Map([['eip155:8453', distributor]]);
-    expect(readServeConfig({}, env).rewards).toEqual({
-      ...{ distributors, url: 'https://api.merkl.xyz', apiKey: undefined },
-    });
-    expect(readServeConfig({}, { ...env, ...own }).rewards).toEqual({
-      ...{ distributors, url: 'https://merkl.acme.example', apiKey: 'key' },
-    });
-    const sandbox = readSandboxConfig({
-      ...{ rpc: ['eip155:8453=http://127.0.0.1:8545'], rewardDistributor: [`eip155:8453=${distributor}`] },
-      merklUrl: 'http://127.0.0.1:9000',
-    });
-    expect(sandbox.rewards).toEqual({ distributors, url: 'http://127.0.0.1:9000', apiKey: undefined });
-  });
-
-  test.each([
-    [
-      { CUSTOS_REWARD_DISTRIBUTORS: `eip155:1=${distributor}` },
-      'expected the id of an EVM chain that has nodes',
-    ],
-    [
-      { CUSTOS_REWARD_DISTRIBUTORS: 'eip155:8453=0x12' },
-      'expected the address of a reward distributor after',
-    ],
-    [{ CUSTOS_MERKL_URL: 'http://merkl.example' }, 'CUSTOS_MERKL_URL: expected an https URL'],
-    [
-      { CUSTOS_MERKL_API_KEY: 'two words' },
-      'CUSTOS_MERKL_API_KEY: expected 1 to 256 printable ASCII characters',
-    ],
-  ])('%j is refused', (env, fault) => {
-    expect(faultsOf({ ...whole, ...rpc, ...env })).toEqual([expect.stringContaining(fault)]);
-  });
-});
-
 describe('master keys', () => {
   const otherHex = 'ab'.repeat(32);
   const kms = {
@@ -389,4 +349,69 @@ test('the database of a command is the folder when one is given', () => {
     folder: '/srv/custos',
   });
   expect(readDatabaseConfig({}, whole)).toEqual({ kind: 'postgres', url: whole.DATABASE_URL });
+});
+
+describe('the fiat provider', () => {
+  const names = {
+    url: 'CUSTOS_BRIDGE_SANDBOX_URL',
+    key: 'CUSTOS_BRIDGE_SANDBOX_KEY',
+    file: 'CUSTOS_BRIDGE_SANDBOX_KEY_FILE',
+    webhook: 'CUSTOS_BRIDGE_SANDBOX_WEBHOOK_KEY',
+  };
+
+  test('each environment has its address and key, from the environment or a file', () => {
+    const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+    const config = readServeConfig(
+      {},
+      {
+        ...whole,
+        ...{ [names.url]: 'https://fiat.example/v0/', [names.file]: fileOf('fiat-key', 'sk-test-123456\n') },
+        [names.webhook]: fileOf('webhook.pem', pem),
+        CUSTOS_BRIDGE_PRODUCTION_URL: 'http://127.0.0.1:8080/v0',
+        CUSTOS_BRIDGE_PRODUCTION_KEY: 'sk-live-123456',
+      },
+    );
+    expect(config.bridge).toEqual([
+      {
+        ...{ environment: 'sandbox', baseUrl: 'https://fiat.example/v0', apiKey: 'sk-test-123456' },
+        webhookKey: publicKey,
+      },
+      {
+        ...{ environment: 'production', baseUrl: 'http://127.0.0.1:8080/v0', apiKey: 'sk-live-123456' },
+        webhookKey: undefined,
+      },
+    ]);
+  });
+
+  test('faults are named without the key', () => {
+    const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const path = fileOf('ec.pem', publicKey.export({ type: 'spki', format: 'pem' }).toString());
+    const url = 'https://fiat.example/v0';
+    const base = `${names.url}: expected the base URL of the provider with its version, e.g. \`https://…/v0\``;
+    const key = `expected one of ${names.key} and ${names.file}: the API key of the provider`;
+    const cases: readonly (readonly [Record<string, string>, readonly string[]])[] = [
+      [{ [names.url]: url }, [key]],
+      [{ [names.url]: url, [names.key]: 'sk-test-123456', [names.file]: path }, [key]],
+      [{ [names.key]: 'sk-test-123456' }, [base]],
+      [{ [names.url]: `${url}?key=1`, [names.key]: 'sk-test-123456' }, [base]],
+      [
+        { [names.url]: 'http://fiat.example/v0', [names.key]: 'sk-test-123456' },
+        [`${names.url}: expected an https URL; plain http is accepted on loopback only`],
+      ],
+      [
+        { [names.url]: url, [names.key]: 'sk test' },
+        [`${names.key}: expected an API key of 8 to 512 printable ASCII characters without spaces`],
+      ],
+      [
+        { [names.url]: url, [names.key]: 'sk-test-123456', [names.webhook]: path },
+        [`${names.webhook}: expected an RSA key in \`${path}\``],
+      ],
+      [
+        { [names.url]: url, [names.key]: 'sk-test-123456', [names.webhook]: fileOf('no.pem', 'none') },
+        [`${names.webhook}: expected a PEM key or certificate in \`${join(folder, 'no.pem')}\``],
+      ],
+    ];
+    for (const [env, faults] of cases) expect(faultsOf({ ...whole, ...env })).toEqual(faults);
+  });
 });

@@ -50,6 +50,7 @@ export async function prepareAccount(
       // After a removal the provider registers the account again.
       key: providerKey('bank account', owner, identity, removals),
       customerId,
+      ownerKind: input.entity.type === 'user' ? 'person' : 'business',
       ownerName: body.account_owner_name,
       bankName: body.bank_name,
       currency: body.currency,

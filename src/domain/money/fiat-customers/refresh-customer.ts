@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { isUnavailable } from '../../../errors.ts';
 import type { OperationContext, PreparationContext, Services } from '../../../operation-context.ts';
-import type { CustomerSnapshot, FiatEnvironment } from '../../../ports/fiat-providers.ts';
+import type { CustomerSnapshot, FiatEnvironment, FiatHint } from '../../../ports/fiat-providers.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { lockUnlocked } from '../../../storage/locks.ts';
 import { getOrganization } from '../../access/organizations/find-organization.ts';
@@ -11,7 +11,7 @@ import { type FiatEntity, findFiatEntity } from './fiat-entity.ts';
 import { customersOf } from './find-customer.ts';
 import { storeSnapshot } from './store-snapshot.ts';
 
-/** How long a response of the provider counts as current for lists. */
+/** How long an answer of the provider counts as current for lists. */
 const CURRENT_MS = 5000;
 /** How long a claimed customer belongs to the process that claimed it. */
 const LEASE_MS = 60_000;
@@ -64,6 +64,24 @@ export async function askAbout(
     log.warn({ err, provider, environment }, 'the provider is unavailable; it is asked again');
     return undefined;
   }
+}
+
+/**
+ * Makes the customers due that hints of a provider name. Hints about deposits need nothing here: their history is read
+ * all the time; nor do those about payouts, which are asked about every two seconds.
+ */
+export async function hurryCustomers(
+  em: SqlEntityManager,
+  { provider, environment }: { readonly provider: string; readonly environment: FiatEnvironment },
+  { hints, nowMs }: { readonly hints: readonly FiatHint[]; readonly nowMs: number },
+): Promise<void> {
+  const ids = hints.filter(({ kind }) => kind === 'customer').map(({ id }) => id);
+  if (ids.length === 0) return;
+  await em.nativeUpdate(
+    FiatCustomerEntity,
+    { provider, environment, customerId: { $in: ids }, nextCheckAtMs: { $gt: nowMs } },
+    { nextCheckAtMs: nowMs },
+  );
 }
 
 /** Claims customers that are due, the most overdue first; the claim of a process that dies expires. */

@@ -49,7 +49,7 @@ export interface CallsPlan extends EthereumPlan {
  * @throws ApiError not_supported when the executor is not deployed or the account's own code does not support
  * batches; what `planEthereum` throws.
  */
-export async function planBatch(
+export async function planCalls(
   context: Pick<OperationContext, 'chains'>,
   { caip2, address, calls, dataSuffix }: CallsDraft,
 ): Promise<CallsPlan> {

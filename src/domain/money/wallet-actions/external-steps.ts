@@ -57,8 +57,12 @@ function askProvidersAbout(fiatProviders: FiatProviders): AskAboutStep {
 /** A payment that comes back is not over before the deposit is paid back. */
 function progressOf({ state, refund, reason }: FiatPayout): ExternalProgress {
   if (state === 'payment_processed') return { kind: 'done' };
-  if (state === 'refunded' && refund !== undefined) {
-    return { kind: 'given_back', hash: refund.transactionHash, reason: reason ?? 'the payment was refunded' };
+  if (state === 'refunded') {
+    const why = reason ?? 'the payment was refunded';
+    // Not every provider names the transaction of the refund.
+    return refund === undefined
+      ? { kind: 'refused', reason: why }
+      : { kind: 'given_back', hash: refund.transactionHash, reason: why };
   }
   if (state === 'error') return { kind: 'refused', reason: reason ?? 'the payment failed' };
   if (state === 'canceled') return { kind: 'refused', reason: reason ?? 'the payout was canceled' };

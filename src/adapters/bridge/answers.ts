@@ -1,0 +1,79 @@
+import type { FiatRefusal } from '../../ports/fiat-providers.ts';
+import { ProviderUnavailableError } from '../provider-unavailable-error.ts';
+import type { BridgeAnswer, BridgeObject, BridgeRefusal } from './client.ts';
+
+// Readers of what the service says. What they do not accept counts as a service that cannot be used now.
+
+/**
+ * @throws ProviderUnavailableError
+ */
+export function requireText(object: BridgeObject, name: string): string {
+  const value = object[name];
+  if (typeof value === 'string' && value !== '') return value;
+  throw unusable(`expected \`${name}\` in its answer`);
+}
+
+export function textOf(object: BridgeObject, name: string): string | undefined {
+  const value = object[name];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** A nested object; an empty one if there is none. */
+export function objectOf(object: BridgeObject, name: string): BridgeObject {
+  const value = object[name];
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? (value as BridgeObject) : {};
+}
+
+/** A list of objects; an empty one if there is none. */
+export function objectsOf(object: BridgeObject, name: string): readonly BridgeObject[] {
+  const value = object[name];
+  if (!Array.isArray(value)) return [];
+  return value.filter((item): item is BridgeObject => typeof item === 'object' && item !== null);
+}
+
+/** A list of texts; an empty one if there is none. */
+export function textsOf(object: BridgeObject, name: string): readonly string[] {
+  const value = object[name];
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+/**
+ * Requires an answer to be about what was asked.
+ *
+ * @throws ProviderUnavailableError
+ */
+export function requireSame(object: BridgeObject, name: string, expected: string): void {
+  if (object[name] !== expected) throw unusable(`its answer is about another \`${name}\``);
+}
+
+/**
+ * The object of an answer that the service has no reason to refuse.
+ *
+ * @throws ProviderUnavailableError
+ */
+export function requireValue(answer: BridgeAnswer): BridgeObject {
+  if ('value' in answer) return answer.value;
+  throw unusable(`status ${answer.refusal.status} (\`${answer.refusal.code}\`)`);
+}
+
+/** The object; undefined if the service knows none. */
+export function valueIfFound(answer: BridgeAnswer): BridgeObject | undefined {
+  return 'refusal' in answer && answer.refusal.status === 404 ? undefined : requireValue(answer);
+}
+
+/** A refusal in our words. `pointerOf` turns the name of a member of the request into a pointer. */
+export function refusal(
+  { code, members }: BridgeRefusal,
+  fault: FiatRefusal['fault'],
+  pointerOf: (member: string) => string | undefined = () => undefined,
+): FiatRefusal {
+  const pointer = members.map(pointerOf).find((each) => each !== undefined);
+  const message = `the provider refuses this (\`${code}\`)`;
+  return { fault, message, ...(pointer === undefined ? {} : { pointer }) };
+}
+
+/** The service answers, but not as documented. */
+export function unusable(what: string): ProviderUnavailableError {
+  return new ProviderUnavailableError(`the provider cannot be used: ${what}`);
+}

@@ -1,0 +1,276 @@
+import { hash } from 'node:crypto';
+import {
+  BrokenCircuitError,
+  ConsecutiveBreaker,
+  circuitBreaker,
+  DelegateBackoff,
+  handleType,
+  handleWhen,
+  retry,
+  wrap,
+} from 'cockatiel';
+import type { Clock } from '../../ports/clock.ts';
+import type { Log } from '../../ports/log.ts';
+import { ProviderUnavailableError } from '../provider-unavailable-error.ts';
+
+/** One environment of a Bridge-style service. */
+interface BridgeAccess {
+  /** With the version: `https://…/v0`. */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+}
+
+interface BridgeRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** After the base URL. */
+  readonly path: readonly string[];
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly body?: object;
+}
+
+/** What the service says about an object. */
+export type BridgeObject = Readonly<Record<string, unknown>>;
+
+/** A refusal. The service's own words are left out: they may repeat what was submitted. */
+export interface BridgeRefusal {
+  readonly status: number;
+  /** E.g. `invalid_parameters`. */
+  readonly code: string;
+  /** The refused members of the body, with dots. */
+  readonly members: readonly string[];
+  /** The object that exists already, if that is the reason. */
+  readonly existingId: string | undefined;
+}
+
+export type BridgeAnswer = { readonly value: BridgeObject } | { readonly refusal: BridgeRefusal };
+
+/** Calls the service. All methods throw ProviderUnavailableError when it cannot be reached or its answer is invalid. */
+export interface BridgeClient {
+  get(path: readonly string[], query?: BridgeRequest['query']): Promise<BridgeAnswer>;
+  put(path: readonly string[], body: object): Promise<BridgeAnswer>;
+  delete(path: readonly string[]): Promise<BridgeAnswer>;
+  /** @param key identifies the request: repeated with the same key and body, it has its effect once. */
+  post(path: readonly string[], body: object, key: string): Promise<BridgeAnswer>;
+}
+
+export interface BridgeClientOptions {
+  readonly access: BridgeAccess;
+  /** The real time. */
+  readonly clock: Clock;
+  readonly log: Log;
+  /** For tests. */
+  readonly limits?: Partial<Limits>;
+}
+
+interface Limits {
+  /** For a response; large documents have more. */
+  readonly timeoutMs: number;
+  /** Attempts after the first one. */
+  readonly retries: number;
+  readonly firstPauseMs: number;
+  /** After a longer `Retry-After`, the request fails instead. */
+  readonly longestPauseMs: number;
+  /** Failures in a row after which the service is left alone, and for how long. */
+  readonly failures: number;
+  readonly breakMs: number;
+}
+
+const defaultLimits: Limits = {
+  timeoutMs: 8_000,
+  retries: 2,
+  firstPauseMs: 200,
+  longestPauseMs: 2_000,
+  failures: 5,
+  breakMs: 10_000,
+};
+
+const MAX_ANSWER_BYTES = 1024 * 1024;
+/** CHOICE: a body may take this long per MiB on top of the timeout, so that documents arrive over slow lines. */
+const UPLOAD_MS_PER_MIB = 2_000;
+
+/** The service cannot be reached now; `retryAfterMs` if it said when to come back. */
+class BridgeUnavailableError extends ProviderUnavailableError {
+  readonly retryAfterMs: number | undefined;
+  /** Whether another attempt right away may succeed. */
+  readonly isPassing: boolean;
+
+  constructor(
+    message: string,
+    options: ErrorOptions & { readonly retryAfterMs?: number | undefined; readonly isPassing: boolean },
+  ) {
+    super(message, options);
+    this.name = 'BridgeUnavailableError';
+    this.retryAfterMs = options.retryAfterMs;
+    this.isPassing = options.isPassing;
+  }
+}
+
+/** A client with a circuit breaker of its own. All requests are idempotent, POST by its key, so failed ones are repeated. */
+export function createBridgeClient({ access, clock, log, limits: given }: BridgeClientOptions): BridgeClient {
+  const limits = { ...defaultLimits, ...given };
+  const host = new URL(access.baseUrl).host;
+  const breaker = circuitBreaker(handleType(ProviderUnavailableError), {
+    halfOpenAfter: limits.breakMs,
+    breaker: new ConsecutiveBreaker(limits.failures),
+  });
+  breaker.onBreak(() => log.warn({ host }, 'a fiat provider does not respond and is left alone for a while'));
+  breaker.onReset(() => log.info({ host }, 'a fiat provider responds again'));
+  const policy = wrap(retryOf(limits), breaker);
+  const call = async (request: BridgeRequest, key?: string): Promise<BridgeAnswer> => {
+    try {
+      return await policy.execute(() => send(access, request, { key, limits }));
+    } catch (cause) {
+      if (!(cause instanceof BrokenCircuitError)) throw cause;
+      throw new ProviderUnavailableError(`${host}: left alone after repeated failures`, { cause });
+    }
+  };
+  return {
+    get: (path, query = {}) => call({ method: 'GET', path, query }),
+    put: (path, body) => call({ method: 'PUT', path, body }),
+    delete: (path) => call({ method: 'DELETE', path }),
+    async post(path, body, key) {
+      const request: BridgeRequest = { method: 'POST', path, body };
+      const answer = await call(request, keyText(key));
+      // NOTE: the service remembers a key for 24 hours and refuses it afterwards, and our keys do not change with time.
+      // What the first request made, if anything, was then lost to us a day ago.
+      if (!('refusal' in answer) || answer.refusal.status !== 422) return answer;
+      const day = Math.floor(clock.now() / 86_400_000);
+      return call(request, keyText(`${key} ${day}`));
+    },
+  };
+}
+
+/** Our keys contain ids and may be long; the service sees a UUID's worth of their hash. */
+function keyText(key: string): string {
+  return hash('sha256', `custos bridge ${key}`).slice(0, 32);
+}
+
+function retryOf(limits: Limits) {
+  const isWorthwhile = (error: unknown): boolean =>
+    error instanceof BridgeUnavailableError &&
+    error.isPassing &&
+    (error.retryAfterMs ?? 0) <= limits.longestPauseMs;
+  return retry(handleWhen(isWorthwhile), {
+    maxAttempts: limits.retries,
+    backoff: new DelegateBackoff(({ attempt, result }) => {
+      const asked = 'error' in result ? (result.error as BridgeUnavailableError).retryAfterMs : undefined;
+      return asked ?? limits.firstPauseMs * 2 ** (attempt - 1);
+    }),
+  });
+}
+
+// NOTE: messages contain neither bodies nor paths, which contain personal data and ids.
+async function send(
+  { baseUrl, apiKey }: BridgeAccess,
+  { method, path, query = {}, body }: BridgeRequest,
+  { key, limits }: { readonly key: string | undefined; readonly limits: Limits },
+): Promise<BridgeAnswer> {
+  const url = new URL(`${baseUrl}/${path.map(encodeURIComponent).join('/')}`);
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) url.searchParams.set(name, value);
+  }
+  const payload = body === undefined ? undefined : JSON.stringify(body);
+  const uploadMs = Math.ceil(((payload?.length ?? 0) / 1_048_576) * UPLOAD_MS_PER_MIB);
+  let status: number;
+  let retryAfter: string | null;
+  let text: string | undefined;
+  try {
+    const response = await fetch(url, {
+      method,
+      headers: {
+        'api-key': apiKey,
+        accept: 'application/json',
+        ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(key === undefined ? {} : { 'idempotency-key': key }),
+      },
+      ...(payload === undefined ? {} : { body: payload }),
+      // The operator configured this address, not the target of a redirect.
+      redirect: 'error',
+      signal: AbortSignal.timeout(limits.timeoutMs + uploadMs),
+    });
+    status = response.status;
+    retryAfter = response.headers.get('retry-after');
+    text = await readText(response);
+  } catch (error) {
+    // Without the error as a cause: those of `fetch` may quote headers.
+    throw new BridgeUnavailableError(`${url.host}: no complete response (${reasonOf(error)})`, {
+      isPassing: true,
+    });
+  }
+  return answerOf(url.host, { status, retryAfter, text });
+}
+
+const SECONDS = /^\d{1,6}$/;
+
+function answerOf(
+  host: string,
+  {
+    status,
+    retryAfter,
+    text,
+  }: { readonly status: number; readonly retryAfter: string | null; readonly text: string | undefined },
+): BridgeAnswer {
+  const isBusy = status === 429 || status === 408 || status === 409 || status >= 500;
+  // 401 and 403 mean our key, which the caller cannot change.
+  if (isBusy || status === 401 || status === 403 || (status >= 300 && status < 400)) {
+    throw new BridgeUnavailableError(`${host}: status ${status}`, {
+      isPassing: isBusy,
+      retryAfterMs: retryAfter !== null && SECONDS.test(retryAfter) ? Number(retryAfter) * 1000 : undefined,
+    });
+  }
+  if (text === undefined) {
+    const message = `${host}: expected a response of at most ${MAX_ANSWER_BYTES} bytes`;
+    throw new BridgeUnavailableError(message, { isPassing: false });
+  }
+  const value = parse(text);
+  if (status < 300) {
+    if (value !== undefined) return { value };
+    throw new BridgeUnavailableError(`${host}: expected a JSON object`, { isPassing: false });
+  }
+  return { refusal: refusalOf(status, value ?? {}) };
+}
+
+const CODE = /^[a-z0-9_]{1,64}$/i;
+const MEMBER = /^[a-z0-9_]{1,64}(\.[a-z0-9_]{1,64}|\[\d{1,3}\]){0,5}$/i;
+
+function refusalOf(status: number, { code, source, id }: BridgeObject): BridgeRefusal {
+  const { key } = (source ?? {}) as { key?: unknown };
+  const names = typeof key === 'string' ? key.split(',') : Object.keys((key ?? {}) as object);
+  return {
+    status,
+    code: typeof code === 'string' && CODE.test(code) ? code : 'unknown',
+    members: names.map((name) => name.trim()).filter((name) => MEMBER.test(name)),
+    existingId: typeof id === 'string' ? id : undefined,
+  };
+}
+
+/** Undefined if the response is too long. */
+async function readText(response: Response): Promise<string | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length;
+    if (size > MAX_ANSWER_BYTES) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** An object; an empty body is an empty one. Undefined for anything else. */
+function parse(text: string): BridgeObject | undefined {
+  if (text === '') return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as BridgeObject)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { name, cause } = error as Error;
+  const code = (cause as NodeJS.ErrnoException | undefined)?.code;
+  return typeof code === 'string' ? code : name;
+}

@@ -1,0 +1,47 @@
+import type { BridgeSettings } from '../../config-fiat.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { FiatProvider, FiatProviders } from '../../ports/fiat-providers.ts';
+import type { Log } from '../../ports/log.ts';
+import { bridgeBankAccounts } from './bank-accounts.ts';
+import { type BridgeClientOptions, createBridgeClient } from './client.ts';
+import { bridgeCustomers } from './customers.ts';
+import { bridgeDeposits } from './deposits.ts';
+import { readBridgeHint } from './hints.ts';
+import { bridgePayouts } from './payouts.ts';
+import { bridgeVirtualAccounts } from './virtual-accounts.ts';
+
+interface BridgeWorld extends Pick<BridgeClientOptions, 'log' | 'limits'> {
+  /** The real time. */
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The provider `bridge`, in the environments that are configured. */
+export function connectBridge(settings: readonly BridgeSettings[], world: BridgeWorld): FiatProviders {
+  const environments = new Map(settings.map((each) => [each.environment, bridgeProvider(each, world)]));
+  return {
+    find: (provider, environment) => (provider === 'bridge' ? environments.get(environment) : undefined),
+  };
+}
+
+function bridgeProvider(
+  { environment, webhookKey, ...access }: BridgeSettings,
+  world: BridgeWorld,
+): FiatProvider {
+  const client = createBridgeClient({ ...world, access });
+  const { expectNews, depositsAfter } = bridgeDeposits(client, world.clock);
+  return {
+    // The service's test system accepts addresses of any network and pays on none of the main ones.
+    networks: environment === 'sandbox' ? 'test' : 'main',
+    ...bridgeCustomers(client),
+    ...bridgeBankAccounts(client),
+    ...bridgeVirtualAccounts(client),
+    ...bridgePayouts(client),
+    depositsAfter,
+    readHint(notification) {
+      const hints = webhookKey && readBridgeHint(webhookKey, notification);
+      if (hints?.some(({ kind }) => kind === 'virtual_account') === true) expectNews();
+      return hints;
+    },
+  };
+}

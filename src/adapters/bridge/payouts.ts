@@ -1,0 +1,140 @@
+import type {
+  FiatPayout,
+  FiatPayoutState,
+  FiatProvider,
+  FiatRefusal,
+  OpenedPayout,
+  PayoutOrder,
+} from '../../ports/fiat-providers.ts';
+import {
+  objectOf,
+  refusal,
+  requireSame,
+  requireText,
+  requireValue,
+  textOf,
+  unusable,
+  valueIfFound,
+} from './answers.ts';
+import type { BridgeClient, BridgeObject } from './client.ts';
+import { routeOf } from './routes.ts';
+
+/**
+ * CHOICE: a deposit is signed at most this long after its transfer was opened. The service names no time itself: it
+ * also pays what arrives later.
+ */
+const PAYOUT_SECONDS = 1800;
+
+/** Payouts: the service's transfers from a wallet to a bank. */
+export function bridgePayouts(
+  client: BridgeClient,
+): Pick<FiatProvider, 'openPayout' | 'cancelPayout' | 'payout'> {
+  return {
+    openPayout: (order) => open(client, order),
+    async cancelPayout(id) {
+      const answer = await client.delete(['transfers', id]);
+      if ('value' in answer || answer.refusal.status === 404) return;
+      // A transfer that has its deposit cannot be canceled any more.
+      if (stateOf(requireValue(await client.get(['transfers', id]))) === 'awaiting_funds')
+        requireValue(answer);
+    },
+    async payout(id) {
+      const transfer = valueIfFound(await client.get(['transfers', id]));
+      return transfer && read(transfer, id);
+    },
+  };
+}
+
+async function open(client: BridgeClient, order: PayoutOrder): Promise<OpenedPayout | FiatRefusal> {
+  const { key, customerId, bankAccountId, source, rawAmount, rail, currency } = order;
+  const route = routeOf(source);
+  if (route === undefined) {
+    return { fault: 'pair', message: 'the provider does not pay out this asset of this chain' };
+  }
+  const body = {
+    on_behalf_of: customerId,
+    client_reference_id: key.slice(0, 64),
+    amount: decimalOf(rawAmount, source.decimals),
+    source: { ...route, from_address: source.address },
+    destination: { payment_rail: rail, currency, external_account_id: bankAccountId },
+  };
+  const answer = await client.post(['transfers'], body, key);
+  if ('value' in answer) return readOpened(answer.value, order, route);
+  const { members, code } = answer.refusal;
+  if (members.some((member) => member.includes('external_account') || member === 'on_behalf_of')) {
+    return refusal(answer.refusal, 'customer');
+  }
+  const isAmount = code.includes('amount') || members.some((member) => member.includes('amount'));
+  return refusal(answer.refusal, isAmount ? 'data' : 'pair');
+}
+
+function readOpened(
+  transfer: BridgeObject,
+  { customerId, source }: PayoutOrder,
+  route: { readonly payment_rail: string; readonly currency: string },
+): OpenedPayout {
+  requireSame(transfer, 'on_behalf_of', customerId);
+  const said = objectOf(transfer, 'source_deposit_instructions');
+  // The deposit goes where the answer says: it must be about the same asset on the same chain.
+  requireSame(said, 'payment_rail', route.payment_rail);
+  requireSame(said, 'currency', route.currency);
+  const openedMs = Date.parse(requireText(transfer, 'created_at'));
+  const rawAmount = rawOf(requireText(said, 'amount'), source.decimals);
+  if (Number.isNaN(openedMs) || rawAmount === undefined) throw unusable('expected the terms of a deposit');
+  return {
+    id: requireText(transfer, 'id'),
+    depositAddress: requireText(said, 'to_address'),
+    rawAmount,
+    expiresAtSeconds: Math.floor(openedMs / 1000) + PAYOUT_SECONDS,
+  };
+}
+
+const states: Readonly<Record<string, FiatPayoutState>> = {
+  awaiting_funds: 'awaiting_funds',
+  in_review: 'in_review',
+  funds_received: 'funds_received',
+  payment_submitted: 'payment_submitted',
+  payment_processed: 'payment_processed',
+  undeliverable: 'undeliverable',
+  returned: 'returned',
+  missing_return_policy: 'missing_return_policy',
+  // The deposit is on its way back, or the service has to try again.
+  refund_in_flight: 'returned',
+  refund_failed: 'returned',
+  refunded: 'refunded',
+  canceled: 'canceled',
+  error: 'error',
+};
+
+function stateOf(transfer: BridgeObject): FiatPayoutState {
+  const said = requireText(transfer, 'state');
+  const state = Object.hasOwn(states, said) ? states[said] : undefined;
+  if (state === undefined) throw unusable('expected a known state of a transfer');
+  return state;
+}
+
+function read(transfer: BridgeObject, id: string): FiatPayout {
+  requireSame(transfer, 'id', id);
+  const state = stateOf(transfer);
+  const receipt = objectOf(transfer, 'receipt');
+  return {
+    id,
+    state,
+    paidAmount: state === 'payment_processed' ? textOf(receipt, 'final_amount') : undefined,
+  };
+}
+
+/** `1500000` with 6 decimals is `1.5`. */
+function decimalOf(rawAmount: bigint, decimals: number): string {
+  const digits = String(rawAmount).padStart(decimals + 1, '0');
+  const fraction = digits.slice(digits.length - decimals).replace(/0+$/, '');
+  return `${digits.slice(0, digits.length - decimals)}.${fraction === '' ? '0' : fraction}`;
+}
+
+/** Undefined for anything but a decimal number without more decimals than the asset has. */
+function rawOf(text: string, decimals: number): bigint | undefined {
+  const [, whole = '', fraction = ''] = /^(\d{1,60})(?:\.(\d{1,60}))?$/.exec(text) ?? [];
+  const kept = fraction.replace(/0+$/, '');
+  if (whole === '' || kept.length > decimals) return undefined;
+  return BigInt(whole + kept.padEnd(decimals, '0'));
+}
