@@ -184,12 +184,16 @@ function transitKey(
   if (key === undefined)
     faults.push('CUSTOS_KMS_KEY is missing: the name of the wrapping key at CUSTOS_KMS_URL');
   if (token === undefined) faults.push('CUSTOS_KMS_TOKEN is missing: the token for CUSTOS_KMS_URL');
-  const base = publicUrls(faults, 'CUSTOS_KMS_URL', [url])[0] ?? url;
-  // The token and the data keys would cross the network in clear.
+  return { url: encryptedUrl(faults, 'CUSTOS_KMS_URL', url), key: key ?? '', token: token ?? '' };
+}
+
+/** The base URL of a service whose connections must be encrypted; no trailing slash. */
+export function encryptedUrl(faults: Faults, name: string, url: string): string {
+  const base = publicUrls(faults, name, [url])[0] ?? url;
   if (URL.canParse(url) && new URL(url).protocol === 'http:' && !isLoopback(new URL(url).hostname)) {
-    faults.push('CUSTOS_KMS_URL: expected an https URL; plain http is accepted on loopback only');
+    faults.push(`${name}: expected an https URL; plain http is accepted on loopback only`);
   }
-  return { url: base, key: key ?? '', token: token ?? '' };
+  return base;
 }
 
 export function isLoopback(hostname: string): boolean {
@@ -264,130 +268,4 @@ export function readText(faults: Faults, name: string, path: string): string | u
 /** @throws for anything but a PEM key or certificate. */
 export function readPublicKey(pem: string): KeyObject {
   return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem);
-}
-
-/** The highest values that are accepted from the nodes of a chain: wei per gas, gas, and wei. */
-interface FeeCeilings {
-  readonly maxFeePerGas?: bigint;
-  readonly maxPriorityFeePerGas?: bigint;
-  readonly gas?: bigint;
-  readonly fee?: bigint;
-}
-
-/** The nodes of one chain, the preferred one first. */
-export interface RpcEndpoints {
-  readonly caip2: string;
-  readonly urls: readonly string[];
-  readonly ceilings?: FeeCeilings;
-  /** Blocks until a deposit counts as final; 0: deposits are not followed. */
-  readonly confirmations?: number;
-}
-
-const WEI_PER_GWEI = 1_000_000_000n;
-const CEILINGS: Readonly<Record<string, (value: bigint) => FeeCeilings>> = {
-  price_gwei: (value) => ({ maxFeePerGas: value * WEI_PER_GWEI }),
-  tip_gwei: (value) => ({ maxPriorityFeePerGas: value * WEI_PER_GWEI }),
-  gas: (value) => ({ gas: value }),
-  fee_gwei: (value) => ({ fee: value * WEI_PER_GWEI }),
-};
-
-/**
- * Adds ceilings, in entries such as `eip155:1=price_gwei:300,gas:5000000`, to the endpoints of their chains.
- */
-export function feeCeilings(
-  faults: Faults,
-  name: string,
-  {
-    entries,
-    endpoints,
-  }: { readonly entries: readonly string[]; readonly endpoints: readonly RpcEndpoints[] },
-): RpcEndpoints[] {
-  const byChain = new Map<string, FeeCeilings>();
-  for (const entry of entries) {
-    const [caip2 = '', list = ''] = entry.split(/=(.*)/s);
-    if (!endpoints.some((each) => each.caip2 === caip2 && caip2.startsWith('eip155:'))) {
-      faults.push(`${name}: expected the id of an EVM chain that has nodes, got \`${caip2}\``);
-    }
-    for (const item of items(list)) {
-      const [, key = '', digits = ''] = /^([a-z_]+):([1-9][0-9]{0,30})$/.exec(item) ?? [];
-      const read = Object.hasOwn(CEILINGS, key) ? CEILINGS[key] : undefined;
-      if (read === undefined) {
-        const known = Object.keys(CEILINGS).join(', ');
-        faults.push(`${name}: expected \`<name>:<whole number>\` with one of ${known}, got \`${item}\``);
-      } else byChain.set(caip2, { ...byChain.get(caip2), ...read(BigInt(digits)) });
-    }
-  }
-  return endpoints.map((each) => {
-    const ceilings = byChain.get(each.caip2);
-    return ceilings === undefined ? each : { ...each, ceilings };
-  });
-}
-
-/** Adds confirmations, in entries such as `eip155:1=32` or `eip155:1=off`, to the endpoints of their chains. */
-export function confirmations(
-  faults: Faults,
-  name: string,
-  {
-    entries,
-    endpoints,
-  }: { readonly entries: readonly string[]; readonly endpoints: readonly RpcEndpoints[] },
-): RpcEndpoints[] {
-  const byChain = new Map<string, number>();
-  for (const entry of entries) {
-    const [caip2 = '', blocks = ''] = entry.split(/=(.*)/s);
-    if (!endpoints.some((each) => each.caip2 === caip2)) {
-      faults.push(`${name}: expected the id of a chain that has nodes, got \`${caip2}\``);
-    }
-    if (/^([1-9]\d{0,3}|off)$/.test(blocks)) byChain.set(caip2, blocks === 'off' ? 0 : Number(blocks));
-    else faults.push(`${name}: expected \`off\` or a number of blocks up to 9999, got \`${blocks}\``);
-  }
-  return endpoints.map((each) => {
-    const blocks = byChain.get(each.caip2);
-    return blocks === undefined ? each : { ...each, confirmations: blocks };
-  });
-}
-
-/**
- * Parses entries such as `eip155:1=https://a.example,https://b.example`. Faults never repeat URLs, which may contain
- * API keys.
- */
-export function rpcEndpoints(faults: Faults, name: string, entries: readonly string[]): RpcEndpoints[] {
-  const chains = new Set<string>();
-  return entries.map((entry) => {
-    const [caip2 = '', list = ''] = entry.split(/=(.*)/s);
-    const urls = items(list);
-    if (!/^(eip155:[1-9]\d{0,15}|solana:[-_a-zA-Z0-9]{1,32})$/.test(caip2)) {
-      faults.push(
-        `${name}: expected the CAIP-2 id of an EVM or Solana chain before \`=\`, e.g. \`eip155:1=https://…\``,
-      );
-    } else if (chains.has(caip2)) {
-      faults.push(`${name}: expected \`${caip2}\` once; list several endpoints as \`${caip2}=<url>,<url>\``);
-    }
-    chains.add(caip2);
-    const areUrls = urls.every((url) => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol));
-    if (urls.length === 0 || !areUrls) faults.push(`${name}: expected http(s) URLs after \`${caip2}=\``);
-    return { caip2, urls };
-  });
-}
-
-/** Parses entries such as `eip155:1=0x7a25…` for chains that have nodes. */
-export function swapRouters(
-  faults: Faults,
-  name: string,
-  {
-    entries,
-    endpoints,
-  }: { readonly entries: readonly string[]; readonly endpoints: readonly RpcEndpoints[] },
-): ReadonlyMap<string, string> {
-  const routers = new Map<string, string>();
-  for (const entry of entries) {
-    const [caip2 = '', address = ''] = entry.split(/=(.*)/s);
-    if (!endpoints.some((each) => each.caip2 === caip2 && caip2.startsWith('eip155:'))) {
-      faults.push(`${name}: expected the id of an EVM chain that has nodes, got \`${caip2}\``);
-    } else if (!/^0x[0-9a-fA-F]{40}$/.test(address)) {
-      faults.push(`${name}: expected the address of a router after \`${caip2}=\`, got \`${address}\``);
-    } else if (routers.has(caip2)) faults.push(`${name}: expected one router for \`${caip2}\``);
-    routers.set(caip2, address);
-  }
-  return routers;
 }

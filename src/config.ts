@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { type AdmissionSettings, admission, sandboxAdmission } from './config-admission.ts';
+import * as chains from './config-chains.ts';
 import * as check from './config-checks.ts';
 import { type BridgeSettings, bridgeSettings, fiatNames } from './config-fiat.ts';
 
@@ -49,9 +50,11 @@ export interface SandboxConfig extends ListenConfig {
   /** Time until simulated chains confirm a transaction; undefined: with the next block. */
   confirmAfterMs: number | undefined;
   /** Chains backed by real nodes; all others are simulated. */
-  rpc: readonly check.RpcEndpoints[];
+  rpc: readonly chains.RpcEndpoints[];
   /** The swap router of each chain with a real node, by CAIP-2 id; simulated chains have their own. */
   swapRouters: ReadonlyMap<string, string>;
+  /** The rewards on chains with a real node; simulated chains have their own. */
+  rewards: chains.RewardSettings;
   readyFile: string | undefined;
   quiet: boolean;
   json: boolean;
@@ -72,6 +75,8 @@ export interface SandboxFlags {
   confirmAfter?: string;
   rpc?: string[];
   swapRouter?: string[];
+  rewardDistributor?: string[];
+  merklUrl?: string;
   readyFile?: string;
   quiet?: boolean;
   json?: boolean;
@@ -95,9 +100,10 @@ export interface ServeConfig extends ListenConfig {
   usersPerMinute: number;
   masterKeys: check.MasterKeySettings;
   /** The available chains. */
-  rpc: readonly check.RpcEndpoints[];
+  rpc: readonly chains.RpcEndpoints[];
   /** The swap router of each chain that has one, by CAIP-2 id. */
   swapRouters: ReadonlyMap<string, string>;
+  rewards: chains.RewardSettings;
   /** The configured environments of the fiat provider `bridge`. */
   bridge: readonly BridgeSettings[];
   responseCheck: ResponseCheck;
@@ -117,6 +123,7 @@ type Environment = check.Environment;
  */
 export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> {
   const faults: string[] = [];
+  const endpoints = chains.rpcEndpoints(faults, '--rpc', flags.rpc ?? []);
   const config: SandboxConfig = {
     host: flags.host ?? '127.0.0.1',
     port: check.port(faults, '--port', flags.port ?? '4010'),
@@ -139,11 +146,15 @@ export function readSandboxConfig(flags: SandboxFlags): Readonly<SandboxConfig> 
       flags.confirmAfter === undefined
         ? undefined
         : check.count(faults, '--confirm-after', flags.confirmAfter, { least: 0, most: 86_400_000 }),
-    rpc: check.rpcEndpoints(faults, '--rpc', flags.rpc ?? []),
-    swapRouters: check.swapRouters(faults, '--swap-router', {
-      entries: flags.swapRouter ?? [],
-      endpoints: check.rpcEndpoints([], '--rpc', flags.rpc ?? []),
+    rpc: endpoints,
+    swapRouters: chains.contracts(faults, '--swap-router', {
+      ...{ entries: flags.swapRouter ?? [], endpoints, kind: 'router' },
     }),
+    rewards: chains.rewards(
+      faults,
+      { distributors: '--reward-distributor', url: '--merkl-url' },
+      { entries: flags.rewardDistributor ?? [], endpoints, url: flags.merklUrl, apiKey: undefined },
+    ),
     readyFile: flags.readyFile === undefined ? undefined : resolve(flags.readyFile),
     quiet: flags.quiet ?? false,
     json: flags.json ?? false,
@@ -190,6 +201,9 @@ const serveNames = [
   'CUSTOS_RESPONSE_CHECK',
   'CUSTOS_RPC',
   'CUSTOS_SWAP_ROUTERS',
+  'CUSTOS_REWARD_DISTRIBUTORS',
+  'CUSTOS_MERKL_URL',
+  'CUSTOS_MERKL_API_KEY',
   'CUSTOS_FEE_CEILINGS',
   'CUSTOS_CONFIRMATIONS',
   'CUSTOS_DRAIN_SECONDS',
@@ -222,6 +236,10 @@ export function readServeConfig(
     least: 1,
     most: 1000,
   });
+  const endpoints = chains.rpcEndpoints(faults, 'CUSTOS_RPC', [
+    ...words(env.CUSTOS_RPC),
+    ...(flags.rpc ?? []),
+  ]);
   const config: ServeConfig = {
     databaseUrl: check.databaseUrl(faults, env.DATABASE_URL),
     databasePoolSize,
@@ -247,17 +265,24 @@ export function readServeConfig(
     trustedProxies,
     masterKeys: check.masterKeys(faults, env),
     // Endpoints from the environment and the option are combined.
-    rpc: check.confirmations(faults, 'CUSTOS_CONFIRMATIONS', {
+    rpc: chains.confirmations(faults, 'CUSTOS_CONFIRMATIONS', {
       entries: words(env.CUSTOS_CONFIRMATIONS),
-      endpoints: check.feeCeilings(faults, 'CUSTOS_FEE_CEILINGS', {
+      endpoints: chains.feeCeilings(faults, 'CUSTOS_FEE_CEILINGS', {
         entries: words(env.CUSTOS_FEE_CEILINGS),
-        endpoints: check.rpcEndpoints(faults, 'CUSTOS_RPC', [...words(env.CUSTOS_RPC), ...(flags.rpc ?? [])]),
+        endpoints,
       }),
     }),
-    swapRouters: check.swapRouters(faults, 'CUSTOS_SWAP_ROUTERS', {
-      entries: words(env.CUSTOS_SWAP_ROUTERS),
-      endpoints: check.rpcEndpoints([], 'CUSTOS_RPC', [...words(env.CUSTOS_RPC), ...(flags.rpc ?? [])]),
+    swapRouters: chains.contracts(faults, 'CUSTOS_SWAP_ROUTERS', {
+      ...{ entries: words(env.CUSTOS_SWAP_ROUTERS), endpoints, kind: 'router' },
     }),
+    rewards: chains.rewards(
+      faults,
+      { distributors: 'CUSTOS_REWARD_DISTRIBUTORS', url: 'CUSTOS_MERKL_URL' },
+      {
+        ...{ entries: words(env.CUSTOS_REWARD_DISTRIBUTORS), endpoints },
+        ...{ url: env.CUSTOS_MERKL_URL, apiKey: env.CUSTOS_MERKL_API_KEY },
+      },
+    ),
     bridge: bridgeSettings(faults, env),
     drainMs:
       1000 *
@@ -302,13 +327,13 @@ export function readDatabaseConfig(flags: { data?: string }, env: Environment = 
 
 /** Nodes of chains. */
 export interface NodesConfig {
-  readonly rpc: readonly check.RpcEndpoints[];
+  readonly rpc: readonly chains.RpcEndpoints[];
 }
 
 /** The nodes in `CUSTOS_RPC` and `--rpc`. Throws ConfigError. */
 export function readNodesConfig(flags: { rpc?: string[] }, env: Environment = process.env): NodesConfig {
   const faults: string[] = [];
-  const rpc = check.rpcEndpoints(faults, 'CUSTOS_RPC', [...words(env.CUSTOS_RPC), ...(flags.rpc ?? [])]);
+  const rpc = chains.rpcEndpoints(faults, 'CUSTOS_RPC', [...words(env.CUSTOS_RPC), ...(flags.rpc ?? [])]);
   throwIfAny(faults, 'no nodes can be used:');
   return { rpc };
 }

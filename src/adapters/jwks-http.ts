@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../ports/clock.ts';
 import type { JwksSource } from '../ports/jwks.ts';
+import { readBoundedText } from './read-bounded-text.ts';
 
 const FRESH_MS = 60 * 60_000;
 const COOLDOWN_MS = 30_000;
@@ -74,22 +75,11 @@ async function fetchKeys(url: string): Promise<Jwk[]> {
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   if (!response.ok) throw new Error(`expected status 2xx for the JWKS document, got ${response.status}`);
-  const document: unknown = JSON.parse(await readText(response));
+  const text = await readBoundedText(response, MAX_DOCUMENT_BYTES);
+  if (text === undefined) throw new Error(`expected a JWKS document of at most ${MAX_DOCUMENT_BYTES} bytes`);
+  const document: unknown = JSON.parse(text);
   const keys =
     typeof document === 'object' && document !== null ? (document as { keys?: unknown }).keys : undefined;
   if (!Array.isArray(keys)) throw new Error('expected a `keys` array in the JWKS document');
   return keys.filter((key): key is Jwk => typeof key === 'object' && key !== null);
-}
-
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    if (size > MAX_DOCUMENT_BYTES) {
-      throw new Error(`expected a JWKS document of at most ${MAX_DOCUMENT_BYTES} bytes`);
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

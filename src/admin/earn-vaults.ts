@@ -8,7 +8,8 @@ import type { DatabaseConfig, NodesConfig } from '../config.ts';
 import { findApp } from '../domain/access/apps/find-app.ts';
 import { readChainAddress } from '../domain/access/chains/chain-address.ts';
 import { chainNamed } from '../domain/access/chains/known-chains.ts';
-import { addVault, type NewVault, readVaultFacts, vaultProviders } from '../domain/money/earn/add-vault.ts';
+import { addVault, type NewVault, vaultProviders } from '../domain/money/earn/add-vault.ts';
+import { readVaultFacts } from '../domain/money/earn/read-vault-facts.ts';
 import { invalidField } from '../errors.ts';
 import { requireMigrated, withDatabase } from './administration.ts';
 

@@ -22,7 +22,7 @@ export function sandboxCommand(): Command {
       '--seed <text>',
       'derive ids, keys and secrets from this text, so that every run is the same; never for real money',
     )
-    .option('--seed-data', 'start with named users, wallets, a key quorum and a policy')
+    .option('--seed-data', 'start with named users, wallets, a key quorum, a policy and a vault')
     .option(
       '--confirm-after <ms>',
       'confirm each transaction on simulated chains after this time, 0 immediately (default: with the next block)',
@@ -37,6 +37,12 @@ export function sandboxCommand(): Command {
       'the Uniswap V2 router for swaps on a chain with real nodes; repeatable',
       collect,
     )
+    .option(
+      '--reward-distributor <caip2=address>',
+      "Merkl's distributor of rewards on a chain with real nodes; repeatable",
+      collect,
+    )
+    .option('--merkl-url <url>', 'the API that gives proofs for them (default: https://api.merkl.xyz)')
     .addHelpText('after', examples)
     .action(async (flags: SandboxFlags) => {
       const config = readSandboxConfig(flags);

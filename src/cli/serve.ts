@@ -44,6 +44,10 @@ Settings (environment):
                            eip155:1=32 eip155:10=off                                       12 on most chains
   CUSTOS_SWAP_ROUTERS      Uniswap V2 routers for swaps, per chain, separated by spaces:
                            eip155:1=0x7a250d5630B4cF539739dF2C5dAcb4c659F2488D              no swaps
+  CUSTOS_REWARD_DISTRIBUTORS  Merkl's distributors of rewards, per chain, separated by spaces:
+                           eip155:1=0x3Ef3D8bA38EBe18DB133cEc108f4D14CE00Dd9Ae              no rewards
+  CUSTOS_MERKL_URL         the API that gives proofs for them                               https://api.merkl.xyz
+  CUSTOS_MERKL_API_KEY     a key that raises the API's rate limit                           none
   CUSTOS_BRIDGE_PRODUCTION_URL  fiat provider with Bridge's API: its base URL, with the version,  no fiat
   CUSTOS_BRIDGE_PRODUCTION_KEY  with an API key,
   CUSTOS_BRIDGE_PRODUCTION_KEY_FILE  or a file that contains it,

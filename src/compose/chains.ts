@@ -1,4 +1,5 @@
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
+import { connectRewards } from '../adapters/rewards/connect.ts';
 import { chainsOf } from '../adapters/sandbox-folder.ts';
 import { connectRouters } from '../adapters/swap-routers/connect.ts';
 import type { SandboxConfig } from '../config.ts';
@@ -41,7 +42,8 @@ export function sandboxChains(
     confirmAfterMs,
     rpc,
     swapRouters,
-  }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc' | 'swapRouters'>,
+    rewards,
+  }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc' | 'swapRouters' | 'rewards'>,
   { clock, log, ids, pageOf }: SandboxWorld,
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
@@ -75,6 +77,7 @@ export function sandboxChains(
   };
   const routerOf = (caip2: string): string | undefined =>
     has(caip2) ? simulatedRouterOn(caip2) : swapRouters.get(caip2);
+  const realRewards = connectRewards({ ...rewards, chains, log });
   return {
     chains,
     fiatProviders: fiat.providers,
@@ -83,7 +86,7 @@ export function sandboxChains(
     // Real chains are not exchanged: the simulated exchange would not see deposits on them.
     exchange: simulated.exchange({ ids, prices, supports: has }),
     incentives: {
-      rewards: async (caip2, address) => (has(caip2) ? simulated.earn.rewards(caip2, address) : undefined),
+      rewards: (caip2, address) => (has(caip2) ? simulated.earn : realRewards).rewards(caip2, address),
     },
     vaultRates: {
       rateOf: async (caip2, address) => (has(caip2) ? simulated.earn.rateOf(caip2, address) : undefined),

@@ -46,6 +46,8 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly stopping: AbortSignal;
 }
 
+const everyOperation = Object.values(operations);
+
 /** The control plane under `/_sandbox/`. It uses the same pipeline as the API. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<Mount> {
   const { services, clock, chains, fiat, database, apps, reset, jobs, appId, eventLog } = options;
@@ -73,14 +75,14 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     change,
     async changeApps(work) {
       const changed = await change(work);
-      apps.announceChange();
+      apps.noteChange();
       return changed;
     },
   };
   const check = createResponseCheck({ mode: 'always', validators: responseValidators, log: options.log });
   const handle = await createPipeline({
     ...options,
-    operations: Object.values(operations),
+    operations: everyOperation,
     validators: requestValidators,
     authenticate: requireLocalCaller(options.config),
     publicBaseUrls: () => [],

@@ -8,6 +8,7 @@ import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import { nameServerLookup } from '../adapters/name-servers.ts';
 import { productionVault } from '../adapters/production-vault.ts';
+import { connectRewards } from '../adapters/rewards/connect.ts';
 import { connectRouters } from '../adapters/swap-routers/connect.ts';
 import { createWebhookSender, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import { requireMigrated } from '../admin/administration.ts';
@@ -79,6 +80,7 @@ export async function startProduction(
     jwks,
     chains,
     swapRoutes: connectRouters({ chains, clock, routerOf: (caip2) => config.swapRouters.get(caip2) }),
+    incentives: connectRewards({ ...config.rewards, chains, log }),
     prices: noPrices,
     custodians: noCustodians,
     fiatProviders: fiatProvidersOf(config.bridge, log),

@@ -137,7 +137,10 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   });
 
   const eventLog = openEventLog(memory, config.dataFolder, systemEntropy);
-  const seeds = { config, appId: memory.appId, appSecret: memory.appSecret, services, database };
+  const seeds = {
+    ...{ config, appId: memory.appId, appSecret: memory.appSecret },
+    ...{ services, database, chains },
+  };
   const reset = async (): Promise<void> => {
     await services.uses.flush();
     await jobs.whilePaused(async () => {
@@ -149,7 +152,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       await plantSeeds(seeds);
     });
     eventLog.restart();
-    apps.announceChange();
+    apps.noteChange();
   };
   const stopping = new AbortController();
   const transport = { plainHttp: config.plainHttp, trustedProxies: [] };

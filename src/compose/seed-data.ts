@@ -1,30 +1,71 @@
+import assert from 'node:assert/strict';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { usdcVault } from '../../mocks/earn-vaults.ts';
 import { treasuryQuorum } from '../../mocks/key-quorums.ts';
 import { spendingPolicy } from '../../mocks/policies.ts';
 import { aliceUser, bobUser } from '../../mocks/users.ts';
 import { acmeSolanaWallet, acmeWallet, aliceWallet, treasuryWallet } from '../../mocks/wallets.ts';
+import { assetNamed } from '../domain/access/chains/known-assets.ts';
+import { chainNamed } from '../domain/access/chains/known-chains.ts';
+import { addVault } from '../domain/money/earn/add-vault.ts';
+import { EarnVaultEntity } from '../domain/money/earn/earn-vault.entity.ts';
 import { ApiError } from '../errors.ts';
 import type { OperationId, Operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
 import type { Handler, OperationContext } from '../operation-context.ts';
+import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 
 /** Operations that create a resource from a body alone. */
 type Creation = 'createUser' | 'createKeyQuorum' | 'createPolicy' | 'createWallet';
 
 /** Creates the named seed data through the handlers of the API. */
-export async function plantSeedData(context: OperationContext): Promise<void> {
+export async function plantSeedData(
+  context: OperationContext,
+  simulates: (caip2: string) => boolean,
+): Promise<void> {
   const plant = <Id extends Creation & OperationId>(id: Id, body: Operations[Id]['body']) =>
     run(context, id, body);
   await plant('createUser', aliceUser);
   await plant('createUser', bobUser);
   const quorum = await plant('createKeyQuorum', treasuryQuorum);
   const policy = await plant('createPolicy', spendingPolicy);
-  await plant('createWallet', acmeWallet);
+  const acme = await plant('createWallet', acmeWallet);
   await plant('createWallet', acmeSolanaWallet);
   await plant('createWallet', aliceWallet);
   await plant('createWallet', {
     ...treasuryWallet,
     ...(quorum === undefined ? {} : { owner_id: quorum.id }),
     ...(policy === undefined ? {} : { policy_ids: [policy.id] }),
+  });
+  const { asset, address, ...vault } = seededVault();
+  if (acme === undefined || !simulates(vault.chain.caip2)) return;
+  const facts = {
+    ...{ assetAddress: asset.address, assetSymbol: asset.symbol, assetDecimals: asset.decimals },
+  };
+  await addVault(context, { ...vault, address, appId: context.app.id, adminWalletId: acme.id }, facts);
+}
+
+/** The vault among the seed data, with what its chain and asset are. */
+function seededVault() {
+  const { chain: chainName, asset: assetName, apyBps: _, ...vault } = usdcVault;
+  const chain = chainNamed(chainName);
+  const asset = chain && assetNamed(chain, assetName);
+  assert(chain !== undefined && asset?.tokenAddress != null, 'the vault of the seeds has an unknown asset');
+  const { tokenAddress, decimals } = asset;
+  return { ...vault, chain, asset: { address: tokenAddress, symbol: assetName.toUpperCase(), decimals } };
+}
+
+/** Has the vault of the seed data, if it is stored, put on its simulated chain when it is first used. */
+export async function planSeededVault(
+  em: SqlEntityManager,
+  chains: Pick<SimulatedChains, 'has' | 'earn'>,
+): Promise<void> {
+  const row = await em.findOne(EarnVaultEntity, { id: usdcVault.id });
+  if (row === null || !chains.has(row.caip2)) return;
+  const { address, assetAddress: asset, assetSymbol: symbol, assetDecimals: decimals, feeBps } = row;
+  chains.earn.planVault(row.caip2, {
+    ...{ address, asset, symbol, decimals, feeBps, admin: row.adminAddress, apyBps: usdcVault.apyBps },
+    ...{ feeKind: 'claimable', offset: 0 },
   });
 }
 

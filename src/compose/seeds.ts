@@ -11,8 +11,9 @@ import { sealTestCodes } from '../domain/access/apps/test-accounts.ts';
 import { rotateAppSecret, updateApp } from '../domain/access/apps/update-app.ts';
 import { dropEvents } from '../domain/base/events/list-events.ts';
 import type { OperationContext, Services } from '../operation-context.ts';
+import type { SimulatedChains } from '../simulated/chains/simulated-chains.ts';
 import type { Database } from '../storage/open-database.ts';
-import { plantSeedData } from './seed-data.ts';
+import { planSeededVault, plantSeedData } from './seed-data.ts';
 
 /** The initial data of a sandbox. */
 export interface Seeds {
@@ -21,11 +22,12 @@ export interface Seeds {
   readonly appSecret: string;
   readonly services: Services;
   readonly database: Database;
+  readonly chains: Pick<SimulatedChains, 'has' | 'earn'>;
 }
 
 /** Creates the app and, if configured, the named seed data in an empty database. */
-export function plantSeeds(seeds: Seeds): Promise<void> {
-  return inTransaction(seeds, async (context) => {
+export async function plantSeeds(seeds: Seeds): Promise<void> {
+  await inTransaction(seeds, async (context) => {
     const wanted = { ...settingsOf(seeds), ...acmeApp.settings };
     const settings = checkAppSettings(wanted, context);
     await createApp(context, {
@@ -34,16 +36,22 @@ export function plantSeeds(seeds: Seeds): Promise<void> {
       secret: seeds.appSecret,
       settings: await sealTestCodes(context.vault, seeds.appId, settings),
     });
-    if (seeds.config.seedData) await plantSeedData(context);
+    if (seeds.config.seedData) await plantSeedData(context, seeds.chains.has);
     // CHOICE: seed data emits no events, because it represents the state before any endpoint existed.
     await dropEvents(context.em);
   });
+  await planVaults(seeds);
+}
+
+async function planVaults({ config, database, chains }: Seeds): Promise<void> {
+  if (config.seedData) await planSeededVault(database.orm.em.fork(), chains);
 }
 
 /** Creates the seeds. If the app already exists, only updates its credentials and settings. */
 export async function ensureSeeds(seeds: Seeds): Promise<void> {
   const app = await getApp(seeds.database.orm.em.fork(), seeds.appId);
   if (app === undefined) return plantSeeds(seeds);
+  await planVaults(seeds);
   return inTransaction(seeds, async (context) => {
     const wanted = hashAppSecret(seeds.appSecret, context.nowMs).hash;
     const isKnown = secretsInForce(app.secretHashes, context.nowMs).some(({ hash }) => hash === wanted);

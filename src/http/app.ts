@@ -31,6 +31,8 @@ export interface AppOptions
   readonly findPage?: FindPage | undefined;
 }
 
+const everyOperation = Object.values(operations);
+
 /**
  * The whole application: every operation of the contract, the document at `/openapi.json` and the reference at
  * `/docs`.
@@ -39,7 +41,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   const brand = createBrand(options.prefix);
   const pipeline = await createPipeline({
     ...options,
-    operations: Object.values(operations),
+    operations: everyOperation,
     validators: requestValidators,
     checkInput: refuseNul,
     brand,

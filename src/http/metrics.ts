@@ -27,7 +27,7 @@ export function createMetrics(countInFlight: () => number): Metrics {
   });
   const durations = new Histogram({
     name: 'custos_http_request_duration_seconds',
-    help: 'Time from the head of a request to its answer.',
+    help: 'Time from the head of a request to its response.',
     labelNames,
     buckets,
     registers: [registry],

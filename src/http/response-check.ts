@@ -33,7 +33,10 @@ export function createResponseCheck({ mode, validators, log }: ResponseCheckOpti
       validate === undefined
         ? { pointer: '', message: `the status ${status} is not in the contract` }
         : describeFault(validate.errors ?? []);
-    log.error({ request_id: exchange.id, operation: id, status, ...fault }, 'the answer breaks the contract');
+    log.error(
+      { request_id: exchange.id, operation: id, status, ...fault },
+      'the response breaks the contract',
+    );
     const details = mode === 'always' ? { operation: id, status, ...fault } : {};
     throw new ApiError('internal_error', undefined, { data: { request_id: exchange.id, ...details } });
   };

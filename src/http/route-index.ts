@@ -18,8 +18,16 @@ const ALIAS = '/api/v1/';
 // Longer than any id, address or alias in the contract.
 const MAX_PARAMETER_LENGTH = 2048;
 
-/** Builds the radix index over `operations`. */
+const built = new WeakMap<readonly Operation[], RouteIndex>();
+
+/** The radix index over `operations`, built once: servers of one process share it. */
 export function createRouteIndex(operations: readonly Operation[]): RouteIndex {
+  const index = built.get(operations) ?? buildRouteIndex(operations);
+  built.set(operations, index);
+  return index;
+}
+
+function buildRouteIndex(operations: readonly Operation[]): RouteIndex {
   const options = { caseSensitive: true, ignoreTrailingSlash: true, maxParamLength: MAX_PARAMETER_LENGTH };
   const byMethod = createRouter(options);
   // An index of paths only, used when no operation matches.

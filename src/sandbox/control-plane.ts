@@ -149,6 +149,18 @@ export interface HostedVerification {
   readonly redirectUri: string | null;
 }
 
+/** The bank's money in one currency, as decimal numbers: `capital` and `paid_in` are together the others. */
+interface FiatBooks {
+  readonly environment: FiatEnvironment;
+  readonly currency: string;
+  readonly capital: string;
+  readonly paid_in: string;
+  readonly paid_out: string;
+  readonly refunded: string;
+  readonly fees: string;
+  readonly balance: string;
+}
+
 /** Controls the simulated bank and identity office. Ids are those that the provider gave. */
 export interface ControllableFiat {
   decide(environment: FiatEnvironment, customerId: string, decision: CustomerDecision): Promise<boolean>;
@@ -182,6 +194,8 @@ export interface ControllableFiat {
     id: string,
     outcome: 'processed' | 'in_review' | 'returned' | 'error',
   ): Promise<boolean>;
+  /** Where its money is, in each environment and currency. */
+  books(): Promise<readonly FiatBooks[]>;
 }
 
 /** The prices of assets in US dollars, by name. */

@@ -2,6 +2,7 @@ import type { MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
 import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
 import type { SchemaMigration } from './migrations/schema-migration.ts';
+import { openOrm } from './open-orm.ts';
 import type { PostgresTimeouts } from './postgres-dialect.ts';
 import type { Readiness } from './readiness.ts';
 
@@ -45,14 +46,11 @@ export interface Database {
  * @throws StorageVersionError for a SQLite file whose schema cannot be migrated.
  */
 export function openDatabase(entities: Entities, options: DatabaseOptions): Promise<Database> {
-  const shared = { ...settings, entities: [...entities] };
-  return options.kind === 'sqlite' ? openSqlite(options, shared) : openPostgres(options, shared);
+  return options.kind === 'sqlite' ? openSqlite(options, entities) : openPostgres(options, entities);
 }
 
 /** The tables of a database: the entities of the domain, passed in. */
 export type Entities = readonly NonNullable<Options['entities']>[number][];
-
-type Shared = Pick<Options, 'entities'> & typeof settings;
 
 const settings = {
   ensureDatabase: false,
@@ -63,9 +61,12 @@ const settings = {
 /** The `user_version` of files with the first schema, from before migrations were counted. */
 const UNCOUNTED_VERSION = 583_281_383;
 
+/** Migrated databases without rows, which further databases of this process in memory start from. */
+const migratedImages = new WeakMap<readonly SchemaMigration[], Buffer>();
+
 async function openSqlite(
   { file, migrations }: DatabaseOptions & { kind: 'sqlite' },
-  shared: Shared,
+  entities: Entities,
 ): Promise<Database> {
   const [{ default: Sqlite }, { MikroORM }, { sqliteDialect }, { bindValues }, { upgradeSqlite }, released] =
     await Promise.all([
@@ -76,17 +77,23 @@ async function openSqlite(
       import('./upgrade-sqlite.ts'),
       import('./migrations/migrations.ts'),
     ]);
-  const steps = (migrations ?? released.migrations).map(({ sqlite }) => sqlite);
-  const handle = new Sqlite(file);
+  const wanted = migrations ?? released.migrations;
+  const isInMemory = file === ':memory:';
+  const handle = new Sqlite((isInMemory ? migratedImages.get(wanted) : undefined) ?? file);
   try {
     // The log is synced at every commit, so acknowledged changes survive a power loss.
     handle.pragma('journal_mode = WAL');
     handle.pragma('synchronous = FULL');
     handle.pragma('foreign_keys = ON');
     handle.pragma('busy_timeout = 5000');
-    upgradeSqlite(handle, steps, (userVersion) => (userVersion === UNCOUNTED_VERSION ? 1 : userVersion));
-    const options = { ...shared, dbName: file, driverOptions: sqliteDialect(handle) };
-    const orm = new MikroORM(options) as unknown as Orm;
+    upgradeSqlite(
+      handle,
+      wanted.map(({ sqlite }) => sqlite),
+      (userVersion) => (userVersion === UNCOUNTED_VERSION ? 1 : userVersion),
+    );
+    if (isInMemory && !migratedImages.has(wanted)) migratedImages.set(wanted, handle.serialize());
+    const options = { ...settings, dbName: file, driverOptions: sqliteDialect(handle) };
+    const orm = openOrm(MikroORM, entities, options);
     bindValues(orm, () => '?');
     return { kind: 'sqlite', orm, close: () => closeAll(orm, () => handle.close()) };
   } catch (error) {
@@ -97,7 +104,7 @@ async function openSqlite(
 
 async function openPostgres(
   options: DatabaseOptions & { kind: 'postgres' },
-  shared: Shared,
+  entities: Entities,
 ): Promise<Database> {
   const [
     { MikroORM },
@@ -115,12 +122,12 @@ async function openPostgres(
     options.onConnectionError ?? (() => {}),
     options.timeouts === 'none' ? undefined : (options.timeouts ?? defaultTimeouts),
   );
-  const orm = new MikroORM({
-    ...shared,
+  const orm = openOrm(MikroORM, entities, {
+    ...settings,
     dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
     driverOptions: postgresDialect(pool),
     schemaGenerator: { skipTables: [MIGRATIONS_TABLE] },
-  }) as unknown as Orm;
+  });
   bindValues(orm, (number) => `$${number}`);
   const readiness = watchReadiness(orm, { url: options.url, pool });
   return {

@@ -14,7 +14,7 @@ interface Slot {
 }
 
 /**
- * A query that Kysely builds and compiles once per database instead of once per request, which is most of the cost of
+ * A query that Kysely builds and compiles once per kind of database instead of once per request, which is most of the cost of
  * a short query. For hot statements of a fixed shape.
  *
  * @param build must pass the members of `input` on unchanged: anything computed from them would be computed only
@@ -23,10 +23,11 @@ interface Slot {
 export function prepareQuery<Tables, Input extends object, Row = never>(
   build: (database: Kysely<Tables>, input: Input) => Compilable<Row>,
 ): PreparedQuery<Input, Row> {
-  const compiled = new WeakMap<Platform, CompiledQuery<Row>>();
+  // By the class of the platform, because the SQL of two SQLite databases is the same.
+  const compiled = new WeakMap<Platform['constructor'], CompiledQuery<Row>>();
   return (em, input) => {
     const database = em.getKysely() as unknown as Kysely<Tables>;
-    const platform = em.getPlatform();
+    const platform = em.getPlatform().constructor;
     let query = compiled.get(platform);
     if (query === undefined) {
       query = build(database, slots as Input).compile();

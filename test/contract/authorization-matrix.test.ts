@@ -170,7 +170,7 @@ describe.each(Object.keys(wrongCredentials))('%s', (what) => {
   });
 });
 
-/** An answer without what names the request or the id that was asked for. */
+/** A response without what names the request or the id that was asked for. */
 function withoutIds({ status, body }: Answer<unknown>, ids: Ids): { status: number; text: string } {
   let text = JSON.stringify(body ?? null).replace(/"request_id":"[^"]*"/, '');
   for (const id of Object.values(ids)) text = text.replaceAll(id, 'id');

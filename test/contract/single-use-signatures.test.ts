@@ -11,7 +11,7 @@ import { startSandbox } from '../support/sandbox.ts';
 import { messagePolicy, messageRule } from './policies/rules.ts';
 
 // The app secret and one signed request are enough to send it again until it expires. A rule that is added to a policy
-// of Alice's shows how often a request was carried out.
+// of Alice's shows how often a request was executed.
 const [alice, bob] = [aliceKey.privateKey, bobKey.privateKey];
 const hourMs = 3_600_000;
 
@@ -43,7 +43,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     return (body as Policy).rules.length - 1;
   };
 
-  test('a repeated request is carried out once and gets the first response', async () => {
+  test('a repeated request is executed once and gets the first response', async () => {
     await using operations = await open();
     const id = await newPolicy(operations);
     const first = await addRule(operations, id);
@@ -53,14 +53,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await countAdded(operations, id)).toBe(2);
   });
 
-  test('without the setting every repetition is carried out', async () => {
+  test('without the setting every repetition is executed', async () => {
     await using operations = await open(false);
     const id = await newPolicy(operations);
     expect(await addRule(operations, id)).not.toBe(await addRule(operations, id));
     expect(await countAdded(operations, id)).toBe(2);
   });
 
-  test('concurrent repetitions are carried out once', async () => {
+  test('concurrent repetitions are executed once', async () => {
     await using operations = await open();
     const id = await newPolicy(operations);
     const answers = await Promise.all(Array.from({ length: 5 }, () => addRule(operations, id)));

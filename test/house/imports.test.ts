@@ -135,7 +135,7 @@ const layers: Record<string, string[][]> = {
     ['fiat-deposits'],
     ['wallet-actions'],
     ['earn'],
-    ['swaps'],
+    ['swaps', 'automation-configs'],
     ['automation-runs'],
     ['payouts'],
   ],

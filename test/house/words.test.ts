@@ -69,7 +69,7 @@ test('an intent’s status is written where its transitions are, and where a cha
     .filter(({ code }) => /updateTable\('intents'\)\s*\.set\(\{[^}]*\bstatus:/.test(code))
     .map(({ path }) => path);
   expect(writers).toEqual([
-    'src/domain/base/resource-changes/announce-change.ts',
+    'src/domain/base/resource-changes/dismiss-intents.ts',
     'src/domain/requests/intents/intent-state.ts',
   ]);
 });

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { SignJWT } from 'jose';
 import { expect, test } from 'vitest';
 import type { AppJwks, User } from '../../src/generated/schemas.ts';
-import { runCustos, serveCustos, temporaryFolder } from '../support/run-custos.ts';
+import { call } from '../support/call.ts';
+import { runCommand, serveCustos, temporaryFolder } from '../support/run-custos.ts';
+import { startSandbox } from '../support/sandbox.ts';
 
 const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const verificationKey = keys.publicKey.export({ format: 'pem', type: 'spki' }).toString();
@@ -15,7 +17,7 @@ test('an app that trusts a key by `custos apps configure` accepts tokens signed 
   await using custos = await serveCustos(['sandbox', '--data', data]);
   const settings = join(data, 'settings.json');
   writeFileSync(settings, JSON.stringify({ jwt_auth: { verification_key: verificationKey } }));
-  const { code, stdout } = await runCustos([
+  const { code, stdout } = await runCommand([
     ...['apps', 'configure', custos.ready.app_id, '--settings', `@${settings}`],
     ...['--data', data, '--json'],
   ]);
@@ -44,33 +46,36 @@ test('an app that trusts a key by `custos apps configure` accepts tokens signed 
 });
 
 test('after `custos apps rotate-signing-key` the previous key stays listed', async () => {
-  const data = temporaryFolder();
-  await using custos = await serveCustos(['sandbox', '--data', data]);
-  const path = `/v1/apps/${custos.ready.app_id}/jwks.json`;
-  const { body: before } = await custos.call<AppJwks>('GET', path);
-  const { code } = await runCustos(['apps', 'rotate-signing-key', custos.ready.app_id, '--data', data]);
+  const dataFolder = temporaryFolder();
+  await using sandbox = await startSandbox({ dataFolder });
+  const listed = async () =>
+    (await call(sandbox, 'getAppJwks', { path: { app_id: sandbox.appId } })).body as AppJwks;
+  const before = await listed();
+  const { code } = await runCommand(['apps', 'rotate-signing-key', sandbox.appId, '--data', dataFolder]);
   expect(code).toBe(0);
-  const { body: after } = await custos.call<AppJwks>('GET', path);
+  const after = await listed();
   expect(after.keys).toHaveLength(2);
   expect(after.keys.slice(1)).toEqual(before.keys);
 });
 
-test.each([
-  ['not JSON', '{', 2, '--settings: expected JSON'],
-  ['no object', '[]', 2, '--settings: expected a JSON object'],
-  ['an invalid key', '{"jwt_auth":{"verification_key":"no key"}}', 1, 'verification_key'],
-  [
-    'an unreachable key set',
-    '{"jwt_auth":{"jwks_url":"https://127.0.0.1:9/jwks.json"}}',
-    1,
-    'the JWKS document could not be fetched',
-  ],
-])('settings that are %s are refused', async (_what, settings, code, message) => {
-  const data = temporaryFolder();
-  await using custos = await serveCustos(['sandbox', '--data', data]);
-  const finished = await runCustos([
-    ...['apps', 'configure', custos.ready.app_id, '--settings', settings, '--data', data],
-  ]);
-  expect(finished.code).toBe(code);
-  expect(finished.stderr).toContain(message);
+test('settings that cannot be read or used are refused', async () => {
+  const dataFolder = temporaryFolder();
+  await using sandbox = await startSandbox({ dataFolder });
+  const refused: readonly (readonly [string, number, string])[] = [
+    ['{', 2, '--settings: expected JSON'],
+    ['[]', 2, '--settings: expected a JSON object'],
+    ['{"jwt_auth":{"verification_key":"no key"}}', 1, 'verification_key'],
+    [
+      '{"jwt_auth":{"jwks_url":"https://127.0.0.1:9/jwks.json"}}',
+      1,
+      'the JWKS document could not be fetched',
+    ],
+  ];
+  for (const [settings, code, message] of refused) {
+    const finished = await runCommand([
+      ...['apps', 'configure', sandbox.appId, '--settings', settings, '--data', dataFolder],
+    ]);
+    expect({ settings, code: finished.code }).toEqual({ settings, code });
+    expect(finished.stderr).toContain(message);
+  }
 });

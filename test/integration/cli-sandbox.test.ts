@@ -7,6 +7,7 @@ import { expect, test } from 'vitest';
 import { acmeApp } from '../../mocks/apps.ts';
 import type { Wallet } from '../../src/generated/schemas.ts';
 import {
+  runCommand,
   runCustos,
   type ServingCustos,
   serveCustos,
@@ -235,10 +236,10 @@ test('apps are administered on the folder of a running sandbox', async () => {
   const folder = temporaryFolder();
   const data = ['--data', folder, '--json'];
   const custos = await serveCustos(['sandbox', '--data', folder]);
-  const created = await runCustos(['apps', 'create', '--name', 'Globex', ...data]);
+  const created = await runCommand(['apps', 'create', '--name', 'Globex', ...data]);
   expect(created.code).toBe(0);
   const globex = JSON.parse(created.stdout) as { id: string; secret: string };
-  const listed = await runCustos(['apps', 'list', ...data]);
+  const listed = await runCommand(['apps', 'list', ...data]);
   expect(JSON.parse(listed.stdout)).toEqual([
     { id: acmeApp.id, name: 'Acme', created_at: expect.any(String) },
     { id: globex.id, name: 'Globex', created_at: expect.any(String) },
@@ -247,7 +248,7 @@ test('apps are administered on the folder of a running sandbox', async () => {
   const headers = { authorization: `Basic ${credentials}`, 'service-app-id': globex.id };
   expect((await custos.call<WalletPage>('GET', '/v1/wallets', undefined, headers)).body.data).toEqual([]);
 
-  const rotated = await runCustos(['apps', 'rotate-secret', acmeApp.id, ...data]);
+  const rotated = await runCommand(['apps', 'rotate-secret', acmeApp.id, ...data]);
   const { secret } = JSON.parse(rotated.stdout) as { secret: string };
   expect(secret).not.toBe(acmeApp.secret);
   await custos.stop();
@@ -258,7 +259,7 @@ test('apps are administered on the folder of a running sandbox', async () => {
   const old = `Basic ${Buffer.from(`${acmeApp.id}:${acmeApp.secret}`).toString('base64')}`;
   expect((await next.call('GET', '/v1/wallets', undefined, { authorization: old })).status).toBe(401);
 
-  const unknown = await runCustos(['apps', 'rotate-secret', 'unknown', ...data]);
+  const unknown = await runCommand(['apps', 'rotate-secret', 'unknown', ...data]);
   expect({ code: unknown.code, stderr: unknown.stderr }).toEqual({
     code: 1,
     stderr: 'custos: App not found\n',

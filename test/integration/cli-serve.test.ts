@@ -11,7 +11,7 @@ import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { freshPostgres } from '../support/databases.ts';
 import { openBankWorld } from '../support/fiat/bank-world.ts';
 import { openBridgeService } from '../support/fiat/bridge-service.ts';
-import { runCustos, startCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
+import { runCommand, runCustos, startCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
 
 const folder = temporaryFolder();
 let certificate: ServerCertificate;
@@ -98,19 +98,19 @@ test('a database is migrated once, and serve waits for it', async () => {
   expect(early.stderr).toMatch(
     /^custos: the database lacks \d+ migration\(s\) of this version; run `custos migrate` first\n$/,
   );
-  const check = await runCustos(['migrate', '--check'], { env });
+  const check = await runCommand(['migrate', '--check'], { env });
   expect(check.code).toBe(1);
   expect(check.stdout).toMatch(/^pending {2}\S+/);
-  const run = await runCustos(['migrate'], { env });
+  const run = await runCommand(['migrate'], { env });
   expect(run.code).toBe(0);
   expect(run.stdout).toBe(check.stdout.replaceAll('pending', 'run'));
-  const again = await runCustos(['migrate'], { env });
+  const again = await runCommand(['migrate'], { env });
   expect(again).toMatchObject({ code: 0, stdout: 'the schema is up to date\n' });
-  expect((await runCustos(['migrate', '--check'], { env })).code).toBe(0);
+  expect((await runCommand(['migrate', '--check'], { env })).code).toBe(0);
 });
 
 test('an app created by the command line creates a wallet and signs, across restarts', async () => {
-  const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env: settings });
+  const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env: settings });
   const app = JSON.parse(created.stdout) as App;
   const first = await serve(settings);
   const wallet = await call<{ id: string }>(`${first.ready.url}/v1/wallets`, app, { chain_type: 'ethereum' });
@@ -144,14 +144,14 @@ test('an app created by the command line creates a wallet and signs, across rest
 
   const second = await serve(settings);
   expect(await call(second.ready.url + rpc, app, signing)).toEqual(signed);
-  const rotated = await runCustos(['apps', 'rotate-secret', app.id, '--overlap', '3600', '--json'], {
+  const rotated = await runCommand(['apps', 'rotate-secret', app.id, '--overlap', '3600', '--json'], {
     env: settings,
   });
   const newer = JSON.parse(rotated.stdout) as App;
   for (const each of [app, newer]) {
     expect((await call(second.ready.url + rpc, each, signing)).status).toBe(200);
   }
-  const listed = await runCustos(['apps', 'list'], { env: settings });
+  const listed = await runCommand(['apps', 'list'], { env: settings });
   expect(listed.stdout).toMatch(new RegExp(`^${app.id}  \\d{4}-.*Z  Globex\n$`));
   expect((await second.stop()).code).toBe(0);
 });
@@ -193,7 +193,7 @@ test('there is no control plane; a configured fiat provider verifies users, and 
     CUSTOS_BRIDGE_SANDBOX_KEY_FILE: keyFile,
     CUSTOS_BRIDGE_SANDBOX_WEBHOOK_KEY: webhookKey,
   };
-  const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env });
+  const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
   const app = JSON.parse(created.stdout) as App;
   const custos = await serve(env);
   const { url } = custos.ready;

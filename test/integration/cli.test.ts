@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runCustos, startCustos } from '../support/run-custos.ts';
+import { runCommand, runCustos, startCustos } from '../support/run-custos.ts';
 
 const commands = [
   [],
@@ -17,7 +17,7 @@ const commands = [
 ];
 
 test.each(commands)('%s %s --help shows examples and exits with 0', async (...command) => {
-  const { code, stdout, stderr } = await runCustos([
+  const { code, stdout, stderr } = await runCommand([
     ...command.filter((word) => word !== undefined),
     '--help',
   ]);
@@ -53,7 +53,7 @@ test('a missing or unknown command is wrong usage', async () => {
 });
 
 test('all invalid options are reported at once', async () => {
-  const { code, stdout, stderr } = await runCustos([
+  const { code, stdout, stderr } = await runCommand([
     ...['sandbox', '--port', '70000', '--prefix', 'Acme!', '--rate-limit', 'fast', '--app-secret', 'short'],
     ...['--public-url', 'ftp://acme.example', '--jwt-key', '/nowhere/key.pem', '--log-level', 'loud'],
   ]);
@@ -74,7 +74,7 @@ test('all invalid options are reported at once', async () => {
 });
 
 test('serve reports all missing settings at once', async () => {
-  const { code, stderr } = await runCustos(['serve']);
+  const { code, stderr } = await runCommand(['serve']);
   expect(code).toBe(2);
   const faults = stderr.split('\n').filter((line) => line.startsWith('  - '));
   expect(faults.map((fault) => fault.split(' ')[3])).toEqual([
@@ -87,26 +87,26 @@ test('serve reports all missing settings at once', async () => {
 
 test('serve refuses a seed, as an option and in the environment', async () => {
   const text = 'a seed makes keys and ids predictable and is only supported by';
-  const option = await runCustos(['serve', '--seed', 'demo']);
+  const option = await runCommand(['serve', '--seed', 'demo']);
   expect(option.code).toBe(2);
   expect(option.stderr).toContain(text);
-  const variable = await runCustos(['serve'], { env: { CUSTOS_SEED: 'demo' } });
+  const variable = await runCommand(['serve'], { env: { CUSTOS_SEED: 'demo' } });
   expect(variable.code).toBe(2);
   expect(variable.stderr).toContain(text);
 });
 
 test('an unreachable database is reported in plain words', async () => {
   const env = { DATABASE_URL: 'postgresql://unknown@127.0.0.1:1/nothing' };
-  const { code, stderr } = await runCustos(['migrate'], { env });
+  const { code, stderr } = await runCommand(['migrate'], { env });
   expect(code).toBe(1);
   expect(stderr).toContain('the database refuses connections; is PostgreSQL running');
-  const { code: withoutUrl, stderr: advice } = await runCustos(['migrate']);
+  const { code: withoutUrl, stderr: advice } = await runCommand(['migrate']);
   expect(withoutUrl).toBe(2);
   expect(advice).toContain('DATABASE_URL is missing');
 });
 
 test('apps of a folder without a sandbox', async () => {
-  const { code, stderr } = await runCustos(['apps', 'list', '--data', '/nowhere']);
+  const { code, stderr } = await runCommand(['apps', 'list', '--data', '/nowhere']);
   expect({ code, stderr }).toEqual({
     code: 1,
     stderr: 'custos: expected the data folder of a sandbox, got `/nowhere`\n',

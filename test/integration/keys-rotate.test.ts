@@ -11,6 +11,7 @@ import { systemEntropy } from '../../src/adapters/entropy.ts';
 import { sealTo } from '../contract/wallet-keys/hpke-client.ts';
 import { freshPostgres } from '../support/databases.ts';
 import {
+  runCommand,
   runCustos,
   type StartedCustos,
   startCustos,
@@ -111,7 +112,7 @@ describe('keys rotate', () => {
   let jwks: unknown;
 
   test('wallets, an open import and a token key are sealed under the first key', async () => {
-    const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env: common });
+    const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env: common });
     app = JSON.parse(created.stdout);
     await using custos = await serve({ CUSTOS_MASTER_KEY: oldKey });
     for (const size of [100, 100, 50]) {
@@ -172,13 +173,13 @@ describe('keys rotate', () => {
     expect(Object.values(await sealedUnder())).toEqual([200, sealedCount - 200]);
     await database.query('rollback');
 
-    const resumed = await runCustos(['keys', 'rotate'], { env });
+    const resumed = await runCommand(['keys', 'rotate'], { env });
     expect(resumed).toMatchObject({ code: 0, stdout: `${sealedCount - 200} keys re-wrapped\n` });
     expect(Object.values(await sealedUnder())).toEqual([sealedCount]);
     // A wallet created meanwhile is also sealed under the new key.
     await custos.call('POST', '/v1/wallets', { chain_type: 'solana' });
     expect(Object.values(await sealedUnder())).toEqual([sealedCount + 1]);
-    const again = await runCustos(['keys', 'rotate', '--quiet'], { env });
+    const again = await runCommand(['keys', 'rotate', '--quiet'], { env });
     expect(again).toEqual({ code: 0, stdout: 'every key is under the current master key\n', stderr: '' });
     isOver = true;
     await signing;
@@ -203,7 +204,7 @@ describe('keys rotate', () => {
     expect(stderr).toMatch(
       /^custos: the wallets in this database are sealed under another master key \(master key `[0-9a-f]{16}` is not configured\); start with the master key that they were made with\n$/,
     );
-    const rotation = await runCustos(['keys', 'rotate'], {
+    const rotation = await runCommand(['keys', 'rotate'], {
       env: { DATABASE_URL: common.DATABASE_URL!, CUSTOS_MASTER_KEY: randomBytes(32).toString('hex') },
     });
     expect(rotation).toMatchObject({ code: 1, stdout: '' });
@@ -219,7 +220,7 @@ describe('keys rotate', () => {
       await using custos = await serve(both);
       const { id, signature } = wallets[0]!;
       expect(await signatureOf(custos, id)).toBe(signature);
-      const rotation = await runCustos(['keys', 'rotate'], {
+      const rotation = await runCommand(['keys', 'rotate'], {
         env: { DATABASE_URL: common.DATABASE_URL!, ...both },
       });
       // The import is finished: its wallet and the one created meanwhile were added.
@@ -248,7 +249,7 @@ describe('keys rotate', () => {
   });
 
   test('reports all missing settings at once', async () => {
-    const { code, stderr } = await runCustos(['keys', 'rotate']);
+    const { code, stderr } = await runCommand(['keys', 'rotate']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^custos: the keys cannot be rotated with these settings:\n/);
     expect(stderr).toContain('  - DATABASE_URL is missing');

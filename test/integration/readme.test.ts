@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { recoverMessageAddress } from 'viem';
 import { beforeAll, expect, test } from 'vitest';
 import {
+  runCommand,
   runCustos,
   type ServingCustos,
   serveCustos,
@@ -185,7 +186,7 @@ test('every npm script and every custos command of the documents exists', async 
   for (const [, command = ''] of commands) {
     const [group = '', verbs = ''] = command.split(' ');
     for (const verb of verbs.split('\\|')) {
-      const { code, stderr } = await runCustos([group, ...(verb === '' ? [] : [verb]), '--help']);
+      const { code, stderr } = await runCommand([group, ...(verb === '' ? [] : [verb]), '--help']);
       expect([command, verb, code, stderr]).toEqual([command, verb, 0, '']);
     }
   }

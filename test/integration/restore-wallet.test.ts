@@ -5,7 +5,7 @@ import type { Tables } from '../../src/domain/tables.ts';
 import { restoreWallet } from '../../src/domain/wallets/wallets/restore-wallet.ts';
 import { call, refusal } from '../support/call.ts';
 import { databaseKinds } from '../support/databases.ts';
-import { runCustos, temporaryFolder } from '../support/run-custos.ts';
+import { runCommand, temporaryFolder } from '../support/run-custos.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
 import { startSandbox } from '../support/sandbox.ts';
 
@@ -75,13 +75,20 @@ test('`custos wallets restore` restores a wallet of a running sandbox', async ()
   const path = { wallet_id: wallet.id };
   await call(sandbox, 'archiveWallet', { path });
   expect((await refusal(sandbox, 'getWallet', { path })).status).toBe(404);
-  const { code, stdout } = await runCustos(['wallets', 'restore', wallet.id, '--data', dataFolder, '--json']);
+  const { code, stdout } = await runCommand([
+    'wallets',
+    'restore',
+    wallet.id,
+    '--data',
+    dataFolder,
+    '--json',
+  ]);
   expect({ code, printed: JSON.parse(stdout) }).toEqual({
     code: 0,
     printed: { id: wallet.id, app_id: sandbox.appId, address: wallet.address, chain_type: 'solana' },
   });
   expect((await call(sandbox, 'getWallet', { path })).body).toEqual(wallet);
-  const again = await runCustos(['wallets', 'restore', wallet.id, '--data', dataFolder]);
+  const again = await runCommand(['wallets', 'restore', wallet.id, '--data', dataFolder]);
   expect(again).toMatchObject({
     code: 1,
     stderr: `custos: the wallet \`${wallet.id}\` is not archived\n`,

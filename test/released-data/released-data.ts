@@ -20,7 +20,7 @@ export interface StoredFile {
   readonly tables: Readonly<Record<string, readonly StoredRow[]>>;
 }
 
-/** A call that changes nothing, and its answer. */
+/** A call that changes nothing, and its response. */
 export interface RecordedCall {
   readonly operation: OperationId;
   readonly path?: object;

@@ -17,7 +17,7 @@ import { type RecordedCall, type ReleasedData, readSqliteFile, writeReleasedData
 const message = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } } as const;
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 
-/** Makes a bit of everything; returns the calls whose answers later versions must give, too. */
+/** Makes a bit of everything; returns the calls whose responses later versions must give, too. */
 async function fill(sandbox: TestSandbox): Promise<Omit<RecordedCall, 'status' | 'answer'>[]> {
   const wallet = { wallet_id: 'ext_wal_acme-ethereum' };
   const { body: acme } = await call(sandbox, 'getWallet', { path: wallet });

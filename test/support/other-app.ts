@@ -28,7 +28,7 @@ export async function control<Body = unknown>(
   return answered as Body;
 }
 
-/** Calls the control plane and returns its answer, refusal or not. */
+/** Calls the control plane and returns its response, refusal or not. */
 export async function askControl(
   sandbox: TestSandbox,
   method: 'GET' | 'POST' | 'PUT',

@@ -1,7 +1,12 @@
+import { recordEvents } from '../ledger/record-events.ts';
 import type { TestSandbox } from './sandbox.ts';
+
+/** Events of days ago are deleted when the clock has passed them. */
+const DAY_SECONDS = 86_400;
 
 /** Advances the clock, mines the due blocks and runs the due jobs. */
 export async function waitSeconds(sandbox: TestSandbox, seconds: number): Promise<void> {
+  if (seconds >= DAY_SECONDS) await recordEvents(sandbox.database);
   const answer = await sandbox.dispatcher.request({
     origin: sandbox.baseUrl,
     path: '/_sandbox/clock',

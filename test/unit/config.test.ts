@@ -73,6 +73,7 @@ test('a complete environment creates a frozen config', () => {
     responseCheck: 'sampled',
     rpc: [],
     swapRouters: new Map(),
+    rewards: { distributors: new Map(), url: 'https://api.merkl.xyz', apiKey: undefined },
     bridge: [],
   });
   expect(Object.isFrozen(config)).toBe(true);
@@ -215,6 +216,46 @@ describe('swap routers', () => {
   ])('%s is refused', (entry, fault) => {
     const faults = faultsOf({ ...whole, ...rpc, CUSTOS_SWAP_ROUTERS: entry });
     expect(faults).toEqual([expect.stringContaining(fault)]);
+  });
+});
+
+describe('rewards', () => {
+  const distributor = '0x3Ef3D8bA38EBe18DB133cEc108f4D14CE00Dd9Ae';
+  const rpc = { CUSTOS_RPC: 'eip155:8453=https://a.example' };
+
+  test('are paid by distributors on chains that have nodes, and proven by an API that can be another one', () => {
+    const env = { ...whole, ...rpc, CUSTOS_REWARD_DISTRIBUTORS: `eip155:8453=${distributor}` };
+    const own = { CUSTOS_MERKL_URL: 'https://merkl.acme.example/', CUSTOS_MERKL_API_KEY: 'key' };
+    const distributors = new Map([['eip155:8453', distributor]]);
+    expect(readServeConfig({}, env).rewards).toEqual({
+      ...{ distributors, url: 'https://api.merkl.xyz', apiKey: undefined },
+    });
+    expect(readServeConfig({}, { ...env, ...own }).rewards).toEqual({
+      ...{ distributors, url: 'https://merkl.acme.example', apiKey: 'key' },
+    });
+    const sandbox = readSandboxConfig({
+      ...{ rpc: ['eip155:8453=http://127.0.0.1:8545'], rewardDistributor: [`eip155:8453=${distributor}`] },
+      merklUrl: 'http://127.0.0.1:9000',
+    });
+    expect(sandbox.rewards).toEqual({ distributors, url: 'http://127.0.0.1:9000', apiKey: undefined });
+  });
+
+  test.each([
+    [
+      { CUSTOS_REWARD_DISTRIBUTORS: `eip155:1=${distributor}` },
+      'expected the id of an EVM chain that has nodes',
+    ],
+    [
+      { CUSTOS_REWARD_DISTRIBUTORS: 'eip155:8453=0x12' },
+      'expected the address of a reward distributor after',
+    ],
+    [{ CUSTOS_MERKL_URL: 'http://merkl.example' }, 'CUSTOS_MERKL_URL: expected an https URL'],
+    [
+      { CUSTOS_MERKL_API_KEY: 'two words' },
+      'CUSTOS_MERKL_API_KEY: expected 1 to 256 printable ASCII characters',
+    ],
+  ])('%j is refused', (env, fault) => {
+    expect(faultsOf({ ...whole, ...rpc, ...env })).toEqual([expect.stringContaining(fault)]);
   });
 });
 

@@ -1,4 +1,5 @@
 import { ChainUnavailableError } from '../chain-unavailable-error.ts';
+import { readBoundedText } from '../read-bounded-text.ts';
 
 /** Responses are bounded, because parsing one occupies the thread. Only what blocks contain grows beyond this. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
@@ -109,7 +110,7 @@ async function post(
       signal: AbortSignal.timeout(timeoutMs),
     });
     status = response.status;
-    text = await readText(response, maxBytes);
+    text = await readBoundedText(response, maxBytes);
   } catch (error) {
     const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
     throw unavailable(url, isTimeout ? `no response within ${timeoutMs} ms` : 'no connection', error);
@@ -157,16 +158,4 @@ function exactNumber(_key: string, value: unknown, context?: { source?: string }
   if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
   const digits = context?.source ?? '';
   return /^-?\d+$/.test(digits) ? BigInt(digits) : value;
-}
-
-/** The text of a response; undefined when it is longer than `maxBytes`. */
-async function readText(response: Response, maxBytes: number): Promise<string | undefined> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    if (size > maxBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

@@ -199,7 +199,7 @@ async function amountsOn(
 /** The limits that the contract enforces, rounded in favor of the wallet. */
 function boundsOf({ rawInput, rawOutput }: PathAmounts, { amountType, slippageBps, rawAmount }: SwapOrder) {
   const slippage = BigInt(slippageBps);
-  // INVARIANT: the amount that the order fixes, which policies judge, is never taken from the answer of a node.
+  // INVARIANT: the amount that the order fixes, which policies judge, is never taken from the response of a node.
   if (amountType === 'exact_input') {
     const rawOutputMin = (rawOutput * (FULL_BPS - slippage)) / FULL_BPS;
     return { rawInput: rawAmount, rawInputMax: rawAmount, rawOutput, rawOutputMin };

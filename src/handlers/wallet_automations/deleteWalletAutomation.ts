@@ -1,4 +1,4 @@
-import { deleteAutomation } from '../../domain/access/automations/change-automation.ts';
+import { deleteAutomation } from '../../domain/money/automation-configs/change-automation.ts';
 import type { Handler } from '../../operation-context.ts';
 
 export const run: Handler<'deleteWalletAutomation'> = async ({ path }, context) => {

@@ -1,5 +1,5 @@
-import { updateAutomation } from '../../domain/access/automations/change-automation.ts';
 import { automationView } from '../../domain/access/automations/find-automation.ts';
+import { updateAutomation } from '../../domain/money/automation-configs/change-automation.ts';
 import type { Handler } from '../../operation-context.ts';
 
 export const run: Handler<'updateWalletAutomation'> = async ({ path, body }, context) =>

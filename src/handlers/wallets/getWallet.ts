@@ -5,6 +5,6 @@ import type { Handler } from '../../operation-context.ts';
 
 export const run: Handler<'getWallet'> = async ({ path, query }, context) => {
   const wallet = await findWallet(context, path.wallet_id, { includeArchived: query.include_archived });
-  const automations = await attachedAutomations(context, wallet.id);
+  const automations = await attachedAutomations(context, wallet);
   return { ...walletView(wallet), ...(automations.length === 0 ? {} : { automations }) };
 };

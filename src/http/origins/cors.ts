@@ -10,9 +10,9 @@ const openToPages: ReadonlySet<Operation['security']> = new Set(['none', 'app-or
 const PREFLIGHT_SECONDS = '600';
 
 /**
- * The answer to a browser's preflight of an operation that web pages may call; undefined for any other request.
+ * The response to a browser's preflight of an operation that web pages may call; undefined for any other request.
  *
- * A preflight names no app, so it accepts every origin: the answer to the request itself names only the origins that
+ * A preflight names no app, so it accepts every origin: the response to the request itself names only the origins that
  * the app allows.
  */
 export function answerPreflight(
@@ -37,7 +37,7 @@ export function answerPreflight(
   };
 }
 
-/** Lets the page that sent the request read the answer, if the app allows its origin. */
+/** Lets the page that sent the request read the response, if the app allows its origin. */
 export function allowOrigin(
   { headers, response }: Pick<HttpExchange, 'headers' | 'response'>,
   allowedOrigins: readonly string[],

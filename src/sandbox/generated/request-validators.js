@@ -4,12 +4,12 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
+ validateSandboxPayoutOutcome,
  validateSandboxMfaMethod,
  validateJudgeableOperation,
  validateSandboxAppSettings,
  validateSandboxVerificationAction,
- validateSandboxProviderState,
- validateSandboxPayoutOutcome
+ validateSandboxProviderState
 } from "./shared-validators.js";
 import * as params from "./parameter-validators.js";
 function validateAddSandboxEarnRewardRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {

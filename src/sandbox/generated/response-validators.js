@@ -4,12 +4,12 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
+ validateSandboxPayoutOutcome,
  validateSandboxMfaMethod,
  validateJudgeableOperation,
  validateSandboxAppSettings,
  validateSandboxVerificationAction,
- validateSandboxProviderState,
- validateSandboxPayoutOutcome
+ validateSandboxProviderState
 } from "./shared-validators.js";
 function validateSandboxEarnRewardClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
@@ -1949,13 +1949,13 @@ function validateSandboxBooksClosed(data, { instancePath = "", parentData, paren
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.data === void 0 && (missing0 = "data")) {
+   if (data.data === void 0 && (missing0 = "data") || data.fiat === void 0 && (missing0 = "fiat")) {
     validateSandboxBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "data")) {
+     if (!(key0 === "data" || key0 === "fiat")) {
       validateSandboxBooksClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -1985,6 +1985,38 @@ function validateSandboxBooksClosed(data, { instancePath = "", parentData, paren
         return false;
        }
       }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.fiat !== void 0) {
+       let data2 = data.fiat;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (Array.isArray(data2)) {
+         var valid2 = true;
+         const len1 = data2.length;
+         for (let i1 = 0; i1 < len1; i1++) {
+          const _errs7 = errors;
+          if (!validateSandboxFiatBooksClosed(data2[i1], { instancePath: instancePath + "/fiat/" + i1, parentData: data2, parentDataProperty: i1, rootData })) {
+           vErrors = vErrors === null ? validateSandboxFiatBooksClosed.errors : vErrors.concat(validateSandboxFiatBooksClosed.errors);
+           errors = vErrors.length;
+          }
+          var valid2 = _errs7 === errors;
+          if (!valid2) {
+           break;
+          }
+         }
+        } else {
+         validateSandboxBooksClosed.errors = [{ instancePath: instancePath + "/fiat", schemaPath: "#/properties/fiat/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+         return false;
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
      }
     }
    }
@@ -1997,6 +2029,136 @@ function validateSandboxBooksClosed(data, { instancePath = "", parentData, paren
  return errors === 0;
 }
 
+function validateSandboxFiatBooksClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.environment === void 0 && (missing0 = "environment") || data.currency === void 0 && (missing0 = "currency") || data.capital === void 0 && (missing0 = "capital") || data.paid_in === void 0 && (missing0 = "paid_in") || data.paid_out === void 0 && (missing0 = "paid_out") || data.refunded === void 0 && (missing0 = "refunded") || data.fees === void 0 && (missing0 = "fees") || data.balance === void 0 && (missing0 = "balance")) {
+    validateSandboxFiatBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "environment" || key0 === "currency" || key0 === "capital" || key0 === "paid_in" || key0 === "paid_out" || key0 === "refunded" || key0 === "fees" || key0 === "balance")) {
+      validateSandboxFiatBooksClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.environment !== void 0) {
+      let data0 = data.environment;
+      const _errs2 = errors;
+      if (typeof data0 !== "string") {
+       validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/environment", schemaPath: "#/properties/environment/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "sandbox" || data0 === "production")) {
+       validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/environment", schemaPath: "#/properties/environment/enum", keyword: "enum", params: { allowedValues: schemaSandboxFiatBooksClosed.properties.environment.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.currency !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.currency !== "string") {
+        validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/currency", schemaPath: "#/properties/currency/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.capital !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.capital !== "string") {
+         validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/capital", schemaPath: "#/properties/capital/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.paid_in !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.paid_in !== "string") {
+          validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/paid_in", schemaPath: "#/properties/paid_in/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.paid_out !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.paid_out !== "string") {
+           validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/paid_out", schemaPath: "#/properties/paid_out/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.refunded !== void 0) {
+           const _errs12 = errors;
+           if (typeof data.refunded !== "string") {
+            validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/refunded", schemaPath: "#/properties/refunded/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.fees !== void 0) {
+            const _errs14 = errors;
+            if (typeof data.fees !== "string") {
+             validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/fees", schemaPath: "#/properties/fees/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.balance !== void 0) {
+             const _errs16 = errors;
+             if (typeof data.balance !== "string") {
+              validateSandboxFiatBooksClosed.errors = [{ instancePath: instancePath + "/balance", schemaPath: "#/properties/balance/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxFiatBooksClosed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxFiatBooksClosed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxFiatBooksClosed = { "$id": "SandboxFiatBooks-closed", "type": "object", "required": ["environment", "currency", "capital", "paid_in", "paid_out", "refunded", "fees", "balance"], "properties": { "environment": { "type": "string", "enum": ["sandbox", "production"] }, "currency": { "type": "string" }, "capital": { "type": "string" }, "paid_in": { "type": "string" }, "paid_out": { "type": "string" }, "refunded": { "type": "string" }, "fees": { "type": "string" }, "balance": { "type": "string" } }, "additionalProperties": false };
 function validateSandboxAssetBooksClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

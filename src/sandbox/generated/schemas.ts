@@ -411,7 +411,7 @@ export type SandboxAssetBooks = {
   caip2: string;
   /** What the faucet gave out. */
   given: string;
-  /** Amounts by kind of holder: `accounts`, `fees`, `exchange`, `pools`, `vaults`, `borrowers` of vaults, `rewards` to claim, and `sponsors` of gas. Together they are what was given and minted. */
+  /** Amounts by kind of holder: `accounts`, `fees`, `exchange`, `pools`, `vaults`, `borrowers` of vaults, `rewards` to claim, `sponsors` of gas, and the treasury of the `bank`. Together they are what was given and minted. */
   held: { [key: string]: string };
   /** What contracts made of it, less what they destroyed, for example shares of a vault. */
   minted: string;
@@ -427,10 +427,12 @@ export type SandboxBlocks = {
   }[];
 };
 
-/** Who holds what. Amounts are in base units. */
+/** Who holds what. */
 export type SandboxBooks = {
-  /** One entry per asset and chain. */
+  /** One entry per asset and chain. Amounts are in base units. */
   data: SandboxAssetBooks[];
+  /** One entry per environment and currency in which the simulated bank has moved money. */
+  fiat: SandboxFiatBooks[];
 };
 
 /** CAIP-2 id of a simulated chain, for example `eip155:8453`, or its name in the contract, for example `base`. */
@@ -533,6 +535,26 @@ export type SandboxEvents = {
   cursor: string;
   /** True if the sandbox was reset, or restarted without its data, after the cursor was issued. The events are the first ones of the new log. */
   began_anew: boolean;
+};
+
+/** The bank's money in one currency, as decimal numbers: `capital` and `paid_in` are together `paid_out`, `refunded`, `fees` and `balance`. */
+export type SandboxFiatBooks = {
+  /** The environment of the provider. */
+  environment: "sandbox" | "production";
+  /** Currency code in lower case. */
+  currency: string;
+  /** What the bank had before anything was paid in. */
+  capital: string;
+  /** What was paid into deposit accounts. */
+  paid_in: string;
+  /** What payouts have paid to bank accounts. */
+  paid_out: string;
+  /** What went back to senders. */
+  refunded: string;
+  /** What the bank has kept for its services. */
+  fees: string;
+  /** What the bank has. */
+  balance: string;
 };
 
 /** A deposit at the simulated bank. */

@@ -1,4 +1,6 @@
+import type { FiatEnvironment } from '../../ports/fiat-providers.ts';
 import { solverOn, toLedger } from '../exchange/solver.ts';
+import { treasuryAddress } from '../fiat/treasury.ts';
 import { DISTRIBUTOR_ADDRESS } from './evm/programs/addresses.ts';
 import { POOL } from './evm/programs/pools.ts';
 import { borrowerOf, VAULT } from './evm/programs/vault-state.ts';
@@ -7,7 +9,16 @@ import { PAYMASTER_ADDRESS } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
 
 /** Who holds an asset. */
-type Holder = 'accounts' | 'fees' | 'exchange' | 'pools' | 'vaults' | 'borrowers' | 'rewards' | 'sponsors';
+type Holder =
+  | 'accounts'
+  | 'bank'
+  | 'borrowers'
+  | 'exchange'
+  | 'fees'
+  | 'pools'
+  | 'rewards'
+  | 'sponsors'
+  | 'vaults';
 
 /** Where all of an asset is. Amounts in base units. */
 export interface AssetBooks {
@@ -46,8 +57,8 @@ const FAUCETS = [
  *
  * INVARIANT: what the faucet gave out and contracts minted is what the holders hold together.
  */
-export function booksOf(store: ChainStore, caip2: string): AssetBooks[] {
-  const holderOf = holdersOn(store, caip2);
+export async function booksOf(store: ChainStore, caip2: string): Promise<AssetBooks[]> {
+  const holderOf = holdersOn(store, caip2, await treasuriesOn(store, caip2));
   const books = new Map<string, { given: bigint; minted: bigint; held: Partial<Record<Holder, bigint>> }>();
   const of = (asset: string) => {
     const known = books.get(asset) ?? { given: 0n, minted: 0n, held: {} };
@@ -82,7 +93,21 @@ export function booksOf(store: ChainStore, caip2: string): AssetBooks[] {
     .map(([asset, book]) => ({ caip2, tokenAddress: asset === NATIVE ? null : asset, ...book }));
 }
 
-function holdersOn(store: ChainStore, caip2: string): (owner: string) => Holder {
+/** The accounts of the simulated bank that the faucet has stocked, in the ledger's notation. */
+async function treasuriesOn(store: ChainStore, caip2: string): Promise<readonly string[]> {
+  const stocked = store.all<{ environment: FiatEnvironment }>(
+    'select distinct environment from fiat_stocks where caip2 = ?',
+    caip2,
+  );
+  const addresses = await Promise.all(stocked.map(({ environment }) => treasuryAddress(caip2, environment)));
+  return addresses.flatMap((address) => (address === undefined ? [] : [toLedger(caip2, address)]));
+}
+
+function holdersOn(
+  store: ChainStore,
+  caip2: string,
+  treasuries: readonly string[],
+): (owner: string) => Holder {
   const having = (key: string) =>
     store
       .all<{ contract: string }>(
@@ -97,6 +122,7 @@ function holdersOn(store: ChainStore, caip2: string): (owner: string) => Holder 
     [PAYMASTER_ADDRESS, 'sponsors'],
     [DISTRIBUTOR_ADDRESS, 'rewards'],
     ...(solver === undefined ? [] : [[toLedger(caip2, solver), 'exchange'] as const]),
+    ...treasuries.map((treasury) => [treasury, 'bank'] as const),
     ...having(POOL).map((pool) => [pool, 'pools'] as const),
     ...vaults.map((vault) => [vault, 'vaults'] as const),
     ...vaults.map((vault) => [borrowerOf(vault), 'borrowers'] as const),

@@ -13,6 +13,8 @@ type NewSimulatedVault = Omit<VaultPlan, 'address'> & { readonly name: string };
 export interface SimulatedEarn extends Incentives, VaultRates {
   /** The address of the new vault. */
   addVault(caip2: string, vault: NewSimulatedVault): Promise<string>;
+  /** Has a vault put on a chain when it is first used. */
+  planVault(caip2: string, plan: VaultPlan): void;
   /** Returns the most that the vault could pay out when more was asked for; nothing changes then. */
   changeVault(caip2: string, address: string, change: VaultChange): Promise<bigint | undefined>;
   /** Returns false when the account would have been given more than the distributor can count. */
@@ -28,6 +30,8 @@ interface NewReward {
 }
 
 interface EarnParts {
+  /** By chain and lower-case address. */
+  readonly planned: Map<string, VaultPlan>;
   open(): Promise<ChainStore>;
   chain(caip2: string): Promise<Simulated>;
   /** Whether it is an EVM chain. */
@@ -37,16 +41,15 @@ interface EarnParts {
 type Programs = Awaited<ReturnType<typeof loadPrograms>>;
 
 async function loadPrograms() {
-  const [vaults, states, distributor, addresses] = await Promise.all([
+  const [vaults, distributor, addresses] = await Promise.all([
     import('./evm/programs/deploy-vault.ts'),
-    import('./evm/programs/vault-state.ts'),
     import('./evm/programs/distributor.ts'),
     import('./evm/programs/addresses.ts'),
   ]);
-  return { vaults, states, distributor, addresses };
+  return { vaults, distributor, addresses };
 }
 
-export function simulateEarn({ open, chain, has }: EarnParts): SimulatedEarn {
+export function simulateEarn({ open, chain, has, planned }: EarnParts): SimulatedEarn {
   const atHead = async <T>(caip2: string, work: (view: ProgramView, parts: Programs) => T): Promise<T> => {
     const [{ view }, store, parts] = await Promise.all([chain(caip2), open(), loadPrograms()]);
     assert(view, `expected an EVM chain, got \`${caip2}\``);
@@ -59,12 +62,20 @@ export function simulateEarn({ open, chain, has }: EarnParts): SimulatedEarn {
         vaults.deployVault(view, { ...plan, address, asset: lower(plan.asset), admin: lower(plan.admin) });
         return checksumAddress(address.slice(2));
       }),
+    planVault(caip2, plan) {
+      const [address, asset, admin] = [plan.address, plan.asset, plan.admin].map(lower) as [
+        string,
+        string,
+        string,
+      ];
+      planned.set(`${caip2} ${address}`, { ...plan, address, asset, admin });
+    },
     changeVault: (caip2, address, change) =>
       atHead(caip2, (view, { vaults }) => vaults.changeVault(view, lower(address), change)),
     rateOf: async (caip2, address) =>
       has(caip2)
-        ? atHead(caip2, (view, { states }) => {
-            const vault = states.readVault(view, lower(address));
+        ? atHead(caip2, (view, { vaults }) => {
+            const vault = vaults.findVault(view, lower(address));
             return vault && { apyBps: vault.apyBps, feeBps: vault.feeBps };
           })
         : undefined,

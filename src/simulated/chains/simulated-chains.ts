@@ -18,6 +18,7 @@ import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
 import { type MovablePrices, movablePrices } from '../prices.ts';
 import type { AssetBooks } from './books.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
+import type { VaultPlan } from './evm/programs/deploy-vault.ts';
 import { NATIVE } from './ledger.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
@@ -69,7 +70,8 @@ interface FiatOptions extends ExchangeOptions, Pick<FiatParts, 'pageOf'> {
   readonly environments: readonly FiatEnvironment[];
 }
 
-interface SimulatedChainsOptions extends Omit<World, 'store' | 'knownTokens' | 'nativeSymbol'> {
+interface SimulatedChainsOptions
+  extends Omit<World, 'store' | 'knownTokens' | 'nativeSymbol' | 'plannedVault'> {
   /** Path of the chains' file, or `:memory:`. */
   readonly file: string;
   knownTokens?: World['knownTokens'];
@@ -186,6 +188,7 @@ function bundlerProxy(make: () => Promise<Simulated>): Bundler {
 export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedChains {
   const { file, clock, confirmAfterMs, knownTokens = () => [] } = options;
   const chains = new Map<string, { chain: AnyChain; make: () => Promise<Simulated> }>();
+  const planned = new Map<string, VaultPlan>();
   let tokenList: readonly KnownToken[] | undefined;
   const tokens = (): readonly KnownToken[] => {
     tokenList ??= knownTokens();
@@ -204,7 +207,9 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     const make = loadOnce(async (): Promise<Simulated> => {
       const [store, simulate] = await Promise.all([open(), kind.load()]);
       const nativeSymbol = (named: string): string => options.nativeSymbol?.(named) ?? 'eth';
-      return simulate({ store, clock, confirmAfterMs, knownTokens: tokens, nativeSymbol }, caip2);
+      const plannedVault = (named: string, address: string) => planned.get(`${named} ${address}`);
+      const common = { store, clock, confirmAfterMs, knownTokens: tokens, nativeSymbol, plannedVault };
+      return simulate(common, caip2);
     });
     const entry = { chain: kind.proxy(caip2, make), make };
     chains.set(caip2, entry);
@@ -252,9 +257,9 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const listed = (await used()).filter((caip2) => /^(eip155|solana|tron):/.test(caip2));
       if (listed.length === 0) return [];
       const [store, { booksOf }] = await Promise.all([open(), import('./books.ts')]);
-      return listed.flatMap((caip2) => booksOf(store, caip2));
+      return (await Promise.all(listed.map((caip2) => booksOf(store, caip2)))).flat();
     },
-    earn: simulateEarn({ open, chain: simulatedOf, has: (caip2) => kindOf(caip2) === kinds.eip155 }),
+    earn: simulateEarn({ open, planned, chain: simulatedOf, has: (caip2) => kindOf(caip2) === kinds.eip155 }),
     exchange({ ids, prices, supports }) {
       const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
       const make = loadOnce(async (): Promise<Exchange> => {

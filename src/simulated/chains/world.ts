@@ -6,6 +6,7 @@ import type {
 } from '../../ports/chain-transfers.ts';
 import type { AnyChain, TransactionMovements } from '../../ports/chains.ts';
 import type { Clock } from '../../ports/clock.ts';
+import type { VaultPlan } from './evm/programs/deploy-vault.ts';
 import type { ProgramView } from './evm/programs/program.ts';
 import { type Ledger, type Movement, NATIVE } from './ledger.ts';
 import { type Block, recordTransfer } from './pool.ts';
@@ -28,6 +29,8 @@ export interface World {
   knownTokens(): readonly KnownToken[];
   /** The symbol of a chain's native asset, in lower case. */
   nativeSymbol(caip2: string): string;
+  /** A vault that is put on the chain when it is first used. The address is lower-case 0x hex. */
+  plannedVault(caip2: string, address: string): VaultPlan | undefined;
 }
 
 /** A deposit from the faucet or from a payer's account. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { hexToBytes } from '../../crypto/encoding.ts';
-import type { FiatAsset } from '../../ports/fiat-providers.ts';
+import type { FiatAsset, FiatEnvironment } from '../../ports/fiat-providers.ts';
 import { deriveWallet } from '../../signing/chains.ts';
 import { RevertError } from '../chains/ledger.ts';
 import type { ChainStore } from '../chains/store.ts';
@@ -26,6 +26,11 @@ export async function bankAddress(caip2: string, text: string): Promise<string |
   return address;
 }
 
+/** Where the bank keeps its assets on a chain; undefined on chains that it does not serve. */
+export function treasuryAddress(caip2: string, environment: FiatEnvironment): Promise<string | undefined> {
+  return bankAddress(caip2, `${environment} treasury`);
+}
+
 /** The bank's account on a chain, ready to pay. */
 export interface Treasury {
   readonly chain: Simulated;
@@ -43,7 +48,7 @@ export async function treasuryFor(parts: FiatParts, asset: FiatAsset): Promise<T
   const { caip2 } = asset;
   const [chain, prices] = await Promise.all([parts.chain(caip2), parts.prices.inUsd([asset.asset, 'sol'])]);
   const price = prices.get(asset.asset);
-  const address = await bankAddress(caip2, `${environment} treasury`);
+  const address = await treasuryAddress(caip2, environment);
   if (chain === undefined || price === undefined || address === undefined) return undefined;
   const payer = toLedger(caip2, address);
   const supplies = [{ ...asset, price }];

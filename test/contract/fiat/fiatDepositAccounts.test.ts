@@ -4,7 +4,7 @@ import { faultOfIban, isBic } from '../../../src/domain/base/bank-numbers/iban.t
 import { isRoutingNumber } from '../../../src/domain/base/bank-numbers/us-routing.ts';
 import { FiatDepositAccountEntity } from '../../../src/domain/money/fiat-deposits/fiat-deposit-account.entity.ts';
 import type { FiatDepositAccount, FiatDepositInstructions, Wallet } from '../../../src/generated/schemas.ts';
-import { call, refusal } from '../../support/call.ts';
+import { call, control as controlPlane, refusal } from '../../support/call.ts';
 import { control, verifiedUser, walletOf } from '../../support/fiat/customers.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
@@ -178,4 +178,33 @@ test('a held deposit is released or refunded by the control plane', async () => 
   expect((await control(sandbox, '/fiat_deposits', nowhere)).status).toBe(404);
   const nothing = { deposit_account_id: account.id, amount: '0', reference: 'three' };
   expect((await control(sandbox, '/fiat_deposits', nothing)).status).toBe(400);
+});
+
+test('the books show the money of the bank, and its treasury among the holders on the chain', async () => {
+  const account = await open('eur');
+  const deposits = [
+    { reference: 'kept', amount: '250', outcome: 'completed' },
+    { reference: 'sent back', amount: '100', outcome: 'refunded' },
+  ];
+  for (const deposit of deposits) {
+    await control(sandbox, '/fiat_deposits', { deposit_account_id: account.id, ...deposit });
+  }
+  for (let tick = 0; tick < 4; tick++) {
+    sandbox.clock.advance(3000);
+    await sandbox.settle();
+  }
+  const { body } = await controlPlane(sandbox, 'GET', '/_sandbox/books');
+  // A quarter of a percent of 250 is 0.625, and cents are rounded down.
+  expect(body.fiat).toEqual([
+    {
+      ...{ environment: 'sandbox', currency: 'eur', capital: '1000000000.00', paid_in: '350.00' },
+      ...{ paid_out: '0.00', refunded: '100.00', fees: '0.62', balance: '1000000249.38' },
+    },
+  ]);
+  const books = body.data as { given: string; minted: string; held: Record<string, string> }[];
+  const usdc = books.find(({ held }) => held.bank !== undefined)!;
+  expect(Object.keys(usdc.held).sort()).toEqual(['accounts', 'bank']);
+  expect(BigInt(usdc.held.bank!) + BigInt(usdc.held.accounts!)).toBe(
+    BigInt(usdc.given) + BigInt(usdc.minted),
+  );
 });

@@ -42,7 +42,7 @@ async function explainedAsSent(wallet: { id: string }, request: object): Promise
   });
   const { code, data } = sent.body as { code?: string; data?: { decision?: { units: object[] } } };
   expect(decision).toBe(sent.status === 200 ? 'allowed' : code === 'policy_violation' ? 'denied' : sent.body);
-  // The chain fills in the fee when the request is carried out.
+  // The chain fills in the fee when the request is executed.
   const withoutFee = (unit: object) => ({ ...unit, fee: undefined });
   if (decision === 'denied')
     expect(policies[0]!.units.map(withoutFee)).toEqual(data!.decision!.units.map(withoutFee));

@@ -82,7 +82,7 @@ describe('lint', () => {
         const { operation, request } = tried!;
         const asked = { wallet_id: wallet.id, operation, request };
         expect((await analyzePolicies(sandbox, 'explainPolicy', asked)).decision).toBe(decision);
-        // What needs no chain is carried out.
+        // What needs no chain is executed.
         const isSending = /send|transfer/.test(tried!.method);
         if (isSending) continue;
         const result = await outcome(sandbox, operation as 'walletRpc', { wallet, body: request });

@@ -29,7 +29,7 @@ export function deny(method: Rule['method'], ...conditions: Rule['conditions']):
   return { ...allow(method, ...conditions), name: `deny ${method}`, action: 'DENY' };
 }
 
-/** Makes a policy; answers its id. */
+/** Makes a policy; returns its id. */
 export async function makePolicy(
   sandbox: TestSandbox,
   chain_type: WalletChainType,

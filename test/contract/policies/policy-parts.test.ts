@@ -144,7 +144,7 @@ test("a change of the policy's owner is refused while its parts belong to others
   await call(sandbox, 'updatePolicy', { path: freePath, body: { owner_id, rules: [payTo(set)] } });
 });
 
-test('an intent that was proposed before is refused when it is carried out', async () => {
+test('an intent that was proposed before is refused when it is executed', async () => {
   await configureApp(sandbox, { policy_parts_require_owner: false });
   const { id, rules } = await makePolicy([payTo(await makeSet(alice))], alice);
   const path = { policy_id: id };

@@ -221,6 +221,32 @@ describe('slippage', () => {
   });
 });
 
+test('without gas for the block nothing is swapped, and the action is rejected', async () => {
+  const wallet = await makeWallet();
+  const [held = 0n] = await holds(wallet.address, null);
+  // The transfer leaves too little for what follows it in the same block.
+  await call(sandbox, 'transferFromWallet', {
+    path: { wallet_id: wallet.id },
+    body: {
+      source: {
+        ...{ asset: 'eth', chain: 'base' },
+        amount: `0.${String(held - 3n * 10n ** 12n).padStart(18, '0')}`,
+      },
+      destination: { address: receiver },
+    },
+  });
+  const begun = await swap(wallet, usdcToEth(1_000_000n));
+  expect(await ended(begun)).toMatchObject({
+    ...{ status: 'rejected', input_amount: null, output_amount: null },
+    failure_reason: { message: expect.any(String) },
+  });
+  expect((await eventsOf(begun.id)).map(({ type }) => type)).toEqual([
+    'wallet_action.swap.created',
+    'wallet_action.swap.rejected',
+  ]);
+  expect(await holds(wallet.address, usdc)).toEqual([1_000_000_000n]);
+});
+
 describe('by the exchange', () => {
   const across = (amount: bigint, extra: object = {}) => ({
     ...usdcToEth(amount),

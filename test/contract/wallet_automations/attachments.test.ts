@@ -104,6 +104,27 @@ test('an automation and a wallet of another app are unknown', async () => {
   }
 });
 
+test('an app has at most 100 automations, a wallet at most 20 of them', async () => {
+  const other = await asOtherApp(sandbox);
+  const action = { type: 'swap', destination_chain_asset: { asset: 'usdc', chain: 'base' } } as const;
+  const config = { trigger: { type: 'deposit', assets: { mode: 'all' } }, action } as const;
+  const input = { body: { owner_id: null, config } };
+  const ids: string[] = [];
+  for (let count = 0; count < 100; count += 1) {
+    ids.push((await call(other, 'createWalletAutomation', input)).body.id);
+  }
+  const tooMany = { status: 400, body: { code: 'invalid_request' } };
+  expect(await refusal(other, 'createWalletAutomation', input)).toMatchObject(tooMany);
+  const { body: theirs } = await call(other, 'createWallet', { body: { chain_type: 'ethereum' } });
+  const attach = (automation_ids: string[]) => ({ path: pathOf(theirs), body: { automation_ids } });
+  expect(await refusal(other, 'attachWalletAutomations', attach(ids.slice(0, 21)))).toMatchObject(tooMany);
+  await call(other, 'attachWalletAutomations', attach(ids.slice(0, 20)));
+  expect(await refusal(other, 'attachWalletAutomations', attach(ids.slice(20, 21)))).toMatchObject(tooMany);
+  await call(other, 'deleteWalletAutomation', { path: { automation_id: ids[0]! } });
+  await call(other, 'createWalletAutomation', input);
+  await call(other, 'attachWalletAutomations', attach(ids.slice(20, 21)));
+});
+
 test('an additional signer cannot attach', async () => {
   const { body: signer } = await call(sandbox, 'createKeyQuorum', {
     body: { public_keys: [bobKey.publicKey] },

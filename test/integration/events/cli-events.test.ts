@@ -11,7 +11,7 @@ import type { SandboxEvent } from '../../../src/sandbox/generated/schemas.ts';
 import { type Received, startHook } from '../../support/hook.ts';
 import {
   type Finished,
-  runCustos,
+  runCommand,
   type ServingCustos,
   type StartedCustos,
   serveCustos,
@@ -34,7 +34,7 @@ beforeEach(() => sandbox.call('POST', '/_sandbox/reset'));
 const at = (custos: ServingCustos) => ['--ready-file', custos.readyFile];
 
 function custos(...args: string[]): Promise<Finished> {
-  return runCustos([...args, ...at(sandbox)]);
+  return runCommand([...args, ...at(sandbox)]);
 }
 
 async function trigger(...args: string[]): Promise<SandboxEvent> {
@@ -218,7 +218,7 @@ describe('custos listen', () => {
       await waitFor(() => server.output().stdout.includes('Ctrl-C'));
       return server;
     };
-    const triggerHere = (type: string) => runCustos(['trigger', type, '--ready-file', readyFile]);
+    const triggerHere = (type: string) => runCommand(['trigger', type, '--ready-file', readyFile]);
 
     const first = await start('--data', folder);
     const listening = await startListening('--forward-to', hook.url, '--ready-file', readyFile);
@@ -475,7 +475,7 @@ describe('custos events', () => {
 describe('finding the sandbox', () => {
   test('not running, not trusted, another server', async () => {
     const list = async (...args: string[]) => {
-      const { code, stdout, stderr } = await runCustos(['events', 'list', ...args]);
+      const { code, stdout, stderr } = await runCommand(['events', 'list', ...args]);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
       return stderr;
     };
@@ -506,14 +506,14 @@ describe('finding the sandbox', () => {
 
   test('by its address, with the certificate where it is kept', async () => {
     const made = await trigger('mfa.enabled');
-    const byUrl = await runCustos(['events', 'list', '--json', '--url', sandbox.ready.base_url]);
+    const byUrl = await runCommand(['events', 'list', '--json', '--url', sandbox.ready.base_url]);
     expect(JSON.parse(byUrl.stdout)).toEqual(made);
     const folder = temporaryFolder();
     await using kept = await serveCustos(['sandbox', '--data', folder]);
-    const byFolder = await runCustos(['events', 'list', '--url', kept.ready.base_url, '--data', folder]);
+    const byFolder = await runCommand(['events', 'list', '--url', kept.ready.base_url, '--data', folder]);
     expect(byFolder).toEqual({ code: 0, stdout: '', stderr: '' });
     await using plain = await serveCustos(['sandbox', '--plain-http']);
-    const overHttp = await runCustos([
+    const overHttp = await runCommand([
       'events',
       'list',
       '--url',

@@ -40,7 +40,7 @@ export const ibanAccount = (iban = 'DE89370400440532013000') => ({
 
 /** What goes wrong at the moment. */
 interface FiatWeather {
-  /** The provider does what it is asked, and its answer is lost. */
+  /** The provider does what it is asked, and its response is lost. */
   losesAnswers: boolean;
   /** The chain cannot be reached. */
   isDeaf: boolean;
@@ -293,7 +293,7 @@ async function settle(job: Job, { dies }: FiatWeather): Promise<void> {
   }
 }
 
-/** The provider as it is seen when its answers are lost. */
+/** The provider as it is seen when its responses are lost. */
 function lossy(provider: FiatProvider, weather: FiatWeather): FiatProvider {
   const lose = async <T>(answer: Promise<T>): Promise<T> => {
     const given = await answer;

@@ -87,7 +87,7 @@ describe.each(databaseKinds)('clients that give up waiting for a lock, on %s', (
     return rows.map(({ id }) => id);
   };
 
-  test('have nothing carried out, and can send the same requests again', async () => {
+  test('have nothing executed, and can send the same requests again', async () => {
     const blocker = database.orm.em.fork();
     await blocker.begin();
     await blocker.execute(

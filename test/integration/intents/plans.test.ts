@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { announceChange } from '../../../src/domain/base/resource-changes/announce-change.ts';
+import { dismissIntentsAbout } from '../../../src/domain/base/resource-changes/dismiss-intents.ts';
 import { expireIntents } from '../../../src/domain/requests/intents/expire-intents.ts';
 import { listIntents } from '../../../src/domain/requests/intents/list-intents.ts';
 import { settleInterruptedIntents } from '../../../src/domain/requests/intents/settle-intent.ts';
@@ -96,7 +96,7 @@ describe.each(databaseKinds)('%s finds intents by index', (kind) => {
       name: 'to dismiss',
       few: true,
       index: /intents_pending_by_subject/,
-      run: () => announceChange(reading(), { resource: 'policy', id: 'policy-100', change: 'changed' }),
+      run: () => dismissIntentsAbout(reading(), { resource: 'policy', id: 'policy-100', change: 'changed' }),
     },
     {
       name: 'that have expired',

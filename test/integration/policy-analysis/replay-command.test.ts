@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { freshPostgres } from '../../support/databases.ts';
-import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { runCommand, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 
 const sign = (message: string) => ({ method: 'personal_sign', params: { message, encoding: 'utf-8' } });
 const recipient = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -45,7 +45,7 @@ test('a draft is evaluated through a running sandbox, its admin port or its fold
     expect(status).toBe(200);
   }
   const replay = ['policy', 'replay', '--draft', draft, '--wallet', wallet.id];
-  const table = await runCustos([...replay, '--ready-file', custos.readyFile]);
+  const table = await runCommand([...replay, '--ready-file', custos.readyFile]);
   expect(table).toEqual({ code: 0, stdout: expect.any(String), stderr: '' });
   const [summary, empty, head, row, ...rest] = table.stdout.split('\n');
   expect([summary, empty, rest]).toEqual([
@@ -63,7 +63,7 @@ test('a draft is evaluated through a running sandbox, its admin port or its fold
   ]);
 
   const asJson = async (...more: string[]) => {
-    const { code, stdout, stderr } = await runCustos([...replay, ...more, '--json']);
+    const { code, stdout, stderr } = await runCommand([...replay, ...more, '--json']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     return JSON.parse(stdout) as object;
   };
@@ -81,7 +81,7 @@ test('a draft is evaluated through a running sandbox, its admin port or its fold
     changed: 0,
     changes: [],
   });
-  const missing = await runCustos([
+  const missing = await runCommand([
     ...['policy', 'replay', '--draft', draft, '--wallet', 'nothing', '--ready-file', custos.readyFile],
   ]);
   expect(missing).toMatchObject({
@@ -89,14 +89,14 @@ test('a draft is evaluated through a running sandbox, its admin port or its fold
     stderr: expect.stringContaining('returned 404: Wallet not found'),
   });
 
-  const linted = await runCustos(['policy', 'lint', draft, '--ready-file', custos.readyFile]);
+  const linted = await runCommand(['policy', 'lint', draft, '--ready-file', custos.readyFile]);
   expect(linted).toEqual({
     code: 1,
     stdout: expect.stringContaining('key_export: the private key'),
     stderr: '',
   });
   const byAdmin = ['policy', 'lint', draft, '--url', custos.ready.admin_url!, '--strict', '--json'];
-  const strictly = await runCustos(byAdmin);
+  const strictly = await runCommand(byAdmin);
   expect(JSON.parse(strictly.stdout)).toMatchObject({ policy_id: 'draft', strict_methods: true, gaps: [] });
   expect(strictly.code).toBe(0);
 
@@ -104,14 +104,14 @@ test('a draft is evaluated through a running sandbox, its admin port or its fold
   await custos.call('POST', `/v1/wallets/${wallet.id}/rpc`, sign('help'));
   await custos.stop();
   expect(await asJson('--data', data)).toMatchObject({ judged: 3, changed: 2 });
-  const gone = await runCustos([...replay, '--url', custos.ready.admin_url!]);
+  const gone = await runCommand([...replay, '--url', custos.ready.admin_url!]);
   expect(gone).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be reached') });
 });
 
 test('the production server answers on its admin port, only to programs on the same machine', async () => {
   const url = await freshPostgres();
   const app = JSON.parse(
-    (await runCustos(['apps', 'create', '--name', 'Acme', '--json'], { env: { DATABASE_URL: url } })).stdout,
+    (await runCommand(['apps', 'create', '--name', 'Acme', '--json'], { env: { DATABASE_URL: url } })).stdout,
   ) as { id: string; secret: string };
   const custos = await startCustos(['serve'], {
     env: {
@@ -206,11 +206,11 @@ test('the production server answers on its admin port, only to programs on the s
 
   const draft = draftIn(temporaryFolder(), { chain_type: 'ethereum', rules: noHelp.rules.slice(1) });
   const replay = ['policy', 'replay', '--draft', draft, '--wallet', asked.wallet_id, '--json'];
-  const throughPort = await runCustos([...replay, '--url', ready.admin]);
+  const throughPort = await runCommand([...replay, '--url', ready.admin]);
   expect(throughPort).toMatchObject({ code: 0, stderr: '' });
   expect(JSON.parse(throughPort.stdout)).toMatchObject({ judged: 2, changed: 1, newly_allowed: 1 });
   await custos.stop();
-  const onDatabase = await runCustos(replay, { env: { DATABASE_URL: url } });
+  const onDatabase = await runCommand(replay, { env: { DATABASE_URL: url } });
   expect(onDatabase.stdout).toBe(throughPort.stdout);
 });
 
@@ -228,7 +228,7 @@ test.each([
   ['no place', noHelp, [], 'DATABASE_URL is missing'],
 ] as const)('wrong usage: %s', async (_, draft, flags, reported) => {
   const file = draftIn(temporaryFolder(), draft);
-  const { code, stdout, stderr } = await runCustos([
+  const { code, stdout, stderr } = await runCommand([
     ...['policy', 'replay', '--draft', file, '--wallet', 'any', ...flags],
   ]);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

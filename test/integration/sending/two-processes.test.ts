@@ -9,7 +9,7 @@ import { systemClock } from '../../../src/adapters/clock.ts';
 import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
 import { freshPostgres } from '../../support/databases.ts';
-import { runCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
+import { runCommand, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 
 // Two server processes share one database and send from one wallet concurrently. anvil checks the nonces.
 
@@ -39,7 +39,7 @@ async function twoServers(rpc: string): Promise<readonly [Server, Server]> {
     CUSTOS_DRAIN_SECONDS: '0',
     CUSTOS_RPC: `${caip2}=${rpc}`,
   };
-  const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env });
+  const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
   const app = JSON.parse(created.stdout) as { id: string; secret: string };
   return Promise.all([serve(env, { app, ca: certificate.ca }), serve(env, { app, ca: certificate.ca })]);
 }

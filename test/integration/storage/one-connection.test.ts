@@ -62,7 +62,7 @@ test.each(posts.map((operation) => [operation.operationId, operation] as const))
   60_000,
 );
 
-describe('two hundred at once are carried out with two connections', () => {
+describe('two hundred at once are executed with two connections', () => {
   // The sweep above has archived the other one.
   let signerId: string;
   beforeAll(async () => {

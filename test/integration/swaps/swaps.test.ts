@@ -11,9 +11,10 @@ import { sendSteps } from '../../../src/domain/money/wallet-actions/send-steps.t
 import type { Tables } from '../../../src/domain/tables.ts';
 import { findWallet } from '../../../src/domain/wallets/wallets/find-wallet.ts';
 import type { SwapActionResponse, Wallet } from '../../../src/generated/schemas.ts';
-import type { AnyChain, Chains, EvmChain } from '../../../src/ports/chains.ts';
+import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
 import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../support/databases.ts';
+import { type Loss, withLoss } from '../../support/nodes/lossy-chain.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { runJobs } from '../wallet-actions/run-jobs.ts';
 
@@ -27,9 +28,6 @@ const assets = ['native', weth, usdc, eurc] as const;
 type Asset = (typeof assets)[number];
 const ether = 10n ** 18n;
 const isLong = process.env.TEST_LONG === '1';
-
-/** What becomes of the next broadcasts. */
-type Loss = 'nothing' | 'request' | 'answer';
 
 describe.each(databaseKinds)('swaps on %s', (kind) => {
   let operations: TestOperations;
@@ -278,18 +276,4 @@ describe.each(databaseKinds)('swaps on %s', (kind) => {
 
 function hex(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text, 'hex'));
-}
-
-/** The chain, except that broadcasts may be lost on the way there or back. */
-function withLoss(chain: AnyChain | undefined, lossNow: () => Loss): AnyChain | undefined {
-  if (chain === undefined) return undefined;
-  return {
-    ...chain,
-    async broadcast(bytes) {
-      if (lossNow() === 'request') throw new Error('connect ECONNREFUSED');
-      const outcome = await chain.broadcast(bytes);
-      if (lossNow() === 'answer') throw new Error('read ECONNRESET');
-      return outcome;
-    },
-  };
 }

@@ -5,7 +5,7 @@ import { transferAccount } from '../../../src/domain/wallets/users/transfer-acco
 import { call, refusal } from '../../support/call.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { askControl, asOtherApp, control } from '../../support/other-app.ts';
-import { runCustos, temporaryFolder } from '../../support/run-custos.ts';
+import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
@@ -136,7 +136,7 @@ test('operators use the control plane, the admin port and the command line', asy
 
   const eve = await create({ type: 'github_oauth', subject: '7', username: 'eve' });
   const args = ['users', 'take-over', alice, '--from', eve, '--data', dataFolder, '--json'];
-  const { code, stdout } = await runCustos(args);
+  const { code, stdout } = await runCommand(args);
   expect({ code, user: JSON.parse(stdout) }).toMatchObject({
     code: 0,
     user: { linked_accounts: ['email', 'phone', 'custom_auth', 'github_oauth'] },

@@ -278,6 +278,15 @@ describe.each(databaseKinds)('automations on %s', (kind) => {
     Object.assign(operations.services.chains, { find });
   });
 
+  test('reindexing is refused on a chain that is not configured', async () => {
+    Object.assign(operations.services.chains, { find: () => undefined });
+    const body = { wallet_id: wallet.id, caip2: base, asset_address: eurc };
+    expect(await operations.run('reindexWalletAutomation', { body })).toMatchObject({
+      status: 400,
+      body: { code: 'not_supported', error: 'the chain `base` is not configured here' },
+    });
+  });
+
   test.each<[string, object, string]>([
     [
       'both names of the wallet',

@@ -1,157 +1,25 @@
-import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { Client } from 'pg';
-import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
-import { makeCertificate } from '../../../src/adapters/certificate.ts';
-import { systemClock } from '../../../src/adapters/clock.ts';
-import { systemEntropy } from '../../../src/adapters/entropy.ts';
 import type { IntentResponse, TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import { type Anvil, startAnvil } from '../../support/anvil.ts';
-import { freshPostgres } from '../../support/databases.ts';
 import { signIntent } from '../../support/intents.ts';
+import {
+  betweenBroadcasts,
+  type Home,
+  homes,
+  type Server,
+  type Step,
+  stepsOfOne as steps,
+  whileEffectsAreRead,
+} from '../../support/nodes/killable-servers.ts';
 import { deployUniswap, ROUTER_ON_ANVIL } from '../../support/nodes/uniswap.ts';
-import { runCustos, serveCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
-import { startTreacherousNode, type Trap, type TreacherousNode } from '../../support/treacherous-node.ts';
+import { startTreacherousNode, type TreacherousNode } from '../../support/treacherous-node.ts';
 
 // The process is killed at a given step of a transfer on a real node, and another one continues.
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 const ether = 10n ** 18n;
 
-interface Answered<Body> {
-  readonly status: number;
-  readonly body: Body;
-}
-
-interface Server {
-  readonly appId: string;
-  call<Body>(method: string, path: string, body?: object): Promise<Answered<Body>>;
-  kill(): Promise<unknown>;
-}
-
-/** A server that can be restarted on the same data. */
-interface Home {
-  start(): Promise<Server>;
-  /** Expires all leases, so that claimed work can be claimed again. */
-  letTimePass(server: Server): Promise<void>;
-}
-
-/** The sandbox on SQLite; its clock is moved. */
-async function sandboxHome(nodeUrl: string): Promise<Home> {
-  const data = temporaryFolder();
-  return {
-    async start() {
-      const custos = await serveCustos([
-        'sandbox',
-        '--data',
-        data,
-        '--quiet',
-        '--rpc',
-        `eip155:8453=${nodeUrl}`,
-        '--swap-router',
-        `eip155:8453=${ROUTER_ON_ANVIL}`,
-      ]);
-      return { appId: custos.ready.app_id, call: custos.call, kill: () => custos.stop('SIGKILL') };
-    },
-    async letTimePass({ call }) {
-      const { body } = await call<{ now_ms: number }>('GET', '/_sandbox/clock');
-      await call('PUT', '/_sandbox/clock', { now_ms: body.now_ms + 90_000, frozen: false });
-    },
-  };
-}
-
-/** The production server on PostgreSQL. */
-async function productionHome(nodeUrl: string): Promise<Home> {
-  const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
-  const folder = temporaryFolder();
-  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
-  writeFileSync(join(folder, 'key.pem'), certificate.key);
-  const database = await freshPostgres();
-  const env = {
-    DATABASE_URL: database,
-    CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
-    CUSTOS_TLS_KEY: join(folder, 'key.pem'),
-    CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
-    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
-    CUSTOS_HOST: '127.0.0.1',
-    CUSTOS_PORT: '0',
-    CUSTOS_ADMIN_PORT: '0',
-    CUSTOS_DRAIN_SECONDS: '0',
-    CUSTOS_RPC: `eip155:8453=${nodeUrl}`,
-    CUSTOS_SWAP_ROUTERS: `eip155:8453=${ROUTER_ON_ANVIL}`,
-  };
-  const created = await runCustos(['apps', 'create', '--name', 'Globex', '--json'], { env });
-  const { id, secret } = JSON.parse(created.stdout) as { id: string; secret: string };
-  const agent = new Agent({ connect: { ca: certificate.ca } });
-  return {
-    async start() {
-      const custos = await startCustos(['serve'], { env });
-      const url = () => /"url":"([^"]+)"/.exec(custos.output().stdout)?.[1];
-      await waitFor(() => url() !== undefined);
-      return {
-        appId: id,
-        async call(method, path, body) {
-          const answer = await agent.request({
-            origin: new URL(url()!).origin,
-            path,
-            method: method as 'GET',
-            headers: {
-              authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
-              'service-app-id': id,
-              // As published clients do; production requires it of intents.
-              'service-request-expiry': String(Date.now() + 15 * 60_000),
-              ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-            },
-            body: body === undefined ? null : JSON.stringify(body),
-          });
-          return { status: answer.statusCode, body: (await answer.body.json()) as never };
-        },
-        kill: () => custos.stop('SIGKILL'),
-      };
-    },
-    async letTimePass() {
-      const client = new Client({ connectionString: database });
-      await client.connect();
-      for (const table of ['transactions', 'wallet_action_steps']) {
-        await client.query(`update ${table} set next_check_at_ms = 0 where next_check_at_ms is not null`);
-      }
-      await client.end();
-    },
-  };
-}
-
-const homes = { sqlite: sandboxHome, postgres: productionHome };
-
-interface Step extends Trap {
-  readonly name: string;
-  /** Whether anything was signed and stored by then. */
-  readonly isKept: boolean;
-}
-
-const steps: readonly Step[] = [
-  { name: 'before anything is signed', method: 'eth_estimateGas', hasArrived: true, isKept: false },
-  {
-    name: 'between the commit and the broadcast',
-    method: 'eth_sendRawTransaction',
-    hasArrived: false,
-    isKept: true,
-  },
-  {
-    name: 'after the broadcast, before its answer',
-    method: 'eth_sendRawTransaction',
-    hasArrived: true,
-    isKept: true,
-  },
-  { name: 'while it is followed', method: 'eth_getTransactionReceipt', hasArrived: true, isKept: true },
-];
-
 const usdc = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
-const betweenBroadcasts = {
-  ...{ name: 'between its two broadcasts', method: 'eth_sendRawTransaction', passing: 1 },
-  ...{ hasArrived: false, isKept: true },
-};
 /** With `TEST_LONG=1` every step, otherwise those at which most can go wrong. */
 const stepsOfTransfers = process.env.TEST_LONG === '1' ? steps : [steps[1]!, steps.at(-1)!];
 
@@ -164,10 +32,7 @@ const stepsOfSwaps: readonly Step[] =
         betweenBroadcasts,
         { ...betweenBroadcasts, name: 'after the second broadcast, before its answer', hasArrived: true },
         ...steps.slice(3),
-        {
-          ...{ name: 'while its effects are read', method: 'eth_getTransactionByHash' },
-          ...{ hasArrived: true, isKept: true },
-        },
+        whileEffectsAreRead,
       ]
     : [betweenBroadcasts];
 
@@ -179,7 +44,7 @@ describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is
   beforeEach(async () => {
     anvil = await startAnvil(8453);
     node = await startTreacherousNode(anvil.url);
-    home = await homes[kind](node.url);
+    home = await homes[kind](node.url, { swapRouter: ROUTER_ON_ANVIL });
     server = await home.start();
   }, 60_000);
   afterEach(async () => {

@@ -2,20 +2,13 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import { connectRouters } from '../../../src/adapters/swap-routers/connect.ts';
-import type { Tables } from '../../../src/domain/tables.ts';
-import type {
-  SwapActionResponse,
-  Wallet,
-  WalletAutomationExecutionResponse,
-} from '../../../src/generated/schemas.ts';
-import { inUnitOf, unitsOf } from '../../../src/http/unit-of-work.ts';
-import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
+import type { SwapActionResponse, Wallet } from '../../../src/generated/schemas.ts';
 import type { JobContext } from '../../../src/jobs/job-context.ts';
-import { runAutomations } from '../../../src/jobs/run-automations.ts';
 import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
 import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
 import { databaseKinds } from '../../support/databases.ts';
-import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';
+import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+import { automated } from './automated.ts';
 import { runJobs } from './run-jobs.ts';
 
 const caip2 = 'eip155:8453';
@@ -56,11 +49,9 @@ describe.each(databaseKinds)('automations that swap, on %s', (kind) => {
     Object.assign(services, { swapRoutes: connectRouters({ chains, clock, routerOf: () => router }) });
   }
 
-  async function run<T>(id: Parameters<TestOperations['run']>[0], input: RunInput): Promise<T> {
-    const { status, body } = await operations.run(id, input);
-    if (status >= 400) throw new Error(`${id} answered ${JSON.stringify(body)}`);
-    return body as T;
-  }
+  const { run, detect, runDue, settle, events, inUnitOn, executionsOf, actionsOf } = automated(
+    () => operations,
+  );
 
   /** With gas. */
   async function makeWallet(more: object = {}): Promise<Wallet> {
@@ -93,54 +84,8 @@ describe.each(databaseKinds)('automations that swap, on %s', (kind) => {
     return run('attachWalletAutomations', { path: { wallet_id: to.id }, body, signWith });
   }
 
-  const inUnitOn = (served: TestOperations) => inUnitOf(unitsOf(served.database));
-
-  async function detect(served = operations): Promise<void> {
-    const job = followDeposits({ services: served.services, inUnit: inUnitOn(served) });
-    while (await job.run(() => undefined));
-  }
-
-  async function runDue(served = operations, inUnit: JobContext['inUnit'] = inUnitOn(served)): Promise<void> {
-    const openReader = async () => (await unitsOf(served.database)(false)).em;
-    await runAutomations({ services: served.services, inUnit, openReader }).run(() => undefined);
-  }
-
-  /** Blocks pass, and everything that is due is done. */
-  async function settle(): Promise<void> {
-    for (let round = 0; round < 6; round += 1) {
-      operations.clock.nowMs += 70_000;
-      await detect();
-      await runDue();
-      await runJobs(operations);
-    }
-  }
-
-  async function executions(of = wallet): Promise<WalletAutomationExecutionResponse[]> {
-    const query = { wallet_id: of.id };
-    const { data } = await run<{ data: WalletAutomationExecutionResponse[] }>(
-      'listWalletAutomationExecutions',
-      {
-        query,
-      },
-    );
-    return data.reverse();
-  }
-
-  async function swapsOf(of = wallet): Promise<SwapActionResponse[]> {
-    const path = { wallet_id: of.id };
-    return (await run<{ data: SwapActionResponse[] }>('listWalletActions', { path })).data;
-  }
-
-  async function events(): Promise<Record<string, unknown>[]> {
-    const rows = await operations.database.orm.em
-      .fork()
-      .getKysely<Tables>()
-      .selectFrom('outbox_events')
-      .select('payload')
-      .orderBy('sequence')
-      .execute();
-    return rows.map(({ payload }) => JSON.parse(payload));
-  }
+  const executions = (of = wallet) => executionsOf(of.id);
+  const swapsOf = (of = wallet) => actionsOf<SwapActionResponse>(of.id);
 
   const held = async (token: string | null, of = wallet): Promise<bigint> =>
     (await simulated.find(caip2)!.balances(of.address, [token]))[0]!;

@@ -35,6 +35,7 @@ export function simulatedEvm(
     confirmAfterMs: 0,
     knownTokens: () => knownTokens,
     nativeSymbol: () => 'eth',
+    plannedVault: () => undefined,
   };
   const { state, blocks } = makeEvmParts(world, caip2);
   blocks.head();

@@ -57,8 +57,9 @@ interface Contract {
 }
 
 async function main(): Promise<void> {
-  const { Token, Vault } = compile();
-  write('vault.json', { source: 'vault.sol, @openzeppelin/contracts 5.7.0, solc 0.8.37', Token, Vault });
+  const { Token, Vault, FeeVault, Distributor } = compile();
+  const source = 'vault.sol, @openzeppelin/contracts 5.7.0, solc 0.8.37';
+  write('vault.json', { source, Token, Vault, FeeVault, Distributor });
   errors = Vault!.abi;
   write('swap-amounts.json', swapAmounts());
   write('vault-calls.json', await recordVault(Token!, Vault!));

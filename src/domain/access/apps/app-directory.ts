@@ -8,7 +8,7 @@ import { getApp } from './find-app.ts';
 /** A directory that is notified of changes. */
 export interface StoredAppDirectory extends AppDirectory {
   /** Call after this process has changed an app or one of its secrets. */
-  announceChange(): void;
+  noteChange(): void;
 }
 
 /** A directory of the stored apps. It does not cache; callers may. */
@@ -30,7 +30,7 @@ export function createAppDirectory(orm: Orm, clock: Clock): StoredAppDirectory {
       };
     },
     generation: () => generation,
-    announceChange: () => {
+    noteChange: () => {
       generation += 1;
     },
   };

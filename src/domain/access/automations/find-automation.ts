@@ -49,7 +49,7 @@ export async function listAutomations(
   const { cursor, walletId, limit = MAX_PAGE } = options;
   const after =
     cursor === undefined ? undefined : await em.findOne(AutomationEntity, { id: cursor, appId: app.id });
-  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   const attached =
     walletId === undefined
       ? undefined
@@ -64,7 +64,7 @@ export async function listAutomations(
 }
 
 /** CHOICE: the most automations that are attached to one wallet at a time. */
-export const MAX_ATTACHED = 100;
+export const MAX_ATTACHED = 20;
 
 /** An automation in wire form. */
 export function automationView(automation: StoredAutomation): WalletAutomationResponse {

@@ -1,7 +1,7 @@
 import { invalidField } from '../../../errors.ts';
 import type { CreateConditionSetRequest, UpdateConditionSetRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { ConditionSetEntity, type StoredConditionSet } from './condition-set.entity.ts';
@@ -47,7 +47,7 @@ export async function updateConditionSet(
   set.name = change.name ?? set.name;
   if (ownerId !== undefined) set.ownerId = ownerId;
   await context.em.flush();
-  await announceChange(context, { resource: 'condition set', id, change: 'changed' });
+  await dismissIntentsAbout(context, { resource: 'condition set', id, change: 'changed' });
   return set;
 }
 
@@ -61,5 +61,5 @@ export async function deleteConditionSet(context: OperationContext, id: string):
   await requireOwner(context, { ownerId: set.ownerId });
   await context.em.nativeDelete(ConditionSetItemEntity, { conditionSetId: id });
   await context.em.remove(set).flush();
-  await announceChange(context, { resource: 'condition set', id, change: 'deleted' });
+  await dismissIntentsAbout(context, { resource: 'condition set', id, change: 'deleted' });
 }

@@ -3,7 +3,7 @@ import type { ConditionSetItem, ConditionSetItemsRequest } from '../../../genera
 import type { OperationContext } from '../../../operation-context.ts';
 import { containsText } from '../../../storage/contains-text.ts';
 import { findPage } from '../../../storage/find-page.ts';
-import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { ConditionSetItemEntity, type StoredConditionSetItem } from './condition-set-item.entity.ts';
 import {
@@ -58,7 +58,7 @@ async function putItems(
       }),
   );
   await em.flush();
-  await announceChange(context, { resource: 'condition set', id: setId, change: 'changed' });
+  await dismissIntentsAbout(context, { resource: 'condition set', id: setId, change: 'changed' });
   return items.map(itemView);
 }
 
@@ -120,7 +120,7 @@ export async function deleteConditionSetItem(
   const set = await findConditionSetForUpdate(context, setId);
   await requireOwner(context, { ownerId: set.ownerId });
   await context.em.remove(await findItem(context, setId, itemId)).flush();
-  await announceChange(context, { resource: 'condition set', id: setId, change: 'changed' });
+  await dismissIntentsAbout(context, { resource: 'condition set', id: setId, change: 'changed' });
 }
 
 /**

@@ -1,6 +1,6 @@
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { findKeyQuorum } from './find-key-quorum.ts';
 import { KeyQuorumEntity } from './key-quorum.entity.ts';
@@ -26,5 +26,5 @@ export async function deleteKeyQuorum(context: OperationContext, id: string): Pr
   }
   await context.em.nativeDelete(KeyQuorumMemberEntity, { keyQuorumId: id });
   await context.em.nativeDelete(KeyQuorumEntity, { id });
-  await announceChange(context, { resource: 'key quorum', id, change: 'deleted' });
+  await dismissIntentsAbout(context, { resource: 'key quorum', id, change: 'deleted' });
 }

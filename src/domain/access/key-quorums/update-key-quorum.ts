@@ -1,7 +1,7 @@
 import { invalidField } from '../../../errors.ts';
 import type { UpdateKeyQuorumRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { checkMembers, readPublicKeys } from './check-members.ts';
 import { findKeyQuorum, type KeyQuorumContext, type StoredKeyQuorum } from './find-key-quorum.ts';
@@ -34,7 +34,7 @@ export async function updateKeyQuorum(
   quorum.implicitFor = null;
   await context.em.flush();
   await storeMembers(context, after);
-  await announceChange(context, { resource: 'key quorum', id, change: 'changed' });
+  await dismissIntentsAbout(context, { resource: 'key quorum', id, change: 'changed' });
   return after;
 }
 

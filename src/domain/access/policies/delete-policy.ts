@@ -1,6 +1,6 @@
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import type { Tables } from '../../tables.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { findPolicyForUpdate } from './find-policy.ts';
@@ -22,7 +22,7 @@ export async function deletePolicy(context: OperationContext, id: string): Promi
     );
   }
   await context.em.nativeDelete(PolicyEntity, { id });
-  await announceChange(context, { resource: 'policy', id, change: 'deleted' });
+  await dismissIntentsAbout(context, { resource: 'policy', id, change: 'deleted' });
 }
 
 /** HOT: reads `wallets`, whose entity belongs to a higher layer (bench `sqlite`, `postgres`). */

@@ -1,7 +1,7 @@
 import { invalidField } from '../../../errors.ts';
 import type { PolicyRuleResponse, UpdatePolicyRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { requireOwner } from '../owners/require-owner.ts';
 import { checkRules } from './check-rules.ts';
@@ -52,6 +52,6 @@ export async function storePolicy(
   if (change.rules !== undefined) Object.assign(policy, documentOf(change.rules));
   policy.revision += 1;
   await em.flush();
-  await announceChange(context, { resource: 'policy', id: policy.id, change: 'changed' });
+  await dismissIntentsAbout(context, { resource: 'policy', id: policy.id, change: 'changed' });
   return readPolicy(policy);
 }

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ExecutionEntity, type StoredExecution } from '../../access/automations/execution.entity.ts';
 import type { Tables } from '../../tables.ts';
 
-// HOT: jobs of several processes claim executions. No bench case covers it.
+// HOT: Kysely, not for measured speed: a correlated subquery finds the first open execution of each asset.
 
 /** How long a claimed execution belongs to the process that claimed it. */
 const LEASE_MS = 60_000;

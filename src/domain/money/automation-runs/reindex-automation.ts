@@ -7,22 +7,26 @@ import type {
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type { ChainTransfer } from '../../../ports/chain-transfers.ts';
 import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
-import { addressOn, NATIVE } from '../../access/automations/resolve-config.ts';
+import { addressOn, NATIVE } from '../../access/automations/automation-assets.ts';
 import { requireKnownChain } from '../../access/chains/ask-chains.ts';
 import { chainNamed, chainOfCaip2, type KnownChain } from '../../access/chains/known-chains.ts';
 import { normalizeAddress } from '../../base/addresses/normalize-address.ts';
 import type { Tables } from '../../tables.ts';
-import { matchingAttachment, startExecution } from '../../wallets/wallet-automations/trigger-automations.ts';
+import {
+  isOwnTransaction,
+  matchingAttachment,
+  startExecution,
+} from '../../wallets/wallet-automations/trigger-automations.ts';
 import { findWallet, findWalletByAddress } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 
-// HOT: executions are inserted by a statement that admits one per deposit. No bench case covers it.
+// HOT: Kysely, not for measured speed: all statements on the table of executions go through it.
 
 /** What the chain says about the asset of a wallet. */
 export interface Holding {
   /** Undefined if the chain cannot be reached. */
   readonly rawBalance: bigint | undefined;
-  /** The newest transfer to the wallet, where the chain lists transfers by address. */
+  /** The newest transfer, if it is a deposit to the wallet and the chain lists transfers by address. */
   readonly newest: ChainTransfer | undefined;
 }
 
@@ -58,7 +62,13 @@ export async function prepareReindex(
       limit: SEARCHED,
     });
     const newest = transfers?.find(({ recipient }) => normalizeAddress(recipient) === wallet.address);
-    return { rawBalance, newest };
+    // What the wallet sent itself is no deposit: its execution would be dropped.
+    const isOwn =
+      newest !== undefined &&
+      (await isOwnTransaction(context, {
+        ...{ walletId: wallet.id, caip2: chain.caip2, transactionHash: newest.hash },
+      }));
+    return { rawBalance, newest: isOwn ? undefined : newest };
   } catch (err) {
     context.log.warn(
       { err, wallet: wallet.id, caip2: chain.caip2 },

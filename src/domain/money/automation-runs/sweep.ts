@@ -1,12 +1,12 @@
 import { ApiError } from '../../../errors.ts';
-import type { ExecuteWalletSwapRequest } from '../../../generated/schemas.ts';
+import type { EarnRequest, ExecuteWalletSwapRequest } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
-import { keepPrepared, type Prepared } from '../../../prepared.ts';
+import { keepPrepared } from '../../../prepared.ts';
+import { NATIVE } from '../../access/automations/automation-assets.ts';
 import type { StoredExecution } from '../../access/automations/execution.entity.ts';
-import { NATIVE } from '../../access/automations/resolve-config.ts';
+import { depositIntoVault, prepareDeposit } from '../earn/deposit-into-vault.ts';
 import { executeWalletSwap, prepareSwap } from '../swaps/execute-wallet-swap.ts';
-import type { SwapPlan } from '../swaps/plan-swap.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action-row.ts';
 
 /** CHOICE: the gas that is left in a wallet whose native asset is swept: enough for an approval and a swap. */
@@ -40,7 +40,9 @@ export async function prepareSweep(
   const [held = 0n] = await chain.balances(address, [token]);
   if (held === 0n) return undefined;
   if (action.type === 'earn_deposit') {
-    throw new ApiError('not_supported', 'deposits into vaults are not available here');
+    const body: EarnRequest = { vault_id: action.vault_id, raw_amount: String(held) };
+    const prepared = await keepPrepared(() => prepareDeposit(context, walletId, body));
+    return { run: (unit) => depositIntoVault(unit, { walletId, body, prepared }) };
   }
   const paysGas = token === null && !isSponsored(context, chain, action);
   const rawAmount = paysGas ? held - (await gasReserve(chain)) : held;
@@ -56,7 +58,7 @@ export async function prepareSweep(
     },
     base_amount: String(rawAmount),
   };
-  const prepared: Prepared<SwapPlan> = await keepPrepared(() => prepareSwap(context, walletId, body));
+  const prepared = await keepPrepared(() => prepareSwap(context, walletId, body));
   return { run: (unit) => executeWalletSwap(unit, { walletId, body, prepared }) };
 }
 

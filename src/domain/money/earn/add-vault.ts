@@ -1,14 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { Services } from '../../../operation-context.ts';
-import { checksumAddress } from '../../../signing/ethereum/address.ts';
-import { findToken } from '../../access/chains/find-token.ts';
 import type { KnownChain } from '../../access/chains/known-chains.ts';
 import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
-import { callChain } from '../sending/call-chain.ts';
 import { EarnVaultEntity } from './earn-vault.entity.ts';
 import type { EarnVault } from './find-vault.ts';
-import { askAsset, requireVaultChain } from './read-vault.ts';
 
 /** Who runs vaults. */
 export const vaultProviders = ['aave', 'morpho', 'tempo', 'veda'] as const;
@@ -17,6 +13,8 @@ type VaultProvider = (typeof vaultProviders)[number];
 
 /** A vault to set up for an app. */
 export interface NewVault {
+  /** Default: a new one. */
+  readonly id?: string;
   readonly appId: string;
   readonly provider: VaultProvider;
   readonly name: string | undefined;
@@ -32,27 +30,6 @@ export interface VaultFacts {
   readonly assetAddress: string;
   readonly assetSymbol: string;
   readonly assetDecimals: number;
-}
-
-/**
- * Reads what a vault accepts. Call it outside any database transaction.
- *
- * @throws ApiError invalid_data when no vault is at the address; not_supported; transaction_broadcast_failure.
- */
-export async function readVaultFacts(
-  services: Pick<Services, 'chains'>,
-  chain: KnownChain,
-  address: string,
-): Promise<VaultFacts> {
-  const evm = requireVaultChain(services, chain);
-  const asset = await callChain(askAsset(evm, address));
-  if (asset === undefined)
-    throw invalidField('/address', `expected the address of a vault, got \`${address}\``);
-  const assetAddress = checksumAddress(asset.slice(2));
-  const token = await callChain(findToken(services, chain, assetAddress));
-  // CHOICE: an asset without a name in the contract is shown by the beginning of its address.
-  const assetSymbol = token.asset === assetAddress ? assetAddress.slice(0, 8) : token.asset.toUpperCase();
-  return { assetAddress, assetSymbol, assetDecimals: token.decimals };
 }
 
 /**
@@ -72,7 +49,7 @@ export async function addVault(
   }
   const adminAddress = await adminAddressOf(em, appId, adminWalletId);
   const row: EarnVault = {
-    ...{ id: ids.cuid2(), appId, provider, caip2: chain.caip2, address: vault.address, ...facts },
+    ...{ id: vault.id ?? ids.cuid2(), appId, provider, caip2: chain.caip2, address: vault.address, ...facts },
     ...{ name: vault.name ?? `${facts.assetSymbol} on ${chain.name}`, adminWalletId, adminAddress, feeBps },
     createdAtMs: nowMs,
   };

@@ -7,7 +7,6 @@ import { rewardDistributor } from '../../../signing/ethereum/contracts/vault-cal
 import { chainNamed, type KnownChain } from '../../access/chains/known-chains.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/authorize-use.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import { callChain } from '../sending/call-chain.ts';
 import { planCalls } from '../sending/plan-calls.ts';
 import type { BuildTransaction } from '../sending/send-built.ts';
 import { requireFreshNonce } from '../wallet-actions/begin-wallet-action.ts';
@@ -36,7 +35,9 @@ export async function prepareClaim(
   const wallet = await findWallet(context, walletId);
   requireEarnWallet(wallet);
   const chain = requireRewardChain(name);
-  const { distributor, rewards: all } = await callChain(rewardsOn(context, chain, wallet.address));
+  const { distributor, rewards: all } = await rewardsOn(context, chain, {
+    ...{ address: wallet.address, unreachable: 'transaction_broadcast_failure' },
+  });
   const rewards = all.filter(({ rawCumulative, rawClaimed }) => rawCumulative > rawClaimed);
   if (rewards.length === 0) throw new ApiError('invalid_request', `there is nothing to claim on \`${name}\``);
   const data = rewardDistributor.encodeCall(
@@ -102,13 +103,25 @@ export function requireRewardChain(name: string): KnownChain {
   throw new ApiError('not_supported', `/chain: expected the name of an EVM chain, got \`${name}\``);
 }
 
-/** @throws ApiError not_supported when no rewards are paid on the chain. */
+interface RewardQuestion {
+  readonly address: string;
+  /** The code of the error when the rewards cannot be read. */
+  readonly unreachable: 'unavailable' | 'transaction_broadcast_failure';
+}
+
+/** @throws ApiError not_supported when no rewards are configured for the chain; the code of `unreachable`. */
 export async function rewardsOn(
   { incentives }: Pick<PreparationContext, 'incentives'>,
   { name, caip2 }: KnownChain,
-  address: string,
+  { address, unreachable }: RewardQuestion,
 ): Promise<IncentiveRewards> {
-  const found = await incentives?.rewards(caip2, address);
+  let found: IncentiveRewards | undefined;
+  try {
+    found = await incentives?.rewards(caip2, address);
+  } catch (cause) {
+    const effect = unreachable === 'unavailable' ? '' : '; nothing was signed or sent';
+    throw new ApiError(unreachable, `the rewards on \`${name}\` could not be read${effect}`, { cause });
+  }
   if (found !== undefined) return found;
   throw new ApiError('not_supported', `/chain: no rewards are configured here on \`${name}\``);
 }

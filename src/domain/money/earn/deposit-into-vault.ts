@@ -20,7 +20,7 @@ import { startEarnAction } from './start-earn-action.ts';
 /** The transactions of a deposit. */
 export interface DepositPlan {
   readonly builds: readonly BuildTransaction[];
-  /** Whether some of them allow the vault to take the amount. */
+  /** Whether transactions before the deposit allow the vault to take the amount. */
   readonly isApproved: boolean;
 }
 
@@ -103,8 +103,11 @@ async function planDeposit(
   const { builds } = await planCalls(context, {
     ...{ caip2: vault.caip2, address: wallet.address, method: 'earn_deposit' },
     calls: [...approvals, { to: vault.address.toLowerCase(), value: 0n, data }],
+    // The wallets of automations need no gas where a paymaster pays it.
+    isSponsored: context.proof.consentOf !== undefined && chain.bundler !== undefined,
   });
-  return { builds, isApproved: approvals.length > 0 };
+  // Calls in one transaction are reverted together.
+  return { builds, isApproved: approvals.length > 0 && builds.length > 1 };
 }
 
 /** The error for an address that does not answer as a vault. */

@@ -16,11 +16,19 @@ export async function findVault(context: FindContext, id: string): Promise<EarnV
   return vault;
 }
 
-/** The app's vault of the id in the body. @throws ApiError invalid_data */
-export async function findNamedVault(context: FindContext, id: string): Promise<EarnVault> {
+/**
+ * The app's vault of the id in the body.
+ *
+ * @param pointer of the id.
+ * @throws ApiError invalid_data
+ */
+export async function findNamedVault(
+  context: FindContext,
+  id: string,
+  pointer = '/vault_id',
+): Promise<EarnVault> {
   const vault = await lookUp(context, id);
-  if (vault === null)
-    throw invalidField('/vault_id', `expected the id of a vault of this app, got \`${id}\``);
+  if (vault === null) throw invalidField(pointer, `expected the id of a vault of this app, got \`${id}\``);
   return vault;
 }
 

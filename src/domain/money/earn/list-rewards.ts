@@ -1,6 +1,5 @@
 import type { EarnIncentiveRewardsResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { readChain } from '../../access/chains/ask-chains.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
 import { requireRewardChain, rewardsOn } from './claim-rewards.ts';
 import { requireEarnWallet } from './earn-terms.ts';
@@ -13,7 +12,9 @@ export async function listRewards(
 ): Promise<EarnIncentiveRewardsResponse> {
   requireEarnWallet(wallet);
   const chain = requireRewardChain(chainName);
-  const { rewards } = await readChain(rewardsOn(context, chain, wallet.address), chain);
+  const { rewards } = await rewardsOn(context, chain, {
+    ...{ address: wallet.address, unreachable: 'unavailable' },
+  });
   return {
     rewards: rewards.map(({ tokenAddress, symbol, decimals, rawCumulative, rawClaimed }) => ({
       token_address: tokenAddress,

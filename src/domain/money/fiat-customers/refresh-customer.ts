@@ -11,7 +11,7 @@ import { type FiatEntity, findFiatEntity } from './fiat-entity.ts';
 import { customersOf } from './find-customer.ts';
 import { storeSnapshot } from './store-snapshot.ts';
 
-/** How long an answer of the provider counts as current for lists. */
+/** How long a response of the provider counts as current for lists. */
 const CURRENT_MS = 5000;
 /** How long a claimed customer belongs to the process that claimed it. */
 const LEASE_MS = 60_000;

@@ -27,7 +27,7 @@ export interface Submitted {
 /**
  * Stores what the provider said about a customer, with the event of a change.
  *
- * INVARIANT: a snapshot is stored only over the version that was current when the provider was asked, so an answer that
+ * INVARIANT: a snapshot is stored only over the version that was current when the provider was asked, so a response that
  * was overtaken by another one changes nothing, and each change has one event.
  *
  * @param known the row as it was before the provider was asked.

@@ -14,7 +14,7 @@ const neverComes: ReadonlySet<TransactionStatus> = new Set(['failed', 'provider_
 /**
  * Broadcasts a recorded transaction after the database transaction that signed it has committed.
  *
- * CHOICE: when the chain cannot be reached, or its answer cannot be stored, the request still succeeds and the
+ * CHOICE: when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the
  * transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error,
  * callers would send a second transaction, and both could be included.
  *

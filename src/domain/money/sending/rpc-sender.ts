@@ -13,7 +13,7 @@ export interface RpcSender<Request, Plan, Built extends BuiltTransaction = Built
   /** Builds the bytes, inside the database transaction. */
   build(context: OperationContext, plan: Plan, request: Request): Promise<Built>;
   options(request: Request): Omit<SendOptions, 'method'>;
-  /** The wire data of the method's answer. */
+  /** The wire data of the method's response. */
   answer(request: Request, built: Built, sent: SentTransaction): object;
 }
 
@@ -27,7 +27,7 @@ export interface PlannedSend {
 interface BuiltSend {
   readonly transaction: BuiltTransaction;
   readonly options: SendOptions;
-  /** The wire data of the method's answer. */
+  /** The wire data of the method's response. */
   answer(sent: SentTransaction): object;
 }
 

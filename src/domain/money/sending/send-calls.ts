@@ -49,7 +49,7 @@ export interface CallsPlan extends EthereumPlan {
  * @throws ApiError not_supported when the executor is not deployed or the account's own code does not support
  * batches; what `planEthereum` throws.
  */
-export async function planCalls(
+export async function planBatch(
   context: Pick<OperationContext, 'chains'>,
   { caip2, address, calls, dataSuffix }: CallsDraft,
 ): Promise<CallsPlan> {

@@ -15,7 +15,7 @@ export interface NewWalletAction {
   readonly referenceId: string | undefined;
   /** The type's own wire fields. */
   readonly details: object;
-  /** What the type's outcome is computed from and no answer shows. Integers as decimal text. */
+  /** What the type's outcome is computed from and no response shows. Integers as decimal text. */
   readonly terms?: object | undefined;
   readonly steps: readonly (NewTransactionStep | NewExternalStep)[];
 }

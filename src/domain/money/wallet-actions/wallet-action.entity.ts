@@ -17,7 +17,7 @@ export const WalletActionEntity = defineEntity({
     referenceId: p.text().strictNullable(),
     /** JSON of the type's own wire fields as of its creation. */
     details: p.text(),
-    /** JSON of what the type's outcome is computed from and no answer shows; null when it needs nothing more. */
+    /** JSON of what the type's outcome is computed from and no response shows; null when it needs nothing more. */
     terms: p.text().strictNullable(),
     /** JSON of the wire fields set when it settled; null while pending. */
     outcome: p.text().strictNullable(),

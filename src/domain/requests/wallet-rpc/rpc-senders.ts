@@ -10,7 +10,7 @@ import {
   type RpcRequest,
   type RpcSender,
 } from '../../money/sending/rpc-sender.ts';
-import { buildCalls, type CallsPlan, planCalls } from '../../money/sending/send-calls.ts';
+import { buildCalls, type CallsPlan, planBatch } from '../../money/sending/send-calls.ts';
 import { buildOperation, type OperationPlan, planOperation } from '../../money/sending/send-operation.ts';
 import { buildSolana, planSolana, type SolanaPlan } from '../../money/sending/send-solana.ts';
 import { buildTron, planTron, TRON_MAINNET, type TronPlan } from '../../money/sending/send-tron.ts';
@@ -43,7 +43,7 @@ const ethereumCalls: RpcSender<RpcRequest<'wallet_sendCalls'>, CallsPlan> = {
   plan(context, { address }, request) {
     requireOptionsFit(request);
     const { caip2, experimental_data_suffix: dataSuffix } = request;
-    return planCalls(context, { caip2, address, calls: request.params.calls, dataSuffix });
+    return planBatch(context, { caip2, address, calls: request.params.calls, dataSuffix });
   },
   build: buildCalls,
   options: () => ({}),

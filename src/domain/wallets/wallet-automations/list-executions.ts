@@ -22,7 +22,7 @@ export async function listExecutions(
   const { cursor, walletId, limit = MAX_PAGE } = options;
   const after =
     cursor === undefined ? undefined : await em.findOne(ExecutionEntity, { id: cursor, appId: app.id });
-  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a page before');
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   const where = { appId: app.id, ...(walletId === undefined ? {} : { walletId }) };
   const { page, nextCursor } = await findPage(em, ExecutionEntity, where, { after, limit });
   const attachments = await em.find(AttachmentEntity, { id: { $in: page.map((each) => each.attachmentId) } });

@@ -1,9 +1,9 @@
 import type { AutomationConfig, SwapAttachmentParams } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { isSameAsset, matchesFilter } from '../../access/automations/resolve-config.ts';
+import { isSameAsset, matchesFilter } from '../../access/automations/automation-assets.ts';
 import type { Tables } from '../../tables.ts';
 
-// HOT: runs for every page of deposits; queries tables of higher layers by name. No bench case covers it.
+// HOT: Kysely, not for measured speed: it joins tables of higher layers, whose entities cannot be imported here.
 
 /** A deposit to a wallet that is being recorded. */
 export interface TriggerDeposit {
@@ -166,8 +166,8 @@ function delivers(delivery: string, rawAmount: bigint): boolean {
   return amount === String(rawAmount);
 }
 
-/** Whether the wallet sent the transaction. */
-async function isOwnTransaction(
+/** Whether the wallet sent the transaction, or an exchange that it has paid. */
+export async function isOwnTransaction(
   { em }: Pick<OperationContext, 'em'>,
   { walletId, caip2, transactionHash }: Pick<TriggerDeposit, 'walletId' | 'caip2' | 'transactionHash'>,
 ): Promise<boolean> {

@@ -3,7 +3,7 @@ import type { OperationContext } from '../../../operation-context.ts';
 import { endAttachments } from '../../access/automations/end-attachments.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/record-event.ts';
-import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { readSafeguards } from '../../base/safeguards/read-safeguards.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from './find-wallet.ts';
@@ -38,7 +38,7 @@ export async function archiveWallet(context: OperationContext, walletId: string)
   if (row === undefined) throw notFound('Wallet');
   await endAttachments(context.em, row.id);
   await deactivateDepositAccounts(context, row.id);
-  await announceChange(context, { resource: 'wallet', id: row.id, change: 'archived' });
+  await dismissIntentsAbout(context, { resource: 'wallet', id: row.id, change: 'archived' });
   await recordEvent(context, {
     appId: context.app.id,
     type: 'wallet.archived',

@@ -10,13 +10,23 @@ import { type FoundWallet, type WalletRow, walletColumns } from './wallet-row.ts
 
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
-/** The digest is joined here: a separate query would cost more than the policy evaluation itself. */
+/**
+ * The digest is joined here: a separate query would cost more than the policy evaluation itself. Most wallets have no
+ * automations, and asking for them separately would double the cost of reading a wallet.
+ */
 function selectFound(database: Kysely<Tables>) {
   return database
     .selectFrom('wallets')
     .leftJoin('policies', 'policies.id', 'wallets.policy_id')
     .select(walletColumns.map((column) => `wallets.${column}` as const))
-    .select('policies.rules_digest as policy_rules_digest');
+    .select('policies.rules_digest as policy_rules_digest')
+    .select(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('wallet_automation_attachments as attachments')
+          .select('attachments.id')
+          .whereRef('attachments.wallet_id', '=', 'wallets.id'),
+      ).as('has_automations'),
+    );
 }
 
 const selectById = prepareQuery<{ appId: string; id: string }, FoundWallet>((database, { appId, id }) =>

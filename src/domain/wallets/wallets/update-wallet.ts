@@ -6,7 +6,7 @@ import { findApp } from '../../access/apps/find-app.ts';
 import { endAttachments } from '../../access/automations/end-attachments.ts';
 import { checkOwner, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
-import { announceChange } from '../../base/resource-changes/announce-change.ts';
+import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import type { Tables } from '../../tables.ts';
 import { checkWalletFields } from './check-wallet-fields.ts';
 import { findWallet } from './find-wallet.ts';
@@ -44,7 +44,7 @@ export async function updateWallet(
     await replaceSigners(context, wallet.id, input.additional_signers);
   }
   if (row.owner_id !== wallet.owner_id) await endAttachments(context.em, wallet.id);
-  await announceChange(context, { resource: 'wallet', id: wallet.id, change: 'changed' });
+  await dismissIntentsAbout(context, { resource: 'wallet', id: wallet.id, change: 'changed' });
   return row;
 }
 

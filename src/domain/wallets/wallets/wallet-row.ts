@@ -1,13 +1,15 @@
-import type { Selectable } from 'kysely';
+import type { Selectable, SqlBool } from 'kysely';
 import type { Tables } from '../../tables.ts';
 
 /** A row of `wallets`, columns as they are stored. */
 export type WalletRow = Selectable<Tables['wallets']>;
 
-/** A wallet read for use, together with its policy's digest. */
+/** A wallet read for use, with what most uses need of other tables. */
 export interface FoundWallet extends WalletRow {
   /** The digest of its policy's rules; null without a policy. */
   readonly policy_rules_digest: string | null;
+  /** Whether an automation is attached to it; SQLite stores 0 and 1. */
+  readonly has_automations: SqlBool;
 }
 
 /**

@@ -44,6 +44,17 @@ export function deployVault(view: ProgramView, { address, decimals, symbol, ...t
   writeVault(view, address, { ...terms, ...start });
 }
 
+/** A vault; a planned one is put on the chain now. Undefined where none is. */
+export function findVault(view: ProgramView, address: string): Vault | undefined {
+  const known = readVault(view, address);
+  if (known !== undefined) return known;
+  const { world, caip2 } = view.state;
+  const plan = world.plannedVault(caip2, address);
+  if (plan === undefined) return undefined;
+  deployVault(view, plan);
+  return readVault(view, address);
+}
+
 /** What changes in a vault. `rawLiquidity` is how much it can pay out from now on. */
 export interface VaultChange {
   readonly apyBps?: number | undefined;
@@ -56,7 +67,7 @@ export interface VaultChange {
  * could pay out when `rawLiquidity` exceeds that, and changes nothing then.
  */
 export function changeVault(view: ProgramView, address: string, change: VaultChange): bigint | undefined {
-  const stored = readVault(view, address);
+  const stored = findVault(view, address);
   if (stored === undefined) throw new Error(`expected the address of a vault, got \`${address}\``);
   const { totals, vault: accrued } = accrue(view, address, stored);
   const most = totals.assets + accrued.claimableFees;

@@ -1,11 +1,14 @@
-import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bytesTo0xHex, hexToBytes } from '../../../../crypto/encoding.ts';
+import {
+  type CumulativeReward,
+  rewardLeaf,
+  rootOfProof,
+} from '../../../../signing/ethereum/contracts/reward-proofs.ts';
 import { rewardDistributor } from '../../../../signing/ethereum/contracts/vault-calls.ts';
 import { RevertError } from '../../ledger.ts';
 import { give } from '../faucet.ts';
 import { type Frame, sendToken } from '../frame.ts';
 import { DISTRIBUTOR_ADDRESS } from './addresses.ts';
-import { EMPTY_ROOT, merkleProof, merkleRoot, rootOfProof } from './merkle-tree.ts';
+import { EMPTY_ROOT, merkleProof, merkleRoot } from './merkle-tree.ts';
 import type { Program, ProgramView } from './program.ts';
 
 /** The key of all rewards in the state of contracts. */
@@ -15,13 +18,6 @@ const MAX_UINT208 = 2n ** 208n - 1n;
 const CLAIM_GAS = 30_000n;
 const REWARD_GAS = 65_000n;
 
-/** What an account was given of a token in all; claims only ever add to what it has claimed. */
-interface Reward {
-  readonly user: string;
-  readonly token: string;
-  readonly amount: bigint;
-}
-
 /** What an account has claimed of a token. */
 interface Claimed {
   readonly amount: bigint;
@@ -30,7 +26,7 @@ interface Claimed {
 }
 
 /** A reward with what it takes to claim it. */
-export interface ProvenReward extends Reward {
+export interface ProvenReward extends CumulativeReward {
   readonly claimed: bigint;
   readonly proof: readonly string[];
 }
@@ -60,9 +56,9 @@ export const distributorProgram: Program = {
   },
 };
 
-function claim(frame: Frame, reward: Reward, proof: readonly string[]): void {
+function claim(frame: Frame, reward: CumulativeReward, proof: readonly string[]): void {
   const root = rootOf(frame);
-  if (root === EMPTY_ROOT || rootOfProof(leafOf(reward), proof) !== root) {
+  if (root === EMPTY_ROOT || rootOfProof(rewardLeaf(reward), proof) !== root) {
     throw new RevertError('execution reverted: InvalidProof()');
   }
   const { amount: claimed } = claimedOf(frame, reward);
@@ -78,7 +74,7 @@ function claim(frame: Frame, reward: Reward, proof: readonly string[]): void {
 /** Adds to what an account may claim; the faucet gives the distributor as much. Throws InvalidDepositError. */
 export function addReward(
   view: ProgramView,
-  { user, token, amount, decimals, symbol }: Reward & { decimals: number; symbol: string },
+  { user, token, amount, decimals, symbol }: CumulativeReward & { decimals: number; symbol: string },
 ): void {
   const { state, block } = view;
   const all = rewardsOf(view);
@@ -90,7 +86,7 @@ export function addReward(
 }
 
 /** The most that an account may be given of a token in all. */
-export function isTooMuch(view: ProgramView, { user, token, amount }: Reward): boolean {
+export function isTooMuch(view: ProgramView, { user, token, amount }: CumulativeReward): boolean {
   const before = rewardsOf(view).find((reward) => reward.user === user && reward.token === token);
   return (before?.amount ?? 0n) + amount > MAX_UINT208;
 }
@@ -98,7 +94,7 @@ export function isTooMuch(view: ProgramView, { user, token, amount }: Reward): b
 /** The rewards of an account with their proofs, in order of their tokens. */
 export function provenRewards(view: ProgramView, user: string): readonly ProvenReward[] {
   const all = rewardsOf(view);
-  const leaves = all.map(leafOf);
+  const leaves = all.map(rewardLeaf);
   return all
     .flatMap((reward, index) =>
       reward.user === user
@@ -108,25 +104,19 @@ export function provenRewards(view: ProgramView, user: string): readonly ProvenR
     .sort((one, other) => (one.token < other.token ? -1 : 1));
 }
 
-function rewardsOf({ state }: ProgramView): readonly Reward[] {
-  return state.contracts.get<readonly Reward[]>(DISTRIBUTOR_ADDRESS, REWARDS) ?? [];
+function rewardsOf({ state }: ProgramView): readonly CumulativeReward[] {
+  return state.contracts.get<readonly CumulativeReward[]>(DISTRIBUTOR_ADDRESS, REWARDS) ?? [];
 }
 
 function rootOf(view: ProgramView): string {
-  return merkleRoot(rewardsOf(view).map(leafOf));
+  return merkleRoot(rewardsOf(view).map(rewardLeaf));
 }
 
-function claimedOf({ state }: ProgramView, reward: Pick<Reward, 'user' | 'token'>): Claimed {
+function claimedOf({ state }: ProgramView, reward: Pick<CumulativeReward, 'user' | 'token'>): Claimed {
   const none: Claimed = { amount: 0n, seconds: 0, root: EMPTY_ROOT };
   return state.contracts.get<Claimed>(DISTRIBUTOR_ADDRESS, claimedKey(reward)) ?? none;
 }
 
-function claimedKey({ user, token }: Pick<Reward, 'user' | 'token'>): string {
+function claimedKey({ user, token }: Pick<CumulativeReward, 'user' | 'token'>): string {
   return `claimed ${user} ${token}`;
-}
-
-// keccak256(abi.encode(user, token, amount))
-function leafOf({ user, token, amount }: Reward): string {
-  const words = [user.slice(2), token.slice(2), amount.toString(16)].map((word) => word.padStart(64, '0'));
-  return bytesTo0xHex(keccak_256(hexToBytes(words.join(''))));
 }

@@ -29,8 +29,12 @@ export function programAt(state: EvmState, address: string): Program | undefined
   const known = deployed.get(address);
   if (known !== undefined) return known;
   if (isWrappedNative(state, address)) return wrappedNativeProgram(address);
-  if (state.contracts.get(address, VAULT) !== undefined) return vaultProgram(address);
+  if (isVault(state, address)) return vaultProgram(address);
   return state.contracts.get(address, POOL) === undefined ? undefined : pairProgram(address);
+}
+
+function isVault({ contracts, world, caip2 }: EvmState, address: string): boolean {
+  return contracts.get(address, VAULT) !== undefined || world.plannedVault(caip2, address) !== undefined;
 }
 
 /** Whether the address is that of the token which stands for the chain's native asset. */

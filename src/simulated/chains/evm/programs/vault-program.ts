@@ -3,6 +3,7 @@ import { decodeTokenCall } from '../../../../signing/ethereum/token-calls.ts';
 import { RevertError } from '../../ledger.ts';
 import { applyTokenCall, spendAllowance } from '../../token-effects.ts';
 import { effectsOf, type Frame, pullToken, sendToken } from '../frame.ts';
+import { findVault } from './deploy-vault.ts';
 import type { Program, ProgramCall, ProgramView } from './program.ts';
 import { assetsFor, sharesFor } from './vault-arithmetic.ts';
 import {
@@ -12,7 +13,6 @@ import {
   liquidityOf,
   mintShares,
   payInterest,
-  readVault,
   type Vault,
   writeVault,
 } from './vault-state.ts';
@@ -26,7 +26,7 @@ const TOKEN_GAS = 35_000n;
 export function vaultProgram(address: string): Program {
   return {
     run(frame, call) {
-      const vault = readVault(frame, address);
+      const vault = findVault(frame, address);
       const token = decodeTokenCall(call.data);
       if (token !== undefined) {
         frame.gas += TOKEN_GAS;
@@ -38,7 +38,7 @@ export function vaultProgram(address: string): Program {
       } else throw new RevertError('execution reverted');
     },
     read(view, data) {
-      const vault = readVault(view, address);
+      const vault = findVault(view, address);
       if (vault === undefined) return undefined;
       const fees = feeVault.decodeCall(data);
       if (fees?.name === 'getClaimableFees' && vault.feeKind === 'claimable') {

@@ -7,35 +7,44 @@ import type {
   AutomationConfig,
   AutomationConfigInput,
 } from '../../../generated/schemas.ts';
-import { readChainAddress } from '../chains/chain-address.ts';
-import { assetNamed } from '../chains/known-assets.ts';
-import { chainNamed, chainOfCaip2, type KnownChain } from '../chains/known-chains.ts';
-
-/** How the contract names the native asset where it expects a token's address. */
-export const NATIVE = 'native';
+import type { OperationContext } from '../../../operation-context.ts';
+import { addressOn, isSameAsset, NATIVE } from '../../access/automations/automation-assets.ts';
+import { assetNamed } from '../../access/chains/known-assets.ts';
+import { chainNamed, chainOfCaip2, type KnownChain } from '../../access/chains/known-chains.ts';
+import { type EarnVault, findNamedVault } from '../earn/find-vault.ts';
 
 /**
  * The configuration as it is stored and shown: every asset by its address and CAIP-2 id.
  *
- * @param pointer of the configuration in the body.
  * @throws ApiError invalid_data naming the field.
  */
-export function resolveConfig({ trigger, action }: AutomationConfigInput, pointer: string): AutomationConfig {
-  const assets = resolveFilter(trigger.assets, `${pointer}/trigger/assets`);
+export async function resolveConfig(
+  context: Pick<OperationContext, 'app' | 'em'>,
+  { trigger, action }: AutomationConfigInput,
+): Promise<AutomationConfig> {
+  const assets = resolveFilter(trigger.assets, '/config/trigger/assets');
   if (action.type === 'earn_deposit') {
-    throw invalidField(
-      `${pointer}/action/vault_id`,
-      `expected the id of a vault, got \`${action.vault_id}\``,
-    );
+    const vault = await findNamedVault(context, action.vault_id, '/config/action/vault_id');
+    requireAssetOf(vault, assets);
+    return { trigger: { type: 'deposit', assets }, action: { type: 'earn_deposit', vault_id: vault.id } };
   }
-  const destination = resolveAsset(
-    action.destination_chain_asset,
-    `${pointer}/action/destination_chain_asset`,
-  );
+  const pointer = '/config/action/destination_chain_asset';
+  const destination = resolveAsset(action.destination_chain_asset, pointer);
   return {
     trigger: { type: 'deposit', assets },
     action: { type: 'swap', destination_chain_asset: destination },
   };
+}
+
+/** A vault accepts one asset, so deposits of anything else could only fail. */
+function requireAssetOf({ assetAddress, caip2 }: EarnVault, filter: AutomationAssetFilter): void {
+  const accepted = { asset_address: assetAddress, caip2 };
+  const isExact = filter.mode === 'include' && filter.values.every((each) => isSameAsset(each, accepted));
+  if (isExact) return;
+  throw invalidField(
+    '/config/trigger/assets',
+    `expected \`include\` with the asset of the vault, \`${assetAddress}\` on \`${caip2}\``,
+  );
 }
 
 function resolveFilter(filter: AutomationAssetFilterInput, pointer: string): AutomationAssetFilter {
@@ -76,30 +85,4 @@ function addressOfName(chain: KnownChain, asset: string, pointer: string): strin
     throw invalidField(pointer, `expected the name of an asset on \`${chain.name}\`, got \`${asset}\``);
   }
   return known.tokenAddress ?? NATIVE;
-}
-
-/**
- * `native`, or the address of a token as the chain type writes it.
- *
- * @throws ApiError invalid_data naming the field.
- */
-export function addressOn(chain: KnownChain, address: string, pointer: string): string {
-  const read = address === NATIVE ? chain.native && NATIVE : readChainAddress(chain.chainType, address);
-  if (read !== undefined) return read;
-  throw invalidField(
-    pointer,
-    `expected the address of a token on \`${chain.name}\`${chain.native ? ' or `native`' : ''}, got \`${address}\``,
-  );
-}
-
-/** Whether a deposit of the asset triggers an automation with this filter. */
-export function matchesFilter(filter: AutomationAssetFilter, asset: AutomationAssetSpec): boolean {
-  if (filter.mode === 'all') return true;
-  const isListed = filter.values.some((each) => isSameAsset(each, asset));
-  return filter.mode === 'include' ? isListed : !isListed;
-}
-
-/** EVM addresses are stored in checksum case, so text is enough. */
-export function isSameAsset(left: AutomationAssetSpec, right: AutomationAssetSpec): boolean {
-  return left.caip2 === right.caip2 && left.asset_address === right.asset_address;
 }

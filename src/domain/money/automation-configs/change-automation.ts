@@ -1,32 +1,43 @@
-import { invalidField } from '../../../errors.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   CreateWalletAutomationRequest,
   UpdateWalletAutomationRequest,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../operation-context.ts';
-import { resolveOwner } from '../key-quorums/resolve-owner.ts';
-import { requireOwner } from '../owners/require-owner.ts';
-import { AttachmentEntity } from './attachment.entity.ts';
-import { AutomationEntity, type StoredAutomation } from './automation.entity.ts';
-import { findAutomationForUpdate } from './find-automation.ts';
+import { AttachmentEntity } from '../../access/automations/attachment.entity.ts';
+import { AutomationEntity, type StoredAutomation } from '../../access/automations/automation.entity.ts';
+import { findAutomationForUpdate } from '../../access/automations/find-automation.ts';
+import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
+import { requireOwner } from '../../access/owners/require-owner.ts';
 import { resolveConfig } from './resolve-config.ts';
+
+/** CHOICE: the most automations of an app. */
+const MAX_AUTOMATIONS = 100;
 
 /**
  * Creates an enabled automation. It acts on nothing until it is attached to a wallet.
  *
- * @throws ApiError invalid_data for an owner, chain, asset or vault that does not exist.
+ * @throws ApiError invalid_data for an owner, chain, asset or vault that does not exist, and for a trigger other than
+ * the asset of the vault; invalid_request when the app has the most automations already.
  */
 export async function createAutomation(
   context: OperationContext,
   input: CreateWalletAutomationRequest,
 ): Promise<StoredAutomation> {
+  const count = await context.em.count(AutomationEntity, { appId: context.app.id });
+  if (count >= MAX_AUTOMATIONS) {
+    throw new ApiError(
+      'invalid_request',
+      `expected at most ${MAX_AUTOMATIONS} automations; delete one first`,
+    );
+  }
   const automation = context.em.create(AutomationEntity, {
     id: context.ids.cuid2(),
     appId: context.app.id,
     name: textOf(input.name) ?? null,
     ownerId: (await resolveOwner(context, input)) ?? null,
     isEnabled: 1,
-    config: resolveConfig(input.config, '/config'),
+    config: await resolveConfig(context, input.config),
     createdAtMs: context.nowMs,
     updatedAtMs: context.nowMs,
   });
@@ -54,7 +65,7 @@ export async function updateAutomation(
   if (ownerId !== undefined) automation.ownerId = ownerId;
   if (name !== undefined) automation.name = name;
   if (change.enabled !== undefined) automation.isEnabled = change.enabled ? 1 : 0;
-  if (change.config !== undefined) automation.config = resolveConfig(change.config, '/config');
+  if (change.config !== undefined) automation.config = await resolveConfig(context, change.config);
   automation.updatedAtMs = context.nowMs;
   await context.em.flush();
   return automation;

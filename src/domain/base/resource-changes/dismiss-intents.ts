@@ -36,7 +36,7 @@ const dismissPending = prepareQuery<Dismissal>((database, { subjectId, reason, n
  *
  * NOTE: separate from the intents noun, which calls those verbs.
  */
-export async function announceChange(
+export async function dismissIntentsAbout(
   { em, nowMs, proof }: Pick<OperationContext, 'em' | 'nowMs' | 'proof'>,
   { resource, id, change }: ResourceChange,
 ): Promise<void> {

@@ -1,0 +1,39 @@
+import type { MetadataStorage, MikroORM, Options } from '@mikro-orm/core';
+import type { Entities, Orm } from './open-database.ts';
+
+/** The class of one kind of database. */
+type OrmClass = new (options: Options) => MikroORM;
+
+/** What was discovered about the entities, by the class of the ORM. */
+const discovered = new WeakMap<Entities, Map<unknown, MetadataStorage>>();
+
+/** The metadata that the prototypes of entities refer to. */
+let decoratedWith: MetadataStorage | undefined;
+
+/**
+ * Creates the ORM of a database. The first one of a kind in this process discovers the entities; further ones share
+ * what it found, which does not depend on the database and takes most of the time in which an empty one opens.
+ *
+ * NOTE: sets up the driver as the constructor of MikroORM does after its discovery.
+ */
+export function openOrm(ormClass: unknown, entities: Entities, options: Partial<Options>): Orm {
+  const known = discovered.get(entities) ?? new Map<unknown, MetadataStorage>();
+  discovered.set(entities, known);
+  const make = (more: Partial<Options>): MikroORM =>
+    new (ormClass as OrmClass)({ ...options, ...more } as Options);
+  const metadata = known.get(ormClass);
+  if (metadata === undefined) {
+    const first = make({ entities: [...entities] });
+    decoratedWith = first.getMetadata();
+    known.set(ormClass, decoratedWith);
+    return first as unknown as Orm;
+  }
+  const orm = make({ entities: [...entities], discovery: { skipSyncDiscovery: true } });
+  orm.driver.setMetadata(metadata);
+  const em = orm.driver.createEntityManager();
+  Object.assign(em, { global: true });
+  // Prototypes refer to one kind of database at a time, the last one that was opened.
+  if (decoratedWith !== metadata) metadata.decorate(em);
+  decoratedWith = metadata;
+  return Object.assign(orm, { em, getMetadata: () => metadata }) as unknown as Orm;
+}

@@ -1,0 +1,166 @@
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { Agent } from 'undici';
+import { makeCertificate } from '../../../src/adapters/certificate.ts';
+import { systemClock } from '../../../src/adapters/clock.ts';
+import { systemEntropy } from '../../../src/adapters/entropy.ts';
+import type { DatabaseConfig } from '../../../src/config.ts';
+import { freshPostgres } from '../databases.ts';
+import { runCommand, serveCustos, startCustos, temporaryFolder, waitFor } from '../run-custos.ts';
+import type { Trap } from '../treacherous-node.ts';
+
+interface Answered<Body> {
+  readonly status: number;
+  readonly body: Body;
+}
+
+/** A server in a process of its own. */
+export interface Server {
+  readonly appId: string;
+  call<Body>(method: string, path: string, body?: object): Promise<Answered<Body>>;
+  kill(): Promise<unknown>;
+}
+
+/** A server that can be restarted on the same data. */
+export interface Home {
+  readonly database: DatabaseConfig;
+  start(): Promise<Server>;
+  /** Expires all leases, so that claimed work can be claimed again. */
+  letTimePass(server: Server): Promise<void>;
+}
+
+interface HomeSettings {
+  readonly swapRouter?: string;
+  readonly rewards?: { readonly distributor: string; readonly merklUrl: string };
+}
+
+/** The sandbox on SQLite; its clock is moved. */
+async function sandboxHome(nodeUrl: string, { swapRouter, rewards }: HomeSettings): Promise<Home> {
+  const data = temporaryFolder();
+  return {
+    database: { kind: 'folder', folder: data },
+    async start() {
+      const custos = await serveCustos([
+        'sandbox',
+        '--data',
+        data,
+        '--quiet',
+        '--rpc',
+        `eip155:8453=${nodeUrl}`,
+        ...(swapRouter === undefined ? [] : ['--swap-router', `eip155:8453=${swapRouter}`]),
+        ...(rewards === undefined ? [] : ['--reward-distributor', `eip155:8453=${rewards.distributor}`]),
+        ...(rewards === undefined ? [] : ['--merkl-url', rewards.merklUrl]),
+      ]);
+      return { appId: custos.ready.app_id, call: custos.call, kill: () => custos.stop('SIGKILL') };
+    },
+    async letTimePass({ call }) {
+      const { body } = await call<{ now_ms: number }>('GET', '/_sandbox/clock');
+      await call('PUT', '/_sandbox/clock', { now_ms: body.now_ms + 90_000, frozen: false });
+    },
+  };
+}
+
+/** The production server on PostgreSQL. */
+async function productionHome(nodeUrl: string, { swapRouter, rewards }: HomeSettings): Promise<Home> {
+  const certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, 'cert.pem'), certificate.cert);
+  writeFileSync(join(folder, 'key.pem'), certificate.key);
+  const database = await freshPostgres();
+  const env = {
+    DATABASE_URL: database,
+    CUSTOS_TLS_CERT: join(folder, 'cert.pem'),
+    CUSTOS_TLS_KEY: join(folder, 'key.pem'),
+    CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
+    CUSTOS_PUBLIC_URLS: 'https://api.acme.example',
+    CUSTOS_HOST: '127.0.0.1',
+    CUSTOS_PORT: '0',
+    CUSTOS_ADMIN_PORT: '0',
+    CUSTOS_DRAIN_SECONDS: '0',
+    CUSTOS_RPC: `eip155:8453=${nodeUrl}`,
+    ...(swapRouter === undefined ? {} : { CUSTOS_SWAP_ROUTERS: `eip155:8453=${swapRouter}` }),
+    ...(rewards === undefined ? {} : { CUSTOS_REWARD_DISTRIBUTORS: `eip155:8453=${rewards.distributor}` }),
+    ...(rewards === undefined ? {} : { CUSTOS_MERKL_URL: rewards.merklUrl }),
+  };
+  const created = await runCommand(['apps', 'create', '--name', 'Globex', '--json'], { env });
+  const { id, secret } = JSON.parse(created.stdout) as { id: string; secret: string };
+  const agent = new Agent({ connect: { ca: certificate.ca } });
+  return {
+    database: { kind: 'postgres', url: database },
+    async start() {
+      const custos = await startCustos(['serve'], { env });
+      const url = () => /"url":"([^"]+)"/.exec(custos.output().stdout)?.[1];
+      await waitFor(() => url() !== undefined);
+      return {
+        appId: id,
+        async call(method, path, body) {
+          const answer = await agent.request({
+            origin: new URL(url()!).origin,
+            path,
+            method: method as 'GET',
+            headers: {
+              authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
+              'service-app-id': id,
+              // As published clients do; production requires it of intents.
+              'service-request-expiry': String(Date.now() + 15 * 60_000),
+              ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+            },
+            body: body === undefined ? null : JSON.stringify(body),
+          });
+          return { status: answer.statusCode, body: (await answer.body.json()) as never };
+        },
+        kill: () => custos.stop('SIGKILL'),
+      };
+    },
+    async letTimePass() {
+      const client = new Client({ connectionString: database });
+      await client.connect();
+      for (const table of ['transactions', 'wallet_action_steps']) {
+        await client.query(`update ${table} set next_check_at_ms = 0 where next_check_at_ms is not null`);
+      }
+      await client.end();
+    },
+  };
+}
+
+/** The sandbox on SQLite and the production server on PostgreSQL, with a node of Base. */
+export const homes = { sqlite: sandboxHome, postgres: productionHome };
+
+/** Where a server is killed. */
+export interface Step extends Trap {
+  readonly name: string;
+  /** Whether anything was signed and stored by then. */
+  readonly isKept: boolean;
+}
+
+/** The steps of a single transaction. */
+export const stepsOfOne: readonly Step[] = [
+  { name: 'before anything is signed', method: 'eth_estimateGas', hasArrived: true, isKept: false },
+  {
+    name: 'between the commit and the broadcast',
+    method: 'eth_sendRawTransaction',
+    hasArrived: false,
+    isKept: true,
+  },
+  {
+    name: 'after the broadcast, before its answer',
+    method: 'eth_sendRawTransaction',
+    hasArrived: true,
+    isKept: true,
+  },
+  { name: 'while it is followed', method: 'eth_getTransactionReceipt', hasArrived: true, isKept: true },
+];
+
+/** For actions of two transactions. */
+export const betweenBroadcasts = {
+  ...{ name: 'between its two broadcasts', method: 'eth_sendRawTransaction', passing: 1 },
+  ...{ hasArrived: false, isKept: true },
+};
+
+/** Of actions that read what their transactions moved. */
+export const whileEffectsAreRead: Step = {
+  ...{ name: 'while its effects are read', method: 'eth_getTransactionByHash' },
+  ...{ hasArrived: true, isKept: true },
+};
