@@ -717,7 +717,7 @@ export interface Operations {
       wallet_id: string;
     };
     query: {
-      /** Return only orders that started after this time, ISO 8601. */
+      /** Return only orders that started after this time, ISO 8601 with a time zone. */
       after: string;
     };
     body: undefined;

@@ -1234,10 +1234,11 @@ export type CryptoDepositAddressRoute = {
   destination: CryptoDepositAsset;
   /** The assets that can be deposited. */
   source: CryptoDepositAssetFilter;
+  /** The wallet at the deposit address. With a dedicated address it is not the wallet that receives the converted asset. */
   wallet_id: string;
 };
 
-/** Which address receives the deposits: a dedicated address (`dedicated`), the wallet's own address where possible (`prefer_destination`), or only the wallet's own address (`require_destination`). */
+/** Which address receives the deposits: a dedicated address (`dedicated`), the wallet's own address where possible (`prefer_destination`: an Ethereum wallet that was neither imported nor exported), or only the wallet's own address (`require_destination`). */
 export type CryptoDepositAddressStrategy = "dedicated" | "prefer_destination" | "require_destination";
 
 /** An asset on a chain. */

@@ -5,7 +5,7 @@ import {
   OpenAPIBackend,
   type Request,
 } from 'openapi-backend';
-import { ApiError } from '../errors.ts';
+import { ApiError, notImplemented } from '../errors.ts';
 import type { Brand } from './brand.ts';
 import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
 import { clientFault, requireSameClient } from './oauth/oauth-clients.ts';
@@ -99,10 +99,7 @@ export async function createContract(options: ContractOptions): Promise<Contract
       throw new ApiError('missing_or_invalid_token');
     },
     notImplemented: (_context: Context, exchange: HttpExchange) => {
-      throw new ApiError(
-        'not_implemented',
-        `the operation ${operationOf(exchange).id} is not implemented yet`,
-      );
+      throw notImplemented(operationOf(exchange).id);
     },
   });
   const runChecked = async (_context: Context, exchange: HttpExchange): Promise<Answer> => {

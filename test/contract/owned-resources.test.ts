@@ -45,6 +45,9 @@ const bodies: Partial<Record<OperationId, unknown>> = {
   detachWalletAutomations: { automation_ids: ['jm8mlqpa4mo9wzq7lzgzbpbt'] },
   updateWalletAutomation: { enabled: false },
   addConditionSetItems: [{ value: 'other' }],
+  createCryptoDepositAccount: {
+    ...{ type: 'deposit_config', deposit_config_id: 'j3h2jsj9vzcghv28s3w1prka' },
+  },
   createFiatPayout: {
     source: { asset: 'usdc', chain: 'base', amount: '1' },
     destination: { fiat_account_id: 'none' },

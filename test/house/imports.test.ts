@@ -136,7 +136,7 @@ const layers: Record<string, string[][]> = {
     ['wallet-actions'],
     ['earn'],
     ['swaps', 'automation-configs'],
-    ['automation-runs'],
+    ['automation-runs', 'crypto-deposits'],
     ['payouts'],
   ],
   requests: [['wallet-rpc'], ['policy-analysis'], ['intents']],

@@ -11,7 +11,7 @@ const listed = readFileSync(join(import.meta.dirname, 'not-implemented.txt'), 'u
   .filter((line) => line !== '');
 
 /** What the list may hold at most; lower it whenever the list has shrunk. */
-const mostListed = 49;
+const mostListed = 0;
 
 const stubs = sourceFiles('src/handlers/**/*.ts')
   .filter(({ text }) => text.includes('throw notImplemented('))

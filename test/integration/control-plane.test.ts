@@ -248,7 +248,11 @@ describe('apps', () => {
       id: acmeApp.id,
       name: 'Acme Ltd',
       created_at_ms: startMs,
-      settings: { allowed_origins: ['https://acme.example'], device_flow: { public_clients: true } },
+      settings: {
+        allowed_origins: ['https://acme.example'],
+        device_flow: { public_clients: true },
+        deposit_configs: acmeApp.settings.deposit_configs,
+      },
     });
     const wrong = await control('PUT', path, { settings: { allowed_origins: ['acme'] } });
     expect({ status: wrong.status, code: wrong.body.code }).toEqual({ status: 400, code: 'invalid_data' });

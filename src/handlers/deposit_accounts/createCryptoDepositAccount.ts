@@ -1,6 +1,19 @@
-import { notImplemented } from '../../errors.ts';
-import type { Handler } from '../../operation-context.ts';
+import {
+  createDepositAccount,
+  prepareDepositAccount,
+} from '../../domain/money/crypto-deposits/create-deposit-account.ts';
+import type { ResolvedRoute } from '../../domain/money/crypto-deposits/resolve-route.ts';
+import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
-export const run: Handler<'createCryptoDepositAccount'> = async () => {
-  throw notImplemented('createCryptoDepositAccount');
-};
+type Id = 'createCryptoDepositAccount';
+
+export const prepare: Preparation<Id, readonly ResolvedRoute[]> = ({ path, body }, context) =>
+  prepareDepositAccount(context, path.wallet_id, body);
+
+export const run: PreparedHandler<Id, readonly ResolvedRoute[]> = async (
+  { path, body },
+  context,
+  prepared,
+) => ({
+  deposit_accounts: await createDepositAccount(context, { walletId: path.wallet_id, body, prepared }),
+});

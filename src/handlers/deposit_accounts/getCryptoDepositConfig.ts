@@ -1,6 +1,4 @@
-import { notImplemented } from '../../errors.ts';
+import { depositConfigView } from '../../domain/money/crypto-deposits/deposit-config-view.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const run: Handler<'getCryptoDepositConfig'> = async () => {
-  throw notImplemented('getCryptoDepositConfig');
-};
+export const run: Handler<'getCryptoDepositConfig'> = async (_, context) => depositConfigView(context);

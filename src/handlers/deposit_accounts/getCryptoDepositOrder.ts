@@ -1,6 +1,5 @@
-import { notImplemented } from '../../errors.ts';
+import { findOrder } from '../../domain/money/crypto-deposits/find-order.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const run: Handler<'getCryptoDepositOrder'> = async () => {
-  throw notImplemented('getCryptoDepositOrder');
-};
+export const run: Handler<'getCryptoDepositOrder'> = ({ path }, context) =>
+  findOrder(context, path.wallet_id, path.order_id);

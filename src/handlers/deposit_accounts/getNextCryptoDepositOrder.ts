@@ -1,6 +1,6 @@
-import { notImplemented } from '../../errors.ts';
+import { findNextOrder } from '../../domain/money/crypto-deposits/find-order.ts';
 import type { Handler } from '../../operation-context.ts';
 
-export const run: Handler<'getNextCryptoDepositOrder'> = async () => {
-  throw notImplemented('getNextCryptoDepositOrder');
-};
+export const run: Handler<'getNextCryptoDepositOrder'> = async ({ path, query }, context) => ({
+  order: await findNextOrder(context, path.wallet_id, query.after),
+});

@@ -1,6 +1,12 @@
-import { notImplemented } from '../../errors.ts';
-import type { Handler } from '../../operation-context.ts';
+import { quoteDeposit } from '../../domain/money/crypto-deposits/quote-deposit.ts';
+import type { DepositAccountCryptoQuoteResponse } from '../../generated/schemas.ts';
+import type { Preparation, PreparedHandler } from '../../operation-context.ts';
+import { unwrapPrepared } from '../../prepared.ts';
 
-export const run: Handler<'quoteCryptoDeposit'> = async () => {
-  throw notImplemented('quoteCryptoDeposit');
-};
+type Quote = DepositAccountCryptoQuoteResponse;
+
+export const prepare: Preparation<'quoteCryptoDeposit', Quote> = ({ body }, context) =>
+  quoteDeposit(context, body);
+
+export const run: PreparedHandler<'quoteCryptoDeposit', Quote> = async (_input, _context, prepared) =>
+  unwrapPrepared(prepared);

@@ -380,6 +380,8 @@ export type SandboxAppSettings = {
   identity_tokens?: unknown | undefined;
   /** The OAuth device flow, an object: `public_clients` (`true`: clients may leave out the app secret; default `false`, but `true` for the sandbox's own app), `verification_uri` (the app's page where users enter codes; default: the page of the server, if it has one), `interval_seconds` between polls (default 5), `refresh_idle_days` (default 30) and `grant_days` (default 365), after which a grant ends. */
   device_flow?: unknown | undefined;
+  /** The routes of crypto deposit accounts, an array of at most 20 objects: `id` (given one when left out) and 1 to 10 `routes`, each with `source` and `destination` as in `POST /v1/wallets/{wallet_id}/deposit_accounts/crypto`. Default: none, but one for the sandbox's own app. */
+  deposit_configs?: unknown | undefined;
   /** The contracts of smart accounts: an object with `factory_address`, `implementation_address` and optionally `version`. Default: Light Account 2.0. */
   smart_account_factory?: unknown | undefined;
   /** Who changes the accounts by which a member of a key quorum logs in. `app_secret`: the app. `user_key`: the app, with a signature of a live key of that user. `{"wait_hours": n}`: the app, but a new account cannot be used to log in for n hours. Default: `app_secret`. */

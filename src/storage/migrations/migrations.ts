@@ -12,6 +12,7 @@ import { fiatCustomers } from './0011-fiat-customers.ts';
 import { earnVaults } from './0012-earn-vaults.ts';
 import { fiatAccounts } from './0013-fiat-accounts.ts';
 import { submissionFingerprints } from './0014-submission-fingerprints.ts';
+import { cryptoDeposits } from './0015-crypto-deposits.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -30,4 +31,5 @@ export const migrations: readonly SchemaMigration[] = [
   earnVaults,
   fiatAccounts,
   submissionFingerprints,
+  cryptoDeposits,
 ];

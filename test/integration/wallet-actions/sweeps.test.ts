@@ -1,8 +1,16 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { aliceKey } from '../../../mocks/authorization-keys.ts';
+import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
 import { connectRouters } from '../../../src/adapters/swap-routers/connect.ts';
-import type { SwapActionResponse, Wallet } from '../../../src/generated/schemas.ts';
+import { chainNamed } from '../../../src/domain/access/chains/known-chains.ts';
+import { addVault } from '../../../src/domain/money/earn/add-vault.ts';
+import type {
+  CreateCryptoDepositAccountResponse,
+  EarnDepositActionResponse,
+  SwapActionResponse,
+  Wallet,
+} from '../../../src/generated/schemas.ts';
 import type { JobContext } from '../../../src/jobs/job-context.ts';
 import type { Chains, EvmChain } from '../../../src/ports/chains.ts';
 import { openSimulatedChains, type SimulatedChains } from '../../../src/simulated/chains/simulated-chains.ts';
@@ -72,6 +80,31 @@ describe.each(databaseKinds)('automations that swap, on %s', (kind) => {
     };
     const action = { type: 'swap', destination_chain_asset: { asset_address: to, caip2 } };
     const body = { owner_id: null, config: { trigger, action } };
+    return (await run<{ id: string }>('createWalletAutomation', { body })).id;
+  }
+
+  async function setUpVault(): Promise<string> {
+    const address = await simulated.earn.addVault(caip2, {
+      ...{ name: 'USDC', asset: usdc, decimals: 6, symbol: 'USDC', apyBps: 0, feeBps: 0 },
+      ...{ admin: `0x${'0'.repeat(40)}`, feeKind: 'shares', offset: 0 },
+    });
+    const { id } = await operations.database.orm.em.fork().transactional((em) =>
+      addVault(
+        operations.context(em as SqlEntityManager),
+        {
+          ...{ appId: operations.app.id, provider: 'tempo', name: undefined, chain: chainNamed('base')! },
+          ...{ address, adminWalletId: null, feeBps: 0 },
+        },
+        { assetAddress: usdc, assetSymbol: 'USDC', assetDecimals: 6 },
+      ),
+    );
+    return id;
+  }
+
+  async function makeVaultAutomation(vault_id: string): Promise<string> {
+    const assets = { mode: 'include', values: [{ asset_address: usdc, caip2 }] };
+    const config = { trigger: { type: 'deposit', assets }, action: { type: 'earn_deposit', vault_id } };
+    const body = { owner_id: null, config };
     return (await run<{ id: string }>('createWalletAutomation', { body })).id;
   }
 
@@ -203,20 +236,22 @@ describe.each(databaseKinds)('automations that swap, on %s', (kind) => {
   });
 
   type Step =
-    | { readonly kind: 'give'; readonly token: string; readonly amount: number }
-    | { readonly kind: 'attach' | 'detach' | 'detect' | 'settle' }
+    | { readonly kind: 'give'; readonly token: string; readonly amount: number; readonly to: number }
+    | { readonly kind: 'attach' | 'detach' | 'change owner' | 'detect' | 'settle' }
     | { readonly kind: 'run'; readonly death: Death; readonly both: boolean };
 
   const step: fc.Arbitrary<Step> = fc.oneof(
     {
-      weight: 4,
+      weight: 5,
       arbitrary: fc.record({
         kind: fc.constant('give' as const),
         token: fc.constantFrom(eurc, usdc),
-        amount: fc.integer({ min: 1, max: 5_000_000 }),
+        amount: fc.integer({ min: 10, max: 5_000_000 }),
+        to: fc.nat(),
       }),
     },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('attach' as const, 'detach' as const) }) },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('attach' as const, 'detach' as const) }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('change owner' as const) }) },
     { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('detect' as const, 'settle' as const) }) },
     {
       weight: 4,
@@ -227,6 +262,16 @@ describe.each(databaseKinds)('automations that swap, on %s', (kind) => {
       }),
     },
   );
+
+  /** A wallet that receives deposits: the swept one, or one at a deposit address for it. */
+  interface Subject {
+    readonly wallet: Pick<Wallet, 'id' | 'address'>;
+    /** Whether deposits to it start something now. */
+    isOpen: boolean;
+    readonly given: Record<string, bigint>;
+    undetected: number;
+    matching: number;
+  }
 
   /** A process that ends around the third commit of a run. */
   function dying(served: TestOperations, death: Death): JobContext['inUnit'] {
@@ -247,62 +292,125 @@ describe.each(databaseKinds)('automations that swap, on %s', (kind) => {
     };
   }
 
-  test('random deposits, detachments, deaths and processes: each deposit has one execution, each unit moves once', async () => {
-    const automations = [await makeAutomation(eurc, 'native'), await makeAutomation(usdc, 'native')];
+  /** What an action has taken out of a wallet. */
+  function takenBy(action: SwapActionResponse | EarnDepositActionResponse, token: string): bigint {
+    if (action.type === 'swap') {
+      return action.input_token === token ? BigInt(action.input_amount ?? 0) : 0n;
+    }
+    return token === usdc && action.status === 'succeeded' ? BigInt(action.raw_amount) : 0n;
+  }
+
+  test('random deposits, detachments, owners, deaths and processes: each deposit has one execution, each unit moves once', async () => {
+    const vault = await setUpVault();
+    const automations = [await makeAutomation(eurc, 'native'), await makeVaultAutomation(vault)];
     const other = kind === 'postgres' ? await operations.anotherProcess() : undefined;
     if (other !== undefined) connect(other);
+    const keys = [aliceKey, bobKey];
+    const values = ['eurc', 'usdc'].map((asset) => ({ asset, chain: 'base' }));
+    const route = {
+      ...{ type: 'inline_route', source: { mode: 'include', values } },
+      destination: { asset: 'eth', chain: 'base' },
+    };
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 25 }), async (steps) => {
-        wallet = await makeWallet();
-        const given = { [eurc]: 0n, [usdc]: 0n };
-        let [isAttached, undetected, matching] = [false, 0, 0];
+        wallet = await makeWallet({ owner: { public_key: aliceKey.publicKey } });
+        let owner = 0;
+        const path = { wallet_id: wallet.id };
+        const signed = () => ({ path, signWith: [keys[owner % 2]!.privateKey] });
+        const newSubject = (of: Subject['wallet']): Subject => ({
+          ...{ wallet: of, isOpen: false, given: { [eurc]: 0n, [usdc]: 0n }, undetected: 0, matching: 0 },
+        });
+        const subjects = [newSubject(wallet)];
         const detectAll = async (): Promise<void> => {
-          if (isAttached) matching += undetected;
-          undetected = 0;
+          for (const subject of subjects) {
+            if (subject.isOpen) subject.matching += subject.undetected;
+            subject.undetected = 0;
+          }
           await detect();
         };
-        const change = async (isOn: boolean): Promise<void> => {
-          const body = { automation_ids: automations };
-          await run(isOn ? 'attachWalletAutomations' : 'detachWalletAutomations', {
-            path: { wallet_id: wallet.id },
-            body,
-          });
-          isAttached = isOn;
+        const openRoute = async (): Promise<void> => {
+          const input = { ...signed(), body: route };
+          const { deposit_accounts: made } = await run<CreateCryptoDepositAccountResponse>(
+            'createCryptoDepositAccount',
+            input,
+          );
+          const { wallet_id: id, deposit_address: address } = made[0]!;
+          const known = subjects.find((each) => each.wallet.id === id);
+          const subject = known ?? newSubject({ id, address });
+          if (known === undefined) subjects.push(subject);
+          subject.isOpen = true;
         };
-        for (const each of steps) {
-          if (each.kind === 'give') {
-            await give(each.token, BigInt(each.amount));
-            given[each.token as typeof eurc]! += BigInt(each.amount);
-            undetected += 1;
-          } else if (each.kind === 'attach' || each.kind === 'detach') await change(each.kind === 'attach');
-          else if (each.kind === 'detect') await detectAll();
-          else if (each.kind === 'settle') {
+        const act: Record<Exclude<Step['kind'], 'give' | 'run'>, () => Promise<unknown>> = {
+          async attach() {
+            await run('attachWalletAutomations', { ...signed(), body: { automation_ids: automations } });
+            subjects[0]!.isOpen = true;
+            await openRoute();
+          },
+          async detach() {
+            await run('detachWalletAutomations', { ...signed(), body: { automation_ids: automations } });
+            subjects[0]!.isOpen = false;
+          },
+          async 'change owner'() {
+            const body = { owner: { public_key: keys[(owner + 1) % 2]!.publicKey } };
+            await run('updateWallet', { ...signed(), body });
+            owner += 1;
+            for (const subject of subjects) subject.isOpen = false;
+          },
+          detect: detectAll,
+          async settle() {
             await detectAll();
             operations.clock.nowMs += 5_000;
             await runJobs(operations);
+          },
+        };
+        for (const each of steps) {
+          if (each.kind === 'give') {
+            const subject = subjects[each.to % subjects.length]!;
+            await simulated.fund(caip2, {
+              ...{
+                address: subject.wallet.address,
+                tokenAddress: each.token,
+                rawAmount: BigInt(each.amount),
+              },
+            });
+            subject.given[each.token]! += BigInt(each.amount);
+            subject.undetected += 1;
           } else if (each.kind === 'run') {
             const served = each.both && other !== undefined ? [operations, other] : [operations];
             await Promise.allSettled(served.map((one) => runDue(one, dying(one, each.death))));
+          } else await act[each.kind]();
+          for (const { wallet: of } of subjects) {
+            const open = (await executionsOf(of.id)).filter(({ status }) => status === 'submitted');
+            const assets = open.map(({ trigger_asset_address: asset }) => asset);
+            expect(new Set(assets).size).toBe(assets.length);
           }
-          const open = (await executions()).filter(({ status }) => status === 'submitted');
-          expect(new Set(open.map(({ trigger_asset_address }) => trigger_asset_address)).size).toBe(
-            open.length,
-          );
         }
         await detectAll();
         for (let round = 0; round < 12; round += 1) await settle();
-        const ended = await executions();
-        expect(ended).toHaveLength(matching);
-        expect(ended.filter(({ status }) => status !== 'completed' && status !== 'skipped')).toEqual([]);
-        const swaps = await swapsOf();
-        expect(swaps.map(({ id }) => id).sort()).toEqual(
-          ended.flatMap(({ wallet_action_id: id }) => id ?? []).sort(),
-        );
-        for (const token of [eurc, usdc] as const) {
-          const swept = swaps
-            .filter(({ input_token: input }) => input === token)
-            .reduce((sum, { input_amount: amount }) => sum + BigInt(amount ?? 0), 0n);
-          expect(swept + (await held(token))).toBe(given[token]);
+        for (const [index, { wallet: of, given, matching }] of subjects.entries()) {
+          const ended = await executionsOf(of.id);
+          expect(ended).toHaveLength(matching);
+          // Only the end of the consent fails an execution.
+          const failed = ended.filter(({ status }) => status !== 'completed' && status !== 'skipped');
+          const reasons = failed.map(({ failure_reason: reason }) => reason);
+          expect(reasons.filter((reason) => owner === 0 || !/owner/.test(reason ?? ''))).toEqual([]);
+          const actions = await actionsOf<SwapActionResponse | EarnDepositActionResponse>(of.id);
+          expect(actions.map(({ id }) => id).sort()).toEqual(
+            ended.flatMap(({ wallet_action_id: id }) => id ?? []).sort(),
+          );
+          for (const token of [eurc, usdc]) {
+            const taken = actions.reduce((sum, action) => sum + takenBy(action, token), 0n);
+            const [left = 0n] = await simulated.find(caip2)!.balances(of.address, [token]);
+            expect(taken + left).toBe(given[token]);
+          }
+          if (index === 0) continue;
+          for (const { id: order_id, status } of ended) {
+            const order = await run<{ status: string }>('getCryptoDepositOrder', {
+              path: { ...path, order_id },
+            });
+            if (status === 'completed') expect(order.status).toBe('succeeded');
+            else expect(['succeeded', 'rejected']).toContain(order.status);
+          }
         }
       }),
       { numRuns: isLong ? 60 : 3, endOnFailure: !isLong },

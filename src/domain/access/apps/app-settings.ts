@@ -4,6 +4,7 @@ import type { Ids } from '../../../ports/ids.ts';
 import { checkSafeguard, isSafeguard } from '../../base/safeguards/check-safeguard.ts';
 import type { StoredSeal } from '../../base/sealed-keys/sealed-codes.ts';
 import type { AppSettings } from './app.entity.ts';
+import { checkDepositConfigs, DEPOSIT_CONFIGS_SETTING } from './deposit-configs-setting.ts';
 import {
   checkDeviceFlow,
   DEVICE_FLOW_SETTING,
@@ -94,6 +95,8 @@ function checkSetting(name: string, value: unknown, defaults: SettingDefaults): 
       return readBoolean(value, '/settings/identity_tokens');
     case DEVICE_FLOW_SETTING:
       return checkDeviceFlow(value);
+    case DEPOSIT_CONFIGS_SETTING:
+      return checkDepositConfigs(value, defaults.ids);
     case SMART_ACCOUNT_FACTORY_SETTING:
       return checkSmartAccountFactory(value);
     default:

@@ -14,6 +14,8 @@ export const AutomationEntity = defineEntity({
     ownerId: p.text().strictNullable(),
     /** 1 or 0. */
     isEnabled: p.integer(),
+    /** 1 for the automation of a deposit address, which the operations on automations do not show; 0 otherwise. */
+    isManaged: p.integer().default(0),
     /** With names resolved. */
     config: jsonText<AutomationConfig>(),
     createdAtMs: p.bigint('number'),

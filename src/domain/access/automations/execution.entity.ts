@@ -18,6 +18,10 @@ export const ExecutionEntity = defineEntity({
     action: jsonText<ExecutionAction>(),
     /** The owner of the wallet who agreed to the attachment; null if it had none. */
     agreedById: p.text().strictNullable(),
+    /** Of an order of a crypto deposit account: the wallet that the deposit is for. */
+    destinationWalletId: p.text().strictNullable(),
+    /** Of a skipped execution: the one that swept the deposit. */
+    sweptById: p.text().strictNullable(),
     caip2: p.text(),
     /** The deposited token, or `native`. */
     assetAddress: p.text(),
@@ -49,6 +53,11 @@ export const ExecutionEntity = defineEntity({
   indexes: [
     { name: 'wallet_automation_executions_by_age', properties: ['appId', 'createdAtMs', 'id'] },
     { name: 'wallet_automation_executions_by_wallet', properties: ['walletId', 'createdAtMs', 'id'] },
+    {
+      name: 'wallet_automation_executions_by_destination',
+      properties: ['destinationWalletId', 'createdAtMs', 'id'],
+      where: 'destination_wallet_id is not null',
+    },
     {
       name: 'wallet_automation_executions_due',
       properties: ['nextRunAtMs', 'id'],

@@ -16,7 +16,7 @@ const MAX_PAGE = 100;
  * @throws ApiError not_found
  */
 export async function findAutomation({ app, em }: AutomationContext, id: string): Promise<StoredAutomation> {
-  const automation = await em.findOne(AutomationEntity, { id, appId: app.id });
+  const automation = await em.findOne(AutomationEntity, { id, appId: app.id, isManaged: 0 });
   if (automation === null) throw notFound('Automation');
   return automation;
 }
@@ -30,7 +30,7 @@ export async function findAutomationForUpdate(
   { app, em }: AutomationContext,
   id: string,
 ): Promise<StoredAutomation> {
-  const automation = await em.findOne(AutomationEntity, { id, appId: app.id }, lockForUpdate);
+  const automation = await em.findOne(AutomationEntity, { id, appId: app.id, isManaged: 0 }, lockForUpdate);
   if (automation === null) throw notFound('Automation');
   return automation;
 }
@@ -48,22 +48,28 @@ export async function listAutomations(
 ): Promise<{ automations: StoredAutomation[]; nextCursor: string | null }> {
   const { cursor, walletId, limit = MAX_PAGE } = options;
   const after =
-    cursor === undefined ? undefined : await em.findOne(AutomationEntity, { id: cursor, appId: app.id });
+    cursor === undefined
+      ? undefined
+      : await em.findOne(AutomationEntity, { id: cursor, appId: app.id, isManaged: 0 });
   if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   const attached =
     walletId === undefined
       ? undefined
-      : await em.find(AttachmentEntity, { walletId }, { limit: MAX_ATTACHED });
+      : await em.find(AttachmentEntity, { walletId, destinationWalletId: null }, { limit: MAX_ATTACHED });
   const { page, nextCursor } = await findPage(
     em,
     AutomationEntity,
-    { appId: app.id, ...(attached && { id: { $in: attached.map(({ automationId }) => automationId) } }) },
+    {
+      appId: app.id,
+      isManaged: 0,
+      ...(attached && { id: { $in: attached.map(({ automationId }) => automationId) } }),
+    },
     { after, limit },
   );
   return { automations: page, nextCursor };
 }
 
-/** CHOICE: the most automations that are attached to one wallet at a time. */
+/** CHOICE: the most automations that are attached to one wallet at a time, and the most routes that lead to one. */
 export const MAX_ATTACHED = 20;
 
 /** An automation in wire form. */

@@ -24,7 +24,7 @@ export async function createAutomation(
   context: OperationContext,
   input: CreateWalletAutomationRequest,
 ): Promise<StoredAutomation> {
-  const count = await context.em.count(AutomationEntity, { appId: context.app.id });
+  const count = await context.em.count(AutomationEntity, { appId: context.app.id, isManaged: 0 });
   if (count >= MAX_AUTOMATIONS) {
     throw new ApiError(
       'invalid_request',
@@ -36,7 +36,7 @@ export async function createAutomation(
     appId: context.app.id,
     name: textOf(input.name) ?? null,
     ownerId: (await resolveOwner(context, input)) ?? null,
-    isEnabled: 1,
+    ...{ isEnabled: 1, isManaged: 0 },
     config: await resolveConfig(context, input.config),
     createdAtMs: context.nowMs,
     updatedAtMs: context.nowMs,

@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { StoredExecution } from '../../access/automations/execution.entity.ts';
 import type { Tables } from '../../tables.ts';
 
 // HOT: Kysely, not for measured speed: each change is one statement that says whether another process was first.
@@ -7,7 +8,7 @@ import type { Tables } from '../../tables.ts';
 export type ExecutionChange =
   | { readonly status: 'submitted'; readonly actionId: string }
   | { readonly status: 'failed'; readonly reason: string }
-  | { readonly status: 'skipped' };
+  | { readonly status: 'skipped'; readonly sweptById: string | null };
 
 /**
  * Moves an execution that is still pending.
@@ -27,12 +28,43 @@ export async function moveExecution(
       next_run_at_ms: null,
       updated_at_ms: nowMs,
       ...(change.status === 'submitted' ? { action_id: change.actionId, submitted_at_ms: nowMs } : {}),
+      ...(change.status === 'skipped' ? { swept_by_id: change.sweptById } : {}),
       ...(change.status === 'failed' ? { failure_reason: change.reason, failed_at_ms: nowMs } : {}),
     })
     .where('id', '=', id)
     .where('status', '=', 'pending')
     .executeTakeFirstOrThrow();
   return numUpdatedRows === 1n;
+}
+
+/**
+ * The execution that swept a deposit together with an earlier one: the last whose transaction is not in a block before
+ * the deposit.
+ */
+export async function findSweep(
+  em: SqlEntityManager,
+  { walletId, caip2, assetAddress, blockNumber }: StoredExecution,
+): Promise<string | null> {
+  const sweep = await em
+    .getKysely<Tables>()
+    .selectFrom('wallet_automation_executions as executions')
+    .innerJoin('wallet_action_steps as steps', 'steps.action_id', 'executions.action_id')
+    .innerJoin('transactions', 'transactions.id', 'steps.transaction_id')
+    .select('executions.id')
+    .where('executions.wallet_id', '=', walletId)
+    .where('executions.caip2', '=', caip2)
+    .where('executions.asset_address', '=', assetAddress)
+    .where((where) =>
+      where.or([
+        where('transactions.block_number', 'is', null),
+        where('transactions.block_number', '>=', Number(blockNumber)),
+      ]),
+    )
+    .orderBy('executions.submitted_at_ms', 'desc')
+    .orderBy('executions.id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return sweep?.id ?? null;
 }
 
 /** Puts off an execution that is still pending. */

@@ -11,7 +11,7 @@ import { ExecutionEntity, type StoredExecution } from '../../access/automations/
 import { recordEvent } from '../../base/events/record-event.ts';
 import type { Tables } from '../../tables.ts';
 import { originOf } from '../../wallets/wallet-automations/trigger-automations.ts';
-import { dropExecution, moveExecution, putOffExecution } from './end-execution.ts';
+import { dropExecution, findSweep, moveExecution, putOffExecution } from './end-execution.ts';
 import { prepareSweep, type Sweep } from './sweep.ts';
 
 // HOT: Kysely, not for measured speed: all statements on the tables of executions and wallets go through it.
@@ -44,7 +44,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
     if (origin === 'own') return await inUnit((em) => dropExecution(em, execution.id));
     const wallet = await requireConsent(context.em, execution);
     const sweep = await prepareSweep(preparationContext(context, execution), execution, wallet.address);
-    if (sweep === undefined) await end(context, execution, { status: 'skipped' });
+    if (sweep === undefined) await skip(context, execution);
     else await submit(context, execution, sweep);
   } catch (error) {
     const nowMs = services.clock.now();
@@ -83,6 +83,14 @@ function end(
   change: Parameters<typeof moveExecution>[2]['change'],
 ): Promise<boolean> {
   return inUnit((em) => moveExecution(em, id, { change, nowMs: services.clock.now() }));
+}
+
+/** Ends an execution whose deposit another one has swept, or the owner has spent. */
+function skip({ services, inUnit }: RunContext, execution: StoredExecution): Promise<boolean> {
+  return inUnit(async (em) => {
+    const change = { status: 'skipped', sweptById: await findSweep(em, execution) } as const;
+    return moveExecution(em, execution.id, { change, nowMs: services.clock.now() });
+  });
 }
 
 async function submit(context: RunContext, execution: StoredExecution, sweep: Sweep): Promise<void> {
@@ -168,7 +176,7 @@ async function submitted(
  */
 async function requireConsent(
   em: SqlEntityManager,
-  { walletId, agreedById }: StoredExecution,
+  { walletId, agreedById, destinationWalletId }: StoredExecution,
   isLocked = false,
 ): Promise<{ readonly address: string }> {
   const query = em
@@ -186,7 +194,27 @@ async function requireConsent(
   if (wallet.owner_id !== agreedById) {
     throw new ApiError('invalid_state', 'the owner of the wallet changed after the deposit');
   }
+  if (destinationWalletId !== null) await requireDestination(em, destinationWalletId, agreedById);
   return wallet;
+}
+
+/** @throws ApiError invalid_state if the wallet that the deposit is for is gone, or another owner's. */
+async function requireDestination(
+  em: SqlEntityManager,
+  walletId: string,
+  agreedById: string | null,
+): Promise<void> {
+  const wallet = await em
+    .getKysely<Tables>()
+    .selectFrom('wallets')
+    .select(['owner_id', 'archived_at_ms'])
+    .where('id', '=', walletId)
+    .executeTakeFirst();
+  if (wallet?.archived_at_ms === null && wallet.owner_id === agreedById) return;
+  throw new ApiError(
+    'invalid_state',
+    'the wallet that the deposit is for was archived or given to another owner after the deposit',
+  );
 }
 
 function preparationContext({ services, em }: RunContext, execution: StoredExecution): PreparationContext {

@@ -1,12 +1,23 @@
 import { ApiError } from '../../../errors.ts';
-import type { EarnRequest, ExecuteWalletSwapRequest } from '../../../generated/schemas.ts';
+import type {
+  AutomationAssetSpec,
+  EarnRequest,
+  ExecuteWalletSwapRequest,
+  TransferRequest,
+} from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import { keepPrepared } from '../../../prepared.ts';
-import { NATIVE } from '../../access/automations/automation-assets.ts';
+import { isSameAsset, NATIVE } from '../../access/automations/automation-assets.ts';
 import type { StoredExecution } from '../../access/automations/execution.entity.ts';
+import { findToken } from '../../access/chains/find-token.ts';
+import { chainOfCaip2, type KnownChain } from '../../access/chains/known-chains.ts';
+import { decimalText, fromRaw } from '../../wallets/balances/decimal.ts';
 import { depositIntoVault, prepareDeposit } from '../earn/deposit-into-vault.ts';
+import { callChain } from '../sending/call-chain.ts';
+import { paysForAutomations } from '../sending/send-operation.ts';
 import { executeWalletSwap, prepareSwap } from '../swaps/execute-wallet-swap.ts';
+import { prepareTransfer, transferFromWallet } from '../wallet-actions/transfer-from-wallet.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action-row.ts';
 
 /** CHOICE: the gas that is left in a wallet whose native asset is swept: enough for an approval and a swap. */
@@ -44,32 +55,59 @@ export async function prepareSweep(
     const prepared = await keepPrepared(() => prepareDeposit(context, walletId, body));
     return { run: (unit) => depositIntoVault(unit, { walletId, body, prepared }) };
   }
-  const paysGas = token === null && !isSponsored(context, chain, action);
+  const paysGas = token === null && !paysForAutomations(context, chain);
   const rawAmount = paysGas ? held - (await gasReserve(chain)) : held;
   if (rawAmount <= 0n) {
     throw new ApiError('insufficient_funds', 'the balance does not pay the gas of the action');
   }
-  const { destination_chain_asset: destination, destination_address: recipient } = action;
+  const source = { asset_address: assetAddress, caip2 };
+  const { destination_chain_asset: asset, destination_address: recipient } = action;
+  if (recipient !== undefined && isSameAsset(asset, source)) {
+    return prepareForwarding(context, { walletId, recipient, source, rawAmount });
+  }
   const body: ExecuteWalletSwapRequest = {
-    source: { asset_address: assetAddress, caip2 },
-    destination: {
-      ...destination,
-      ...(recipient === undefined ? {} : { destination_address: recipient }),
-    },
+    source,
+    destination: { ...asset, ...(recipient === undefined ? {} : { destination_address: recipient }) },
     base_amount: String(rawAmount),
   };
   const prepared = await keepPrepared(() => prepareSwap(context, walletId, body));
   return { run: (unit) => executeWalletSwap(unit, { walletId, body, prepared }) };
 }
 
-/** Whether the chain's paymaster pays: for swaps by a router of a chain that has a bundler. */
-function isSponsored(
-  { swapRoutes }: PreparationContext,
-  chain: AnyChain,
-  action: Extract<StoredExecution['action'], { readonly type: 'swap' }>,
-): boolean {
-  const isRouted = action.destination_chain_asset.caip2 === chain.caip2 && swapRoutes?.supports(chain.caip2);
-  return isRouted === true && chain.kind === 'evm' && chain.bundler !== undefined;
+interface Forwarding {
+  readonly walletId: string;
+  readonly recipient: string;
+  readonly source: AutomationAssetSpec;
+  readonly rawAmount: bigint;
+}
+
+/** Prepares the transfer of what needs no swap because it is the destination asset already. */
+async function prepareForwarding(
+  context: PreparationContext,
+  { walletId, recipient, source, rawAmount }: Forwarding,
+): Promise<Sweep> {
+  const known = chainOfCaip2(source.caip2);
+  if (known === undefined)
+    throw new ApiError('not_supported', `the chain \`${source.caip2}\` is not supported`);
+  const isNative = source.asset_address === NATIVE;
+  const { asset, decimals } = isNative
+    ? requireNative(known)
+    : await callChain(findToken(context, known, source.asset_address));
+  const named = isNative || asset !== source.asset_address;
+  const body: TransferRequest = {
+    source: {
+      ...(named ? { asset } : { asset_address: source.asset_address }),
+      ...{ chain: known.name, amount: decimalText(fromRaw(rawAmount, decimals)) },
+    } as TransferRequest['source'],
+    destination: { address: recipient },
+  };
+  const prepared = await keepPrepared(() => prepareTransfer(context, walletId, body));
+  return { run: (unit) => transferFromWallet(unit, { walletId, body, prepared }) };
+}
+
+function requireNative({ native, name }: KnownChain): { readonly asset: string; readonly decimals: number } {
+  if (native === undefined) throw new ApiError('not_supported', `\`${name}\` has no native asset`);
+  return native;
 }
 
 async function gasReserve(chain: AnyChain): Promise<bigint> {

@@ -10,6 +10,7 @@ import { approvalsFor } from '../sending/approve-exactly.ts';
 import { callChain } from '../sending/call-chain.ts';
 import { planCalls } from '../sending/plan-calls.ts';
 import type { BuildTransaction } from '../sending/send-built.ts';
+import { paysForAutomations } from '../sending/send-operation.ts';
 import { requireFreshNonce } from '../wallet-actions/begin-wallet-action.ts';
 import type { EarnOutcomeTerms } from '../wallet-actions/earn-types.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action-row.ts';
@@ -103,8 +104,7 @@ async function planDeposit(
   const { builds } = await planCalls(context, {
     ...{ caip2: vault.caip2, address: wallet.address, method: 'earn_deposit' },
     calls: [...approvals, { to: vault.address.toLowerCase(), value: 0n, data }],
-    // The wallets of automations need no gas where a paymaster pays it.
-    isSponsored: context.proof.consentOf !== undefined && chain.bundler !== undefined,
+    isSponsored: paysForAutomations(context, chain),
   });
   // Calls in one transaction are reverted together.
   return { builds, isApproved: approvals.length > 0 && builds.length > 1 };

@@ -1,9 +1,9 @@
 import { bytesTo0xHex, hexToBytes } from '../../../crypto/encoding.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EthereumSendCallsCall, UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../operation-context.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import type { ActionUnit } from '../../../policy/action.ts';
-import type { Bundler, EvmCall, EvmChain } from '../../../ports/chains.ts';
+import type { AnyChain, Bundler, EvmCall, EvmChain } from '../../../ports/chains.ts';
 import { signAuthorization } from '../../../signing/ethereum/authorization.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
@@ -51,6 +51,14 @@ export interface OperationPlan {
   readonly isDelegated: boolean;
   /** The account's transaction count on the chain. */
   readonly pendingCount: bigint;
+}
+
+/** Whether the chain's paymaster pays the gas of a request: its wallet need not hold any. Only automations' are. */
+export function paysForAutomations(
+  { proof }: Pick<PreparationContext, 'proof'>,
+  chain: AnyChain,
+): chain is EvmChain {
+  return proof.consentOf !== undefined && chain.kind === 'evm' && chain.bundler !== undefined;
 }
 
 // CHOICE: gas limits for validating the owner's and the paymaster's signatures, and for the bundler's overhead.

@@ -12,6 +12,7 @@ import { approvalsFor } from '../sending/approve-exactly.ts';
 import { callChain } from '../sending/call-chain.ts';
 import { planCalls } from '../sending/plan-calls.ts';
 import type { BuildTransaction } from '../sending/send-built.ts';
+import { paysForAutomations } from '../sending/send-operation.ts';
 import { gasOf } from '../wallet-actions/outcomes.ts';
 import { type PlannedExchange, quoteExchange } from '../wallet-actions/plan-exchange.ts';
 import { depositOf, planSending } from '../wallet-actions/plan-transfer.ts';
@@ -58,7 +59,7 @@ export interface SwapPlan {
  */
 export async function offerSwap(
   context: PreparationContext,
-  wallet: WalletRow,
+  wallet: Pick<WalletRow, 'address'>,
   terms: SwapTerms,
 ): Promise<SwapOffer> {
   const { source, destination, appFeeBps } = terms;
@@ -89,7 +90,7 @@ interface Routed {
 
 async function offerRoute(
   context: PreparationContext,
-  wallet: WalletRow,
+  wallet: Pick<WalletRow, 'address'>,
   { terms, chain, swapRoutes }: Routed,
 ): Promise<RouteOffer> {
   const { source, destination, recipient, rawAmount, amountType, slippageBps } = terms;
@@ -143,8 +144,7 @@ async function planRoute(
   const { estimatedFee, builds } = await planCalls(context, {
     ...{ caip2: chain.caip2, address: wallet.address, method: 'swap' },
     calls: [...approvals, ...route.calls],
-    // The wallets of automations need no gas where a paymaster pays it.
-    isSponsored: context.proof.consentOf !== undefined && chain.bundler !== undefined,
+    isSponsored: paysForAutomations(context, chain),
   });
   return {
     ...{ offer, rawInputMax, builds },

@@ -4,6 +4,7 @@ import { ApiError } from '../../../errors.ts';
 import type { WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
 import { parseTronAddress } from '../../../policy/values.ts';
+import type { BatchCall } from '../../../signing/ethereum/batch-executor.ts';
 import { encodeTokenCall } from '../../../signing/ethereum/token-calls.ts';
 import { encodeSolanaTransfer, type TokenMint } from '../../../signing/solana/encode-transfer.ts';
 import { encodeTronRawData } from '../../../signing/tron/raw-data.ts';
@@ -11,7 +12,9 @@ import type { KnownAsset } from '../../access/chains/known-assets.ts';
 import { buildEthereum } from '../sending/build-ethereum.ts';
 import type { BuiltTransaction } from '../sending/built-transaction.ts';
 import { callChain, requireChain } from '../sending/call-chain.ts';
+import { planCalls } from '../sending/plan-calls.ts';
 import { type EthereumPlan, planEthereum } from '../sending/plan-ethereum.ts';
+import { paysForAutomations } from '../sending/send-operation.ts';
 import { buildSolana, planSolana } from '../sending/send-solana.ts';
 import { buildTron, planTron } from '../sending/send-tron.ts';
 
@@ -45,18 +48,28 @@ async function sendOnEthereum(
   context: PreparationContext,
   { asset, rawAmount, from, to }: TransferOrder,
 ): Promise<PlannedTransfer> {
-  const transaction =
+  const call: BatchCall =
     asset.tokenAddress === null
-      ? { to, value: quantity(rawAmount) }
+      ? { to, value: rawAmount, data: new Uint8Array() }
       : {
-          to: asset.tokenAddress,
-          data: bytesTo0xHex(encodeTokenCall({ name: 'transfer', to: to.toLowerCase(), amount: rawAmount })),
+          ...{ to: asset.tokenAddress, value: 0n },
+          data: encodeTokenCall({ name: 'transfer', to: to.toLowerCase(), amount: rawAmount }),
         };
-  const plan = await planEthereum(context, { caip2: asset.chain.caip2, address: from, transaction });
+  const { caip2 } = asset.chain;
+  if (paysForAutomations(context, requireChain(context, { caip2, kind: 'evm', pointer: '/source/chain' }))) {
+    const draft = { caip2, address: from, calls: [call], method: 'transfer', isSponsored: true };
+    const { estimatedFee, builds } = await planCalls(context, draft);
+    return { estimatedFee, build: (unit) => builds[0]!(unit) };
+  }
+  const plan = await planEthereum(context, { caip2, address: from, transaction: transactionOf(call) });
   return {
     estimatedFee: feeOf(plan),
     build: (unit) => buildEthereum(unit, plan, 'transfer'),
   };
+}
+
+function transactionOf({ to, value, data }: BatchCall) {
+  return data.length === 0 ? { to, value: quantity(value) } : { to, data: bytesTo0xHex(data) };
 }
 
 // gas_limit * maximum price.

@@ -104,7 +104,7 @@ async function markExported(
     .set({ exported_at_ms: context.nowMs })
     .where('id', '=', wallet.id)
     .execute();
-  await endAttachments(context.em, wallet.id);
+  await endAttachments(context.em, wallet.id, { isExport: true });
   const userId = await soleUserOf(context, wallet.owner_id);
   await recordEvent(context, {
     appId: context.app.id,

@@ -42,7 +42,7 @@ export async function attachAutomations(
   const automations = await automationsOf(context, ids);
   for (const automation of automations) checkParams(wallet, automation, params);
   const { em } = context;
-  const attached = await em.find(AttachmentEntity, { walletId: wallet.id });
+  const attached = await em.find(AttachmentEntity, { walletId: wallet.id, destinationWalletId: null });
   const byAutomation = new Map(attached.map((each) => [each.automationId, each]));
   for (const { id: automationId } of automations) {
     if (byAutomation.has(automationId)) continue;
@@ -52,6 +52,7 @@ export async function attachAutomations(
       automationId,
       params: params ?? null,
       agreedById: wallet.owner_id,
+      ...{ destinationWalletId: null, routeKey: null, route: null },
       createdAtMs: context.nowMs,
       updatedAtMs: context.nowMs,
     });
@@ -80,7 +81,9 @@ export async function detachAutomations(
   const wallet = await findWallet(context, walletId);
   await requireOwner(context, { ownerId: wallet.owner_id });
   await lockWallet(context, wallet);
-  await context.em.nativeDelete(AttachmentEntity, { walletId: wallet.id, automationId: { $in: ids } });
+  await context.em.nativeDelete(AttachmentEntity, {
+    ...{ walletId: wallet.id, automationId: { $in: ids }, destinationWalletId: null },
+  });
 }
 
 /** The automations that are attached to a wallet, as the wallet shows them. */
@@ -95,6 +98,7 @@ export async function attachedAutomations(
     .innerJoin('wallet_automations as automations', 'automations.id', 'attachments.automation_id')
     .select(['automations.id', 'automations.is_enabled as isEnabled'])
     .where('attachments.wallet_id', '=', wallet.id)
+    .where('automations.is_managed', '=', 0)
     .orderBy('attachments.created_at_ms')
     .orderBy('attachments.id')
     .limit(MAX_ATTACHED)
@@ -106,7 +110,7 @@ export async function attachedAutomations(
  * INVARIANT: the owner whose signatures were verified is still the owner, and no other transaction exports,
  * archives or takes over the wallet meanwhile.
  */
-async function lockWallet({ em }: OperationContext, wallet: WalletRow): Promise<void> {
+export async function lockWallet({ em }: OperationContext, wallet: WalletRow): Promise<void> {
   const row = await em
     .getKysely<Tables>()
     .selectFrom('wallets')
@@ -128,7 +132,7 @@ async function automationsOf(
 ): Promise<StoredAutomation[]> {
   const found = await em.find(
     AutomationEntity,
-    { id: { $in: [...new Set(ids)] }, appId: app.id },
+    { id: { $in: [...new Set(ids)] }, appId: app.id, isManaged: 0 },
     { ...lockForUpdate, orderBy: { id: 'asc' } },
   );
   const byId = new Map(found.map((automation) => [automation.id, automation]));

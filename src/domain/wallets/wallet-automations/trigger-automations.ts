@@ -26,6 +26,7 @@ interface Attached {
   readonly agreedById: string | null;
   readonly config: AutomationConfig;
   readonly params: SwapAttachmentParams | null;
+  readonly destinationWalletId: string | null;
 }
 
 type TriggerContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
@@ -62,7 +63,7 @@ export async function matchingAttachment(
 /** Result: the id of the new execution; undefined if the deposit has one. */
 export async function startExecution(
   { em, ids, nowMs }: TriggerContext,
-  { id, automationId, agreedById, config, params }: Attached,
+  { id, automationId, agreedById, config, params, destinationWalletId }: Attached,
   { appId, walletId, caip2, assetAddress, transferKey, transactionHash, blockNumber }: TriggerDeposit,
 ): Promise<string | undefined> {
   const inserted = await em
@@ -76,6 +77,7 @@ export async function startExecution(
       automation_id: automationId,
       action: JSON.stringify({ ...config.action, ...params }),
       agreed_by_id: agreedById,
+      destination_wallet_id: destinationWalletId,
       caip2,
       asset_address: assetAddress,
       transfer_key: transferKey,
@@ -85,7 +87,7 @@ export async function startExecution(
       created_at_ms: nowMs,
       updated_at_ms: nowMs,
       next_run_at_ms: nowMs,
-      ...{ action_id: null, failure_reason: null, retry_until_ms: null },
+      ...{ action_id: null, failure_reason: null, retry_until_ms: null, swept_by_id: null },
       ...{ submitted_at_ms: null, completed_at_ms: null, failed_at_ms: null },
     })
     .onConflict((conflict) => conflict.columns(['wallet_id', 'caip2', 'transfer_key']).doNothing())
@@ -110,6 +112,7 @@ async function attachmentsOf(
       'attachments.automation_id as automationId',
       'attachments.agreed_by_id as agreedById',
       'attachments.params',
+      'attachments.destination_wallet_id as destinationWalletId',
       'automations.config',
     ])
     .where('attachments.wallet_id', 'in', walletIds)

@@ -1,0 +1,214 @@
+import { ApiError, invalidField } from '../../../errors.ts';
+import type {
+  AdditionalSignerInput,
+  CreateCryptoDepositAccountRequest,
+  CryptoDepositAddressRoute,
+  CryptoDepositAddressStrategy,
+} from '../../../generated/schemas.ts';
+import type { OperationContext, PreparationContext } from '../../../operation-context.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
+import { type DepositConfig, readDepositConfigs } from '../../access/apps/deposit-configs-setting.ts';
+import { findApp } from '../../access/apps/find-app.ts';
+import { AttachmentEntity, type StoredAttachment } from '../../access/automations/attachment.entity.ts';
+import { AutomationEntity } from '../../access/automations/automation.entity.ts';
+import { MAX_ATTACHED } from '../../access/automations/find-automation.ts';
+import { requireOwner } from '../../access/owners/require-owner.ts';
+import { lockWallet } from '../../wallets/wallet-automations/attach-automations.ts';
+import { signersOf } from '../../wallets/wallet-uses/authorize-use.ts';
+import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import { generateWalletKey } from '../../wallets/wallets/generate-wallet-key.ts';
+import { insertWallet, type NewWalletRow } from '../../wallets/wallets/insert-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet-row.ts';
+import { accountView } from './list-deposit-accounts.ts';
+import { overlaps, type ResolvedRoute, resolveRoute, routeKey } from './resolve-route.ts';
+
+export interface NewDepositAccount {
+  readonly walletId: string;
+  readonly body: CreateCryptoDepositAccountRequest;
+  /** From `prepareDepositAccount`. */
+  readonly prepared: Prepared<readonly ResolvedRoute[]>;
+}
+
+/** The chain type of the wallets at deposit addresses. */
+const SOURCE_CHAIN_TYPE = 'ethereum' as const;
+
+/**
+ * Resolves the routes of a request.
+ *
+ * @throws ApiError not_found; invalid_data for a configuration that the app does not have; what `resolveRoute` throws.
+ */
+export async function prepareDepositAccount(
+  context: PreparationContext,
+  walletId: string,
+  body: CreateCryptoDepositAccountRequest,
+): Promise<ResolvedRoute[]> {
+  const wallet = await findWallet(context, walletId);
+  const isOwn = usesOwnAddress(wallet, body.deposit_address_strategy);
+  if (body.type === 'inline_route')
+    return [await resolveRoute(context, body, { wallet, isOwn, pointer: '' })];
+  const { routes } = await findConfig(context, body.deposit_config_id);
+  const pointer = '/deposit_config_id';
+  return Promise.all(routes.map((route) => resolveRoute(context, route, { wallet, isOwn, pointer })));
+}
+
+async function findConfig({ em, app }: PreparationContext, id: string): Promise<DepositConfig> {
+  const { settings } = await findApp(em, app.id);
+  const config = readDepositConfigs(settings).find((each) => each.id === id);
+  if (config !== undefined) return config;
+  throw invalidField('/deposit_config_id', `expected the id of a deposit configuration, got \`${id}\``);
+}
+
+/**
+ * Opens an address for each route, at which deposits are converted for the wallet: a managed automation on a wallet of
+ * the same owner, or on the wallet itself. A route that is open already keeps its address.
+ *
+ * CHOICE: the owner or an additional signer may open addresses of their own. On the wallet itself an automation acts
+ * under the policies of the owner, so only the owner may attach one.
+ *
+ * @throws ApiError not_found; the codes of `requireOwner`; what `prepareDepositAccount` throws; invalid_state for an
+ * imported or exported wallet as its own address; not_supported; resource_conflict for a route that overlaps another
+ * one there; invalid_request for more routes than a wallet may have.
+ */
+export async function createDepositAccount(
+  context: OperationContext,
+  { walletId, body, prepared }: NewDepositAccount,
+): Promise<CryptoDepositAddressRoute[]> {
+  const wallet = await findWallet(context, walletId);
+  const { deposit_address_strategy: strategy } = body;
+  const isOwn = usesOwnAddress(wallet, strategy);
+  const signers = isOwn ? [] : signersOf(wallet);
+  await requireOwner(context, { ownerId: wallet.owner_id, signers });
+  if (isOwn) requireAutomatable(wallet);
+  else if (strategy === 'require_destination') throw noOwnAddress(wallet);
+  const routes = unwrapPrepared(prepared);
+  await lockWallet(context, wallet);
+  const accounts: CryptoDepositAddressRoute[] = [];
+  for (const route of routes) accounts.push(accountView(await openRoute(context, { wallet, route, isOwn })));
+  return accounts;
+}
+
+/** Whether deposits are made to the wallet itself: it must be on the chains of deposits, and usable only here. */
+function usesOwnAddress(wallet: WalletRow, strategy: CryptoDepositAddressStrategy = 'dedicated'): boolean {
+  const canReceive = wallet.chain_type === SOURCE_CHAIN_TYPE && wallet.custody_provider === null;
+  if (strategy === 'dedicated' || !canReceive) return false;
+  return strategy === 'require_destination' || takenOutBy(wallet) === undefined;
+}
+
+function takenOutBy({ imported_at_ms, exported_at_ms }: WalletRow): string | undefined {
+  if (imported_at_ms !== null) return 'imported';
+  return exported_at_ms === null ? undefined : 'exported';
+}
+
+function requireAutomatable(wallet: WalletRow): void {
+  const what = takenOutBy(wallet);
+  if (what === undefined) return;
+  throw new ApiError('invalid_state', `a wallet that was ${what} cannot be its own deposit address`);
+}
+
+function noOwnAddress({ chain_type: chainType, custody_provider: custodian }: WalletRow): ApiError {
+  const what = custodian === null ? `a \`${chainType}\` wallet` : 'a wallet of a custodian';
+  return new ApiError(
+    'not_supported',
+    `/deposit_address_strategy: ${what} cannot be its own deposit address`,
+  );
+}
+
+interface Opening {
+  readonly wallet: WalletRow;
+  readonly route: ResolvedRoute;
+  readonly isOwn: boolean;
+}
+
+/** INVARIANT: the wallet is locked, so of concurrent requests for one route one opens it and the others find it. */
+async function openRoute(
+  context: OperationContext,
+  { wallet, route, isOwn }: Opening,
+): Promise<StoredAttachment> {
+  const { em, nowMs, ids } = context;
+  const key = routeKey(route, isOwn);
+  const open = await em.find(AttachmentEntity, { destinationWalletId: wallet.id });
+  const known = open.find(({ routeKey: each }) => each === key);
+  if (known !== undefined) return known;
+  if (open.length >= MAX_ATTACHED) {
+    throw new ApiError(
+      'invalid_request',
+      `expected at most ${MAX_ATTACHED} crypto deposit accounts of a wallet`,
+    );
+  }
+  if (isOwn) await requireNoOverlap(context, wallet, { open, route });
+  const address = isOwn ? wallet : await openAddress(context, wallet);
+  const at = { createdAtMs: nowMs, updatedAtMs: nowMs };
+  const automation = em.create(AutomationEntity, {
+    ...{
+      id: ids.cuid2(),
+      appId: context.app.id,
+      name: null,
+      ownerId: null,
+      isEnabled: 1,
+      isManaged: 1,
+      ...at,
+    },
+    config: {
+      trigger: { type: 'deposit', assets: route.filter },
+      action: { type: 'swap', destination_chain_asset: route.destination },
+    },
+  });
+  const attachment = em.create(AttachmentEntity, {
+    ...{ id: ids.cuid2(), walletId: address.id, automationId: automation.id, ...at },
+    params: isOwn ? null : { destination_address: wallet.address },
+    ...{ agreedById: wallet.owner_id, destinationWalletId: wallet.id, routeKey: key },
+    route: { deposit_address: address.address, ...route.shown },
+  });
+  await em.flush();
+  return attachment;
+}
+
+/** Two conversions of one deposit would contradict each other. */
+async function requireNoOverlap(
+  { em }: OperationContext,
+  { id }: WalletRow,
+  { open, route }: { readonly open: readonly StoredAttachment[]; readonly route: ResolvedRoute },
+): Promise<void> {
+  const own = open.filter(({ walletId }) => walletId === id);
+  const automations = await em.find(AutomationEntity, { id: { $in: own.map((each) => each.automationId) } });
+  const isTaken = automations.some(({ config }) => overlaps(config.trigger.assets, route.filter));
+  if (!isTaken) return;
+  throw new ApiError(
+    'resource_conflict',
+    'another route converts some of these assets at the address of the wallet',
+    {
+      headers: { 'x-should-retry': 'false' },
+    },
+  );
+}
+
+/**
+ * A new wallet for deposits, with the owner, the policies, the signers and the entity of the destination.
+ *
+ * CHOICE: later changes of these are not copied. The wallets of an organization that are deposit addresses do not fail
+ * for their number.
+ */
+async function openAddress(context: OperationContext, wallet: WalletRow): Promise<WalletRow> {
+  const signers = JSON.parse(wallet.additional_signers) as AdditionalSignerInput;
+  const hasPolicies =
+    wallet.policy_id !== null || signers.some(({ override_policy_ids: ids = [] }) => ids.length > 0);
+  if (hasPolicies && wallet.chain_type !== SOURCE_CHAIN_TYPE) {
+    throw new ApiError(
+      'not_supported',
+      `the policies of a \`${wallet.chain_type}\` wallet cannot protect a deposit address on EVM chains`,
+    );
+  }
+  const key = await generateWalletKey(SOURCE_CHAIN_TYPE, context.entropy);
+  try {
+    const made: NewWalletRow = {
+      ...{ chainType: SOURCE_CHAIN_TYPE, ownerId: wallet.owner_id, additionalSigners: signers },
+      ...(wallet.policy_id === null ? {} : { policyIds: [wallet.policy_id] }),
+      ...(wallet.entity_id === null || wallet.entity_type === null
+        ? {}
+        : { entity: { id: wallet.entity_id, type: wallet.entity_type } }),
+    };
+    return await insertWallet(context, made, key);
+  } finally {
+    key.secretBytes.fill(0);
+  }
+}

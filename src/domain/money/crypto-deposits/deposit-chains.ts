@@ -1,0 +1,84 @@
+import { ApiError } from '../../../errors.ts';
+import type { PreparationContext } from '../../../operation-context.ts';
+import { NATIVE } from '../../access/automations/automation-assets.ts';
+import { assetAtAddress, assetNamed, assetsOf, type KnownAsset } from '../../access/chains/known-assets.ts';
+import { chainNamed, chainOfCaip2, type KnownChain, knownChains } from '../../access/chains/known-chains.ts';
+
+/** How other interfaces write the address of a native asset. */
+export const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
+
+/** What decides where deposits can be converted. */
+type DepositServices = Pick<PreparationContext, 'chains' | 'exchange' | 'swapRoutes'>;
+
+/** Who pays the gas of conversions: a deposit address has none, a wallet may. */
+export type GasPayer = 'paymaster' | 'wallet';
+
+/**
+ * The EVM chains on which deposits are converted, in the order of the contract.
+ *
+ * CHOICE: deposits are accepted on EVM chains only, because no other chain has paymasters here.
+ */
+export function depositChains(services: DepositServices, payer: GasPayer = 'paymaster'): KnownChain[] {
+  return [false, true]
+    .flatMap((isTestnet) => knownChains({ isTestnet, chainType: 'ethereum' }))
+    .filter((chain) => faultOf(services, chain, payer) === undefined);
+}
+
+/**
+ * Refuses a chain on which deposits are not converted.
+ *
+ * @throws ApiError not_supported
+ */
+export function requireDepositChain(
+  services: DepositServices,
+  chain: KnownChain,
+  { payer, pointer }: { readonly payer: GasPayer; readonly pointer: string },
+): void {
+  const fault = faultOf(services, chain, payer);
+  if (fault !== undefined) throw notSupported(pointer, fault);
+}
+
+function faultOf(
+  { chains, exchange, swapRoutes }: DepositServices,
+  { name, caip2, chainType }: KnownChain,
+  payer: GasPayer,
+): string | undefined {
+  if (chainType !== 'ethereum') return `deposits are accepted on EVM chains only, not on \`${name}\``;
+  const chain = chains.find(caip2);
+  if (chain?.kind !== 'evm') return `the chain \`${name}\` is not configured here`;
+  if (exchange === undefined && swapRoutes?.supports(caip2) !== true) {
+    return `nothing is exchanged on \`${name}\` here`;
+  }
+  if (payer === 'paymaster' && chain.bundler === undefined) return `nobody pays gas on \`${name}\` here`;
+  return undefined;
+}
+
+/** The chain that a name or CAIP-2 id means. @throws ApiError not_supported */
+export function requireChainText(text: string, pointer: string): KnownChain {
+  const chain = chainNamed(text) ?? chainOfCaip2(text);
+  if (chain === undefined) throw notSupported(pointer, `the chain \`${text}\` is not supported`);
+  return chain;
+}
+
+/**
+ * The asset that a name or contract means on a chain; undefined when none with a name is there.
+ *
+ * CHOICE: only assets with a name in the contract, because only those are exchanged between chains.
+ */
+export function assetOfText(chain: KnownChain, text: string): KnownAsset | undefined {
+  if (text === NATIVE || text === ZERO_ADDRESS) {
+    return assetsOf(chain).find(({ tokenAddress }) => tokenAddress === null);
+  }
+  return assetNamed(chain, text.toLowerCase()) ?? assetAtAddress(chain, text);
+}
+
+/** @throws ApiError not_supported */
+export function requireAssetText(chain: KnownChain, text: string, pointer: string): KnownAsset {
+  const asset = assetOfText(chain, text);
+  if (asset === undefined) throw notSupported(pointer, `no asset \`${text}\` is known on \`${chain.name}\``);
+  return asset;
+}
+
+export function notSupported(pointer: string, message: string): ApiError {
+  return new ApiError('not_supported', `${pointer}: ${message}`);
+}

@@ -1,0 +1,202 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { chainOfCaip2 } from '../../../src/domain/access/chains/known-chains.ts';
+import { call, refusal } from '../../support/call.ts';
+import { askControl, asOtherApp, configureApp } from '../../support/other-app.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+import { unknownId } from '../policies/rules.ts';
+
+let sandbox: TestSandbox;
+beforeAll(async () => {
+  sandbox = await startSandbox();
+});
+afterAll(() => sandbox[Symbol.asyncDispose]());
+
+const toUsdc = { asset: 'usdc', chain: 'base' };
+const zeroAddress = `0x${'0'.repeat(40)}`;
+const seeded = 'j3h2jsj9vzcghv28s3w1prka';
+const fromConfig = (deposit_config_id: string) => ({ type: 'deposit_config', deposit_config_id }) as const;
+
+async function makeWallet(app = sandbox): Promise<{ wallet_id: string }> {
+  const { body } = await call(app, 'createWallet', { body: { chain_type: 'ethereum' } });
+  return { wallet_id: body.id };
+}
+
+test('the chains and currencies are those on which deposits can be converted without gas', async () => {
+  const { body } = await call(sandbox, 'getCryptoDepositConfig', {});
+  expect(body.chains.base).toEqual({
+    ...{ caip2: 'eip155:8453', chain_id: 8453, display_name: 'Base', vm_type: 'evm' },
+    icon_url: expect.stringMatching(/^data:image\/svg\+xml,%3Csvg/),
+  });
+  expect(body.chains).not.toHaveProperty('solana');
+  // Tempo has no paymaster here.
+  expect(body.chains).not.toHaveProperty('tempo');
+  const listed = new Set(Object.values(body.chains).map(({ caip2 }) => caip2));
+  for (const { symbol, chains } of body.currencies) {
+    expect(chains.length, symbol).toBeGreaterThan(0);
+    for (const { caip2 } of chains) expect(listed, symbol).toContain(caip2);
+  }
+  const eth = body.currencies.find(({ symbol }) => symbol === 'ETH')!;
+  expect(eth).toMatchObject({ name: 'Ether' });
+  expect(eth.chains).toContainEqual({ caip2: 'eip155:8453', address: zeroAddress, decimals: 18 });
+  const usdc = body.currencies.find(({ symbol }) => symbol === 'USDC')!;
+  const onBase = usdc.chains.find(({ caip2 }) => caip2 === 'eip155:8453')!;
+  expect(onBase).toEqual({
+    ...{ caip2: 'eip155:8453', address: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913', decimals: 6 },
+  });
+  expect(chainOfCaip2(onBase.caip2)?.name).toBe('base');
+});
+
+test('a deposit is quoted, of the worth of $100 unless the request has an amount', async () => {
+  const source = { asset: 'eth', chain: 'arbitrum' };
+  const { body: typical } = await call(sandbox, 'quoteCryptoDeposit', {
+    body: { source, destination: toUsdc },
+  });
+  const [input, output] = [Number(typical.input_amount), Number(typical.estimated_output_amount)];
+  expect(input * 3000).toBeCloseTo(100, 2);
+  expect(output).toBeLessThan(100);
+  expect(output).toBeGreaterThan(99);
+  expect(typical.created_at).toBe(new Date(sandbox.clock.now()).toISOString());
+  // By contract and CAIP-2 id, and by a router of one chain.
+  const { body: given } = await call(sandbox, 'quoteCryptoDeposit', {
+    body: {
+      source: { asset: zeroAddress, chain: 'eip155:8453' },
+      destination: { asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913', chain: 'base' },
+      ...{ input_amount: '0.02', slippage_bps: 100 },
+    },
+  });
+  expect(given.input_amount).toBe('0.02');
+  expect(Number(given.estimated_output_amount)).toBeGreaterThan(59);
+  expect(Number(given.estimated_output_amount)).toBeLessThan(60);
+});
+
+test.each<[string, object, string, string]>([
+  ['an amount of nothing', { input_amount: '0' }, 'invalid_data', '/input_amount:'],
+  ['an amount finer than the asset', { input_amount: '0.0000001' }, 'invalid_data', '/input_amount:'],
+  ['an amount too small to deliver', { input_amount: '0.000001' }, 'invalid_data', '/input_amount:'],
+  ['an unknown asset', { source: { asset: 'gold', chain: 'base' } }, 'not_supported', '/source/asset:'],
+  [
+    'an unknown chain',
+    { destination: { asset: 'usdc', chain: 'moon' } },
+    'not_supported',
+    '/destination/chain:',
+  ],
+  [
+    'the same asset',
+    { source: { asset: 'usdc', chain: 'base' }, destination: toUsdc },
+    'not_supported',
+    '/destination:',
+  ],
+  [
+    'a test network for a main network',
+    { destination: { asset: 'usdc', chain: 'sepolia' } },
+    'not_supported',
+    '/destination:',
+  ],
+  ['a source on Solana', { source: { asset: 'sol', chain: 'solana' } }, 'not_supported', '/source/chain:'],
+])('%s is not quoted', async (_, more, code, error) => {
+  const body = { source: { asset: 'usdc', chain: 'arbitrum' }, destination: toUsdc, ...more };
+  const answer = await refusal(sandbox, 'quoteCryptoDeposit', { body });
+  expect([answer.status, answer.body.code]).toEqual([400, code]);
+  expect(answer.body.error).toContain(error);
+});
+
+test('an account has the routes of a configuration of the app', async () => {
+  const path = await makeWallet();
+  const { body } = await call(sandbox, 'createCryptoDepositAccount', { path, body: fromConfig(seeded) });
+  expect(body.deposit_accounts).toEqual([
+    {
+      wallet_id: expect.not.stringMatching(path.wallet_id),
+      deposit_address: expect.stringMatching(/^0x[0-9a-fA-F]{40}$/),
+      ...{ source: { mode: 'all' }, destination: toUsdc },
+    },
+  ]);
+  const listed = await call(sandbox, 'listCryptoDepositAccounts', { path });
+  expect(listed.body).toEqual({ data: body.deposit_accounts, next_cursor: null });
+  const other = await asOtherApp(sandbox);
+  const theirs = await makeWallet(other);
+  for (const [app, at, id] of [
+    [sandbox, path, unknownId],
+    [other, theirs, seeded],
+  ] as const) {
+    const input = { path: at, body: fromConfig(id) };
+    const answer = await refusal(app, 'createCryptoDepositAccount', input);
+    expect([answer.status, answer.body.code]).toEqual([400, 'invalid_data']);
+    expect(answer.body.error).toContain('/deposit_config_id:');
+  }
+  for (const operation of ['createCryptoDepositAccount', 'listCryptoDepositAccounts'] as const) {
+    const input = {
+      path,
+      ...(operation === 'createCryptoDepositAccount' ? { body: fromConfig(seeded) } : {}),
+    };
+    expect((await refusal(other, operation, input)).status).toBe(404);
+  }
+  const query = { after: '2025-11-21T10:00:00Z' };
+  expect((await refusal(other, 'getNextCryptoDepositOrder', { path, query })).status).toBe(404);
+});
+
+test('the routes of a configuration are one account each, and both are made or none', async () => {
+  const routes = [
+    { source: { mode: 'include', values: [{ asset: 'usdt', chain: 'arbitrum' }] }, destination: toUsdc },
+    {
+      source: { mode: 'exclude', values: [{ asset: 'usdt' }] },
+      destination: { asset: 'eth', chain: 'base' },
+    },
+  ];
+  const bad = { source: { mode: 'include', values: [{ asset: 'gold' }] }, destination: toUsdc };
+  await configureApp(sandbox, {
+    deposit_configs: [
+      { id: 'two', routes },
+      { id: 'bad', routes: [...routes, bad] },
+    ],
+  });
+  const path = await makeWallet();
+  const refused = await refusal(sandbox, 'createCryptoDepositAccount', { path, body: fromConfig('bad') });
+  expect([refused.status, refused.body.code]).toEqual([400, 'not_supported']);
+  expect(refused.body.error).toContain('/deposit_config_id/source/values/0/asset:');
+  expect((await call(sandbox, 'listCryptoDepositAccounts', { path })).body.data).toEqual([]);
+  const { body } = await call(sandbox, 'createCryptoDepositAccount', { path, body: fromConfig('two') });
+  expect(body.deposit_accounts.map(({ source, destination }) => ({ source, destination }))).toEqual(routes);
+  const again = await call(sandbox, 'createCryptoDepositAccount', { path, body: fromConfig('two') });
+  expect(again.body).toEqual(body);
+});
+
+test.each<[string, unknown, string]>([
+  ['an object', {}, '/settings/deposit_configs'],
+  ['no routes', [{ id: 'a', routes: [] }], '/settings/deposit_configs/0/routes'],
+  ['an unknown field', [{ id: 'a', color: 'red' }], '/settings/deposit_configs/0/color'],
+  [
+    'a destination without a chain',
+    [{ id: 'a', routes: [{ source: { mode: 'all' }, destination: { asset: 'usdc' } }] }],
+    '/settings/deposit_configs/0/routes/0/destination/chain',
+  ],
+  [
+    'values for all assets',
+    [{ id: 'a', routes: [{ source: { mode: 'all', values: [toUsdc] }, destination: toUsdc }] }],
+    '/settings/deposit_configs/0/routes/0/source/values',
+  ],
+  [
+    'an unknown mode',
+    [{ id: 'a', routes: [{ source: { mode: 'some' }, destination: toUsdc }] }],
+    '/settings/deposit_configs/0/routes/0/source/mode',
+  ],
+  [
+    'one id twice',
+    [1, 2].map(() => ({ id: 'a', routes: [{ source: { mode: 'all' }, destination: toUsdc }] })),
+    '/settings/deposit_configs/1/id',
+  ],
+])('a setting with %s is refused', async (_, deposit_configs, pointer) => {
+  const answer = await askControl(sandbox, 'PUT', `apps/${sandbox.appId}`, { settings: { deposit_configs } });
+  expect(answer.status).toBe(400);
+  expect((answer.body as { error: string }).error).toContain(`${pointer}:`);
+});
+
+test('the next order needs a time with a zone', async () => {
+  const path = await makeWallet();
+  for (const after of ['2025-11-21T10:00:00', '2025-11-21', 'now']) {
+    const answer = await refusal(sandbox, 'getNextCryptoDepositOrder', { path, query: { after } });
+    expect([after, answer.status, answer.body.code]).toEqual([after, 400, 'invalid_data']);
+  }
+  const query = { after: '2025-11-21T10:00:00+01:00' };
+  const { body } = await call(sandbox, 'getNextCryptoDepositOrder', { path, query });
+  expect(body).toEqual({ order: null });
+});
