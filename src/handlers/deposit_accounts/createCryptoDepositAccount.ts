@@ -5,12 +5,12 @@ import {
 import type { ResolvedRoute } from '../../domain/money/crypto-deposits/resolve-route.ts';
 import type { Preparation, PreparedHandler } from '../../operation-context.ts';
 
-type Id = 'createCryptoDepositAccount';
+export const prepare: Preparation<'createCryptoDepositAccount', readonly ResolvedRoute[]> = (
+  { path, body },
+  context,
+) => prepareDepositAccount(context, path.wallet_id, body);
 
-export const prepare: Preparation<Id, readonly ResolvedRoute[]> = ({ path, body }, context) =>
-  prepareDepositAccount(context, path.wallet_id, body);
-
-export const run: PreparedHandler<Id, readonly ResolvedRoute[]> = async (
+export const run: PreparedHandler<'createCryptoDepositAccount', readonly ResolvedRoute[]> = async (
   { path, body },
   context,
   prepared,

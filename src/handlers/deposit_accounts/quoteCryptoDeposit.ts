@@ -1,12 +1,11 @@
-import { quoteDeposit } from '../../domain/money/crypto-deposits/quote-deposit.ts';
+import { prepareQuote, quoteDeposit } from '../../domain/money/crypto-deposits/quote-deposit.ts';
 import type { DepositAccountCryptoQuoteResponse } from '../../generated/schemas.ts';
 import type { Preparation, PreparedHandler } from '../../operation-context.ts';
-import { unwrapPrepared } from '../../prepared.ts';
 
 type Quote = DepositAccountCryptoQuoteResponse;
 
 export const prepare: Preparation<'quoteCryptoDeposit', Quote> = ({ body }, context) =>
-  quoteDeposit(context, body);
+  prepareQuote(context, body);
 
 export const run: PreparedHandler<'quoteCryptoDeposit', Quote> = async (_input, _context, prepared) =>
-  unwrapPrepared(prepared);
+  quoteDeposit(prepared);

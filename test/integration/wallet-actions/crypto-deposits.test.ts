@@ -119,7 +119,7 @@ describe.each(databaseKinds)('crypto deposit accounts on %s', (kind) => {
     Object.assign(operations.services.chains, { find: without });
   };
 
-  test('what is deposited on one chain arrives as another asset on another, and nobody signs or pays gas', async () => {
+  test('what is deposited on one chain arrives as another asset on another, without a signature or gas', async () => {
     const account = await open();
     const at = await run<Wallet>('getWallet', { path: { wallet_id: account.wallet_id } });
     expect(at.id).not.toBe(wallet.id);
@@ -141,16 +141,16 @@ describe.each(databaseKinds)('crypto deposit accounts on %s', (kind) => {
     // A tenth of an ether for 3,000 dollars each, less the fee of the exchange.
     expect(await held(base, usdc, wallet)).toBe(BigInt(swap!.output_amount!));
     expect(Number(swap!.output_amount)).toBeGreaterThan(298_000_000);
-    const told = (await events()).filter(
+    const reported = (await events()).filter(
       ({ wallet_id: id, type }) => id === at.id && /^wallet(_|\.funds_deposited)/.test(String(type)),
     );
-    expect(told.map(({ type }) => type)).toEqual([
+    expect(reported.map(({ type }) => type)).toEqual([
       'wallet.funds_deposited',
       'wallet_action.swap.created',
       'wallet_automation.submitted',
       'wallet_action.swap.succeeded',
     ]);
-    expect(told[2]).toMatchObject({ trigger_id: order.id, trigger_asset_address: 'native' });
+    expect(reported[2]).toMatchObject({ trigger_id: order.id, trigger_asset_address: 'native' });
   });
 
   test('orders follow each other; a deposit that an earlier order has swept has the status of that order', async () => {
@@ -464,10 +464,10 @@ describe.each(databaseKinds)('crypto deposit accounts on %s', (kind) => {
       '/source/values/0/chain:',
     ],
     [
-      'a chain where nobody pays gas',
+      'a chain without a paymaster',
       include({ asset: 'usdc', chain: 'arbitrum' }, { asset: 'pathusd', chain: 'tempo' }),
       'not_supported',
-      '/source/values/1/chain: nobody pays gas on `tempo` here',
+      '/source/values/1/chain: no paymaster pays gas on `tempo` here',
     ],
     [
       'a source that is no EVM chain',
@@ -535,7 +535,7 @@ describe.each(databaseKinds)('crypto deposit accounts on %s', (kind) => {
     expect(await operations.run('quoteCryptoDeposit', { body })).toMatchObject(failed);
   });
 
-  test('where nobody pays gas nothing is listed, quoted or opened, except at the address of the wallet', async () => {
+  test('without a paymaster nothing is listed, quoted or opened, except at the address of the wallet', async () => {
     withoutBundlers();
     expect(await run('getCryptoDepositConfig', {})).toEqual({ chains: {}, currencies: [] });
     const body = { source: { asset: 'eth', chain: 'arbitrum' }, destination: toUsdc };
@@ -546,7 +546,7 @@ describe.each(databaseKinds)('crypto deposit accounts on %s', (kind) => {
       expect(refused).toMatchObject({
         ...{
           status: 400,
-          body: { code: 'not_supported', error: expect.stringContaining('nobody pays gas') },
+          body: { code: 'not_supported', error: expect.stringContaining('no paymaster pays gas') },
         },
       });
     }

@@ -25,7 +25,7 @@ interface World extends AsyncDisposable {
   readonly sandbox: TestSandbox;
   /** Of USDC. */
   readonly vaultId: string;
-  /** Gas, where nobody else pays it. */
+  /** Gas, where no paymaster pays it. */
   giveGas(address: string): Promise<void>;
   deposit(address: string): Promise<void>;
   settle(): Promise<void>;
@@ -213,7 +213,7 @@ test.runIf(isLong)('ether on one chain becomes USDC on another', async () => {
     'wallet_action.swap.succeeded',
     'wallet_automation.submitted',
   ]);
-  const swapped = receiver.received.find(({ body: told }) => told.type === 'wallet_action.swap.succeeded')!;
+  const swapped = receiver.received.find(({ body: event }) => event.type === 'wallet_action.swap.succeeded')!;
   const arrived = Number(swapped.body.output_amount) / 10 ** 6;
   expect(String(arrived)).toBe(quoted.body.estimated_output_amount);
   expect(typesOf(receiver.received, wallet.id)).toEqual(['wallet.funds_deposited']);

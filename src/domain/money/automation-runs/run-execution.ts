@@ -198,7 +198,7 @@ async function requireConsent(
   return wallet;
 }
 
-/** @throws ApiError invalid_state if the wallet that the deposit is for is gone, or another owner's. */
+/** @throws ApiError invalid_state if the wallet that the deposit is for was archived or has another owner now. */
 async function requireDestination(
   em: SqlEntityManager,
   walletId: string,

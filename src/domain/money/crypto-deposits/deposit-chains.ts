@@ -49,7 +49,8 @@ function faultOf(
   if (exchange === undefined && swapRoutes?.supports(caip2) !== true) {
     return `nothing is exchanged on \`${name}\` here`;
   }
-  if (payer === 'paymaster' && chain.bundler === undefined) return `nobody pays gas on \`${name}\` here`;
+  if (payer === 'paymaster' && chain.bundler === undefined)
+    return `no paymaster pays gas on \`${name}\` here`;
   return undefined;
 }
 

@@ -35,7 +35,7 @@ export function assetTitle(asset: string): string {
 /**
  * An icon as a data URL: a disk with the first letter, in a color that depends on the name.
  *
- * CHOICE: the server links to no other host, so pages that show the list tell nobody about their users.
+ * CHOICE: the server links to no other host, so pages that show the list reveal their users to no other site.
  */
 export function iconOf(name: string): string {
   const hue = [...name].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 360, 0);

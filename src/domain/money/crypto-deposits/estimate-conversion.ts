@@ -18,8 +18,8 @@ export interface Conversion {
 /** CHOICE: half a percent, as swaps have it. */
 const DEFAULT_SLIPPAGE_BPS = 50;
 
-// Quotes name a payer and a recipient, but reserve nothing. These addresses belong to nobody.
-const nobody: Readonly<Record<string, string>> = {
+// Quotes name a payer and a recipient, but reserve nothing. No key of these addresses is known.
+const placeholders: Readonly<Record<string, string>> = {
   ethereum: '0x000000000000000000000000000000000000dEaD',
   solana: '1nc1nerator11111111111111111111111111111111',
   tron: 'T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb',
@@ -44,14 +44,14 @@ export async function estimateConversion(
       '/destination: nothing is exchanged between a test network and a main network',
     );
   }
-  const address = nobody[source.chain.chainType] ?? '';
+  const address = placeholders[source.chain.chainType] ?? '';
   const offer = await offerSwap(
     context,
     { address },
     {
       source: sideOf(source),
       destination: sideOf(destination),
-      recipient: recipient ?? nobody[destination.chain.chainType] ?? '',
+      recipient: recipient ?? placeholders[destination.chain.chainType] ?? '',
       ...{ rawAmount, amountType: 'exact_input', appFeeBps: 0 },
       slippageBps: slippageBps ?? DEFAULT_SLIPPAGE_BPS,
     },

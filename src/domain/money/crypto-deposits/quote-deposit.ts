@@ -4,6 +4,7 @@ import type {
   QuoteCryptoDepositRequest,
 } from '../../../generated/schemas.ts';
 import type { PreparationContext } from '../../../operation-context.ts';
+import { type Prepared, unwrapPrepared } from '../../../prepared.ts';
 import { decimalText, fromRaw, readDecimal } from '../../wallets/balances/decimal.ts';
 import { requireRaw } from '../wallet-actions/plan-exchange.ts';
 import { notSupported, requireAssetText, requireChainText, requireDepositChain } from './deposit-chains.ts';
@@ -13,10 +14,10 @@ import { estimateConversion, isSame, typicalAmount } from './estimate-conversion
  * Estimates what a deposit to a dedicated address delivers. Call it outside any database transaction.
  *
  * @throws ApiError invalid_data for an amount that is not exchanged; not_supported for unknown assets and chains,
- * chains where nobody pays gas, and pairs that are not exchanged; transaction_broadcast_failure when the chain or the
+ * chains without a paymaster, and pairs that are not exchanged; transaction_broadcast_failure when the chain or the
  * exchange cannot be reached.
  */
-export async function quoteDeposit(
+export async function prepareQuote(
   context: PreparationContext,
   {
     source: from,
@@ -48,6 +49,13 @@ export async function quoteDeposit(
     estimated_output_amount: decimalText(fromRaw(rawOutput, destination.decimals)),
     created_at: new Date(context.nowMs).toISOString(),
   };
+}
+
+/** @throws what `prepareQuote` throws. */
+export function quoteDeposit(
+  prepared: Prepared<DepositAccountCryptoQuoteResponse>,
+): DepositAccountCryptoQuoteResponse {
+  return unwrapPrepared(prepared);
 }
 
 /** Swaps name the amount differently. */

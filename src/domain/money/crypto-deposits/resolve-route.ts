@@ -59,7 +59,7 @@ interface Source {
  * deposit that cannot be converted remains at its address, which is a wallet.
  *
  * @throws ApiError invalid_data for a destination without a chain, or on a chain of other wallets; not_supported for
- * unknown assets and chains, chains where nobody pays gas, and pairs that are not exchanged;
+ * unknown assets and chains, chains without a paymaster, and pairs that are not exchanged;
  * transaction_broadcast_failure when the exchange cannot be reached.
  */
 export async function resolveRoute(
